@@ -13,7 +13,9 @@ _REMEMBERED_BYTES = 1 << 27
 
 
 class RememberedArrays:
-    """Arrays by key. If they take too much memory, the least recently used ones are dropped."""
+    """A cache of arrays by key; if they take too much memory, the least recently used ones are
+    dropped.
+    """
 
     def __init__(self) -> None:
         self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()

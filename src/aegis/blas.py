@@ -50,7 +50,7 @@ def _require(addresses: int) -> None:
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function` with BLAS held to one thread while it runs.
+    """Return the function with a wrapper that keeps BLAS on one thread while it runs.
 
     A limit applies only to libraries that are loaded when it is set. SciPy has its own BLAS, so
     that is loaded first; otherwise its threads would wait in busy loops. Nested calls cost almost

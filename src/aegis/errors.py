@@ -1,4 +1,4 @@
-"""The one exception tree of Aegis.
+"""All exceptions that Aegis raises on purpose.
 
 Every message says what was given, what is allowed and what to do. User errors, "no admissible
 configuration" and internal bugs are separate branches, because the reader must do something

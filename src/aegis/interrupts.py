@@ -52,7 +52,7 @@ def watching() -> Iterator[None]:
 
 
 def _ours() -> dict[signal.Signals, Any]:
-    """Return the signals to note, with their handlers before.
+    """Return the signals that Aegis notes, each with the handler that it had before.
 
     SIGTERM is among them, so that a job that is ended politely (by timeout, a scheduler, a
     container) reports its results so far. So does a background job of a script, where shells ignore
@@ -116,7 +116,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException) -> bool:
-    """Return whether it is DuckDB's interrupt error.
+    """Return whether an error is DuckDB's error for an interrupted query.
 
     It is recognised by name, as DuckDB may not be loaded.
     """

@@ -1,4 +1,4 @@
-"""Limits that the system sets for this process."""
+"""Limits that the operating system sets on the memory of this process."""
 
 from __future__ import annotations
 

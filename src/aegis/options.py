@@ -1,4 +1,4 @@
-"""Options of requests. Each is described once, on the field of the record that holds it.
+"""The options of requests, each described once, on the field of the dataclass that holds it.
 
 The command line makes its options from these descriptions, and the Python reference lists them.
 """
@@ -66,17 +66,19 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a field of a request for both command line and Python; `more` as in `Option`."""
+    """Return a dataclass field for an option of both the command line and Python; `more` sets
+    further fields of `Option`.
+    """
     return field(default=default, metadata={_OPTION: Option(text=text, metavar=metavar, **more)})
 
 
 def keyword(default: Any, text: str) -> Any:
-    """Return a field of a request that is available only in Python."""
+    """Return a dataclass field for an option that only Python has."""
     return field(default=default, metadata={_OPTION: Option(text=text, asked=False)})
 
 
 def group(record: type[R]) -> R:
-    """Return a field of a request that holds a record of related options."""
+    """Return a dataclass field that holds another dataclass of related options."""
     made: Any = field(default_factory=record, metadata={_GROUP: record})
     return cast(R, made)
 
@@ -88,12 +90,16 @@ def group_of(described: Field[Any]) -> type[Any] | None:
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options that a record describes directly (not in groups), by the field's name."""
+    """Return the options that a dataclass describes itself, not in groups, by the name of the
+    field.
+    """
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
 
 
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
-    """Yield all options of a record by name; options of a group come at the group's place."""
+    """Yield all options of a dataclass with their names; the options of a group come where its
+    field stands.
+    """
     for each in fields(record):
         grouped = group_of(each)
         if grouped is not None:
@@ -103,7 +109,7 @@ def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
 
 
 def documented(record: type[R]) -> type[R]:
-    """Return the record with its options and their descriptions added to its docstring."""
+    """Return the dataclass with the descriptions of its options added to its docstring."""
     lines = [f"{name}\n    {option.text}" for name, option in options_of(record)]
     record.__doc__ = "\n".join((f"{record.__doc__}\n", "Attributes", "----------", *lines))
     return record
@@ -186,7 +192,7 @@ def _hints(declared: Any) -> dict[str, Any]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value has a type, as far as can be seen without reading its content."""
+    """Return whether a value has a type, as far as this shows without reading the value's content."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in parts)

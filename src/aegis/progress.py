@@ -1,4 +1,4 @@
-"""Progress as a callback interface: long work reports its steps, and the caller shows them.
+"""Progress of long work: the work reports its steps to an object of the caller, which shows them.
 
 Library functions take `progress: Progress = SILENT`. The command line passes one that draws on
 standard error; a notebook or a service may pass its own.
@@ -12,17 +12,17 @@ from typing import Protocol
 
 
 class Step(Protocol):
-    """One running step of a longer job."""
+    """A step of a longer job, which is running now."""
 
     def advance(self, amount: float = 1) -> None:
         """Count `amount` units of work as done."""
 
     def note(self, text: str) -> None:
-        """Show `text` next to the step; it replaces the previous note."""
+        """Show a text next to the step, in place of the previous one."""
 
 
 class Progress(Protocol):
-    """Receives the steps of a job."""
+    """An object that receives the steps of a job, to show them."""
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
         """Open a step of `total` units of work (None: unknown); leaving the context ends it."""
@@ -30,10 +30,10 @@ class Progress(Protocol):
 
 class _SilentStep:
     def advance(self, amount: float = 1) -> None:
-        """Do nothing."""
+        """Ignore the amount of work."""
 
     def note(self, text: str) -> None:
-        """Do nothing."""
+        """Ignore the text."""
 
 
 class Silent:

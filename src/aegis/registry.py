@@ -1,4 +1,4 @@
-"""Registries that find entries by name, and entries that packages add through entry points."""
+"""Registries, which find entries by name; installed packages can add entries through entry points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.errors import InternalError, PackageWarning, PolicyError, RenamedWarn
 
 
 class Named(Protocol):
-    """Anything with a name that users write."""
+    """An object with a name that users write."""
 
     @property
     def name(self) -> str:
@@ -125,7 +125,7 @@ class Registry(Generic[T]):
         )
 
     def names(self) -> tuple[str, ...]:
-        """Return all registered names, in the order of registration."""
+        """Return the names of all registered entries, in the order of registration."""
         self._scan()
         return tuple(self._entries)
 

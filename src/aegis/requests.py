@@ -1,4 +1,4 @@
-"""Requests to a study as frozen records, which command line, Study and API fill.
+"""Requests to a study as frozen dataclasses, which the command line, `Study` and the API fill in.
 
 Each has a `TypedDict` of the same fields, by which functions accept them as keywords.
 """
@@ -22,15 +22,15 @@ Configurations = Mapping[str, "Configuration"] | Sequence["Configuration"]
 
 @runtime_checkable
 class Span(Protocol):
-    """A number of the rule, and its values along a front."""
+    """A parameter of the privacy rule, and its values along a Pareto front."""
 
     @property
     def parameter(self) -> str:
-        """Name of the parameter, such as `k`."""
+        """The name of the parameter, such as `k`."""
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Its values, from the weakest to the strictest."""
+        """The values of the parameter, from the weakest to the strictest."""
 
 
 @documented

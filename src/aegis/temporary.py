@@ -40,7 +40,7 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
 
 
 def name_for(purpose: str) -> str:
-    """Return the name of this process's folder for a purpose."""
+    """Return the name of the folder that this process uses for a purpose."""
     return f"aegis-{purpose}-{_machine()}-{os.getpid()}"
 
 

@@ -406,8 +406,8 @@ class Scorer:
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return functions that count each encoding, and interactions of pairs, by part of the
-        rows.
+        """Return functions that count the values of each encoding, and the interactions of pairs of
+        attributes, for each part of the rows.
         """
         coded = self._codings(which, candidates)
         common = self.common.places(candidates) if which is self._counted else ()

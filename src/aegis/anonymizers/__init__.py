@@ -1,4 +1,4 @@
-"""The common parts of all record-level methods: records, groups, releases and losses."""
+"""The parts that all record-level methods share: encoded records, groups, releases and losses."""
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style, TradeOff
 from aegis.anonymizers.encode import encode, encode_for

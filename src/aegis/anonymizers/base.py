@@ -1,4 +1,6 @@
-"""One interface for all record-level methods: records and options in, groups and losses out."""
+"""The interface of all record-level methods: they take records and options, and return groups and
+losses.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Style(StrEnum):
-    """How the release shows a group."""
+    """The ways a release shows a group: by its centroid or by generalised values."""
 
     CENTROID = "centroid"
     GENERALISED = "generalised"
@@ -43,7 +45,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The result of a record-level method: groups, information loss, method and options.
+    """The result of a record-level method: the groups and their information loss.
 
     Attributes
     ----------
@@ -76,16 +78,16 @@ class Grouped:
 
     @property
     def smallest(self) -> int:
-        """Number of records in the smallest group; 0 if all records are suppressed."""
+        """The number of records in the smallest group; 0 if all records are suppressed."""
         return int(self.groups.sizes.min()) if len(self.groups) else 0
 
     @property
     def suppressed(self) -> int:
-        """Number of suppressed records."""
+        """The number of suppressed records."""
         return self.groups.suppressed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the groups as JSON values."""
+        """Return everything but the groups under the names that reports use, as JSON values."""
         return {
             "method": self.method,
             "options": asdict(self.options),
@@ -136,11 +138,11 @@ class TradeOff:
 
     @property
     def entropy(self) -> float:
-        """Sum of the least entropies, in bits."""
+        """The sum of the least entropies over the sensitive attributes, in bits."""
         return float(sum(self.entropies))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values, without the groups."""
+        """Return the figures without the groups, as JSON values."""
         return {
             "clusters": self.clusters,
             "weight": self.weight,
@@ -153,26 +155,28 @@ class TradeOff:
 
 
 class FrontSearch(Protocol):
-    """Searches settings near a given one, for a method that weighs two aims."""
+    """A function that searches settings near the given options, for a method that weighs two aims."""
 
     def __call__(
         self, records: Records, options: Options, seed: int, progress: Progress
     ) -> tuple[TradeOff, ...]:
-        """Return one point per setting; the field `efficient` marks the Pareto-optimal ones."""
+        """Return one point for each setting; its field `efficient` marks the Pareto-optimal points."""
 
 
 class DrawnMasks(Protocol):
-    """Draws masks for the quasi-identifiers with differential privacy."""
+    """A function that draws masks for the quasi-identifiers with differential privacy."""
 
     def __call__(
         self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
     ) -> Mapping[str, Any] | None:
-        """Return masks as a policy writes them; None if the options name the masks."""
+        """Return the drawn masks as a policy writes them; None if the options already name the
+        masks.
+        """
 
 
 @dataclass(frozen=True)
 class Anonymizer:
-    """A record-level method.
+    """A record-level method, with its options and what it can promise.
 
     Attributes
     ----------
@@ -228,7 +232,7 @@ class Anonymizer:
     masks: DrawnMasks | None = None
 
     def configure(self, **given: Any) -> Options:
-        """Return the method's options, with defaults for those that are not given.
+        """Return the options of the method, with defaults for those that are not given.
 
         Raises
         ------
@@ -245,7 +249,7 @@ class Anonymizer:
         seed: int = 0,
         progress: Progress = SILENT,
     ) -> Grouped:
-        """Group `records`.
+        """Run the method on `records`; check its groups and compute their information loss.
 
         Raises
         ------

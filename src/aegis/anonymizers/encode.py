@@ -1,4 +1,4 @@
-"""Encode an Arrow table, with the roles of its columns, as records for the methods."""
+"""Encodes an Arrow table, with the roles of its columns, as records for the record-level methods."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def encode(
 
 
 def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `DataError` if a kind, order or hierarchy is given for a column that is no
+    """Raise `DataError` if a kind, order or hierarchy is given for a column that is not a
     quasi-identifier.
     """
     for what, given in told.items():
@@ -130,7 +130,9 @@ def encode_declared(
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> Records:
-    """Encode `table` with the kinds, orders and hierarchies of `policy`; see `encode_for`."""
+    """Encode `table` with the given roles, and with the kinds, orders and hierarchies of `policy`;
+    see `encode_for`.
+    """
     quasi = policy.quasi_identifiers
     declared_kinds = {
         attribute.name: str(attribute.kind) for attribute in quasi if attribute.kind is not None
@@ -218,7 +220,7 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 def _natural_kind(dtype: pa.DataType) -> AttributeKind:
-    """Return the default kind of attribute for a column type."""
+    """Return the kind of attribute that columns of this type have by default."""
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
     if _is_number(dtype):
@@ -227,7 +229,7 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
-    """Return the codes, with -1 for missing, and the distinct values that are not missing."""
+    """Return the code of each row, -1 for missing, and the distinct values that are not missing."""
     if pt.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
@@ -244,7 +246,7 @@ def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
 
 
 def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
-    """Renumber codes so that value order[i] gets code i; missing gets the last code."""
+    """Renumber the codes so that value order[i] gets code i; missing gets the last code."""
     place = np.empty(len(order) + 1, dtype=np.int32)
     place[list(order)] = np.arange(len(order))
     place[-1] = len(order)
@@ -336,7 +338,7 @@ def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[An
 
 
 def _text(value: Any) -> str:
-    """Return a value as hierarchies write it: 39.0 is "39", null is "NULL"."""
+    """Return a value as hierarchies write it: 39.0 as "39", null as "NULL"."""
     if value is None:
         return "NULL"
     whole = isinstance(value, float) and value.is_integer()
@@ -382,7 +384,8 @@ def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
 
 
 def _resolution(numbers: Floats) -> float:
-    """Return the largest power of ten from 1 to 1e-6 that divides all numbers.
+    """Return the largest power of ten, from 1 to 1e-6, of which all numbers are multiples; 0 if
+    there is none.
 
     The result is 0 if there is none.
     """

@@ -1,4 +1,6 @@
-"""Groups of records, and the values that represent a group: centroid or generalisation."""
+"""Groups of records, and the values that stand for a group in a release: its centroid or its
+generalised value.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Integers) -> RecordGroups:
-        """Return the groups for arbitrary labels; records with negative labels are suppressed."""
+        """Return the groups of records with equal labels; records with negative labels are
+        suppressed.
+        """
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
         _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)
@@ -41,23 +45,25 @@ class RecordGroups:
 
     @cached_property
     def sizes(self) -> Integers:
-        """Number of records per group, shape (G,)."""
+        """The number of records of each group, shape (G,)."""
         return np.bincount(self.of[self.of >= 0]).astype(np.int64)
 
     @property
     def suppressed(self) -> int:
-        """Number of records without a group."""
+        """The number of records that belong to no group."""
         return int(np.count_nonzero(self.of < 0))
 
     @cached_property
     def order(self) -> Integers:
-        """Indices of the grouped records, group by group, ascending in each, (N - suppressed,)."""
+        """The indices of the records that belong to a group, group by group, in ascending order
+        within each, shape (N - suppressed,).
+        """
         order = np.argsort(self.of, kind="stable")
         return order[self.suppressed :].astype(np.int64)
 
     @cached_property
     def starts(self) -> Integers:
-        """Index in `order` of the first record of each group, shape (G,)."""
+        """The index in `order` of the first record of each group, shape (G,)."""
         return (np.cumsum(self.sizes) - self.sizes).astype(np.int64)
 
     def __len__(self) -> int:
@@ -69,7 +75,7 @@ Rounding = Callable[[RecordAttribute], float]
 
 @dataclass(frozen=True, eq=False)
 class Centroid:
-    """The values that represent each group in a centroid release.
+    """The values of one attribute that stand for each group in a centroid release.
 
     Attributes
     ----------
@@ -88,7 +94,7 @@ class Centroid:
 def centroid(
     attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool = False
 ) -> Centroid:
-    """Return the mean, median or mode of each group, depending on the kind of attribute.
+    """Return the mean, median or mode of each group, by the kind of the attribute.
 
     The result is missing if more than half of the group's values are missing. `rounded` rounds
     means to the attribute's resolution, if it has one.
@@ -116,7 +122,9 @@ def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -
 
 
 def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
-    """Lower median of the non-missing ranks of each group; missing if most are missing."""
+    """Return the lower median of the ranks of each group, missing ones ignored; missing if most are
+    missing.
+    """
     of = groups.of[groups.order]
     codes = attribute.codes[groups.order]
     present = codes != attribute.missing
@@ -157,7 +165,7 @@ class Extent:
 
 
 def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
-    """Return the range and the lowest common ancestor of each group."""
+    """Return the range of each group and its lowest common ancestor in the hierarchy."""
     codes = attribute.codes[groups.order]
     low = np.minimum.reduceat(codes, groups.starts)
     high = np.maximum.reduceat(codes, groups.starts)
@@ -170,7 +178,7 @@ def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
 
 
 def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Integers, Codes]:
-    """Return the distinct (group, code) pairs, ascending, each of shape (P,)."""
+    """Return the distinct pairs of group and code, in ascending order: two arrays of shape (P,)."""
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)
 
@@ -178,7 +186,7 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Return the squared distance of each value from the value that represents it, shape (N,).
+    """Return the squared distance of each value from the value that stands for it, shape (N,).
 
     Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
     V - 1. For categories the distance is 0 or 1. A missing value is at the mean (ordinal: the
@@ -210,5 +218,5 @@ def squared_distances(
 
 
 def total_groups(records: Records) -> RecordGroups:
-    """Return the groups in which all records are in one group."""
+    """Return the partition in which all records form one group."""
     return RecordGroups(np.zeros(len(records), dtype=np.int64))

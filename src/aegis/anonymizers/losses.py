@@ -1,4 +1,6 @@
-"""Losses from grouping: information loss of centroids, penalty of ranges, class sizes."""
+"""Measures of the information that a grouping loses: deviation from centroids, width of ranges,
+size of classes.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class InformationLoss:
 def information_loss(
     records: Records, groups: RecordGroups, k: int, *, rounded: bool = False
 ) -> InformationLoss:
-    """Return all figures of `groups` over `records`.
+    """Return all measures of information loss of the groups.
 
     Suppressed records count in the penalty and in discernibility. They do not count in the centroid
     figures, which compare released records with their originals.
@@ -77,8 +79,8 @@ def information_loss(
 def centroid_loss(
     records: Records, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> float:
-    """IL of Wei et al.: deviations from group centroids, divided by those from the overall
-    centroid.
+    """Return the information loss of Wei et al.: the deviations from the group centroids, divided
+    by those from the centroid of the table.
 
     Deviations are squared differences or mismatches. The result is 0 if all records are equal or
     there is no group.
@@ -111,7 +113,9 @@ def _deviation(
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:
-    """Mean normalised certainty penalty over all cells, 0..1 (Xu et al. 2006, section 3.1)."""
+    """Return the mean normalised certainty penalty over all cells, 0..1 (Xu et al. 2006, section
+    3.1).
+    """
     total = float(groups.suppressed * len(records.attributes))
     if len(groups):
         for attribute in records.attributes:
@@ -120,7 +124,7 @@ def certainty_penalty(records: Records, groups: RecordGroups) -> float:
 
 
 def penalties(attribute: RecordAttribute, groups: RecordGroups) -> Floats:
-    """Return the certainty penalty of each group's generalised value, shape (G,), 0..1.
+    """Return the certainty penalty of each group's generalised value, 0..1, shape (G,).
 
     If there is a hierarchy, it is the share of values under the ancestor. Otherwise it is the
     relative width of the range (ordered attributes) or the share of the values in the set. A group

@@ -1,4 +1,4 @@
-"""Masked quasi-identifiers, for methods that then suppress single cells."""
+"""Masks the quasi-identifiers, for methods that then suppress single cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW = "__aegis_row__"
 def shown_by_masks(
     read: RecordTable, given: Mapping[str, Any] | None, *, learning: bool = True
 ) -> RecordTable:
-    """Return the table with its quasi-identifiers masked, and the masked values encoded.
+    """Mask the quasi-identifiers of the table, and encode the masked values.
 
     Parameters
     ----------
@@ -65,7 +65,9 @@ def shown_by_masks(
 
 
 def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table with these columns masked, its rows in the same order."""
+    """Return the table with a mask applied to each of the columns in `shown`; the order of rows
+    stays.
+    """
     if not shown:
         return read.table
     rows = pa.array(np.arange(read.table.num_rows))
@@ -90,7 +92,9 @@ def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
 
 
 def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
-    """Return the mask of an option; None for `identity`. Raise `PolicyError` if it is random."""
+    """Return the mask that an option names; None for `identity`. Raises `PolicyError` if the mask
+    is random.
+    """
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     if not mask.deterministic:

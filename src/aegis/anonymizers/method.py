@@ -1,4 +1,4 @@
-"""The input and the output of a record-level method."""
+"""The input and the output of a record-level method: its options and its outcome."""
 
 from __future__ import annotations
 
@@ -57,14 +57,15 @@ class Options:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the method's random draws protect the table.
+        """Return whether the random draws protect the table; nobody may then be able to repeat
+        them.
 
         Then no reader may be able to repeat them.
         """
         return False
 
     def check(self, records: Records) -> None:
-        """Raise if no release of `records` can meet these options.
+        """Raise an error if no release of `records` can satisfy these options.
 
         Raises
         ------
@@ -95,7 +96,8 @@ class Options:
 
 
 def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDArray[np.bool_]:
-    """Return whether each group has k records (persons, if known) and l sensitive values, (G,).
+    """Return whether each group has at least k records (or persons, if known) and l values of each
+    sensitive attribute, shape (G,).
 
     Parameters
     ----------
@@ -116,7 +118,9 @@ def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDAr
 
 
 def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integers:
-    """Return the number of distinct values in each group, shape (G,)."""
+    """Return the number of distinct values in each of the groups, shape (G,); `of` is the group of
+    each value.
+    """
     span = int(values.max(initial=0)) + 1
     pairs = np.unique(of * span + values)
     held: Integers = np.bincount(pairs // span, minlength=groups)
@@ -124,21 +128,23 @@ def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integer
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if option `name` is below `least`, or (`strictly`) not above it."""
+    """Raise `PolicyError` if the option `name` is below `least`; if `strictly`, also if it is
+    equal.
+    """
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {given}.", hint=f"It must be {bound} {least}.")
 
 
 def within(name: str, given: float, low: float, high: float) -> None:
-    """Raise `PolicyError` if option `name` is outside [low, high]."""
+    """Raise `PolicyError` if the option `name` is outside [low, high]."""
     if not low <= given <= high:
         raise PolicyError(f"{name} = {given}.", hint=f"It must lie between {low} and {high}.")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The output of a method.
+    """The groups that a method forms, and what it reports about them.
 
     Attributes
     ----------

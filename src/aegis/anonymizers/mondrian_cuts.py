@@ -1,4 +1,4 @@
-"""Mondrian: recursive cuts at the median, all partitions of one depth at a time.
+"""The recursive cuts of Mondrian at the median, for all partitions of one depth at a time.
 
 The recursion of LeFevre et al. 2006 is done breadth first. Records are kept sorted by partition. So
 ranges, medians and counts of all partitions of a depth need only a few array operations. The cost
@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """One proposed cut of each of P partitions.
+    """One possible cut of each of P partitions.
 
     `left` flags the records that go to the left side, (N,); `allowed` the partitions that may be
     cut, (P,).
@@ -31,7 +31,7 @@ class _Cut:
 
 
 class _Partitions:
-    """Records sorted by partition, with the sizes of the partitions."""
+    """Records sorted by partition, and the size of each partition."""
 
     def __init__(self, records: Records, rows: Integers, sizes: Integers) -> None:
         self.records = records
@@ -45,7 +45,7 @@ class _Partitions:
 
     @property
     def of(self) -> Integers:
-        """Partition of each record, in the sorted order."""
+        """The partition of each record, in the sorted order, shape (N,)."""
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
     def widths(self) -> npt.NDArray[np.float64]:
@@ -60,7 +60,7 @@ class _Partitions:
         return widths
 
     def select(self, chosen: Flags) -> _Partitions:
-        """Return the partitions flagged in `chosen`."""
+        """Return only the partitions that `chosen` flags."""
         return _Partitions(
             self.records, self.rows[np.repeat(chosen, self.sizes)], self.sizes[chosen]
         )
@@ -74,7 +74,8 @@ def mondrian(
     relaxed: bool = False,
     step: Step | None = None,
 ) -> Integers:
-    """Partition by Mondrian (LeFevre, DeWitt and Ramakrishnan 2006, figure 3 and section 4).
+    """Partition the records by Mondrian (LeFevre, DeWitt and Ramakrishnan 2006, figure 3 and
+    section 4).
 
     A partition is cut at the median of its widest attribute (range divided by the domain's range).
     Both sides must have k records and `distinct` values of each sensitive attribute; otherwise the
@@ -114,7 +115,9 @@ def mondrian(
 def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
-    """Cut all partitions that can be cut; return the halves, and flags of those that cannot."""
+    """Cut all partitions that can be cut; return the halves, and which of the partitions cannot be
+    cut.
+    """
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)
@@ -143,7 +146,7 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
-    """Apply the allowed cuts; the order of records within each half does not change."""
+    """Cut the partitions that may be cut; the order of the records within each half stays."""
     keep = np.repeat(cut.allowed, part.sizes)
     left = cut.left[keep]
     chosen = part.select(cut.allowed)
@@ -181,7 +184,9 @@ def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return flags of the left side, (N,), for the more even of the two cuts at the median."""
+    """Return which records go to the left side, shape (N,), by the more even of the two cuts at the
+    median.
+    """
     of = part.of
     key = np.sort(of * size + codes)
     median = key[part.starts + (part.sizes - 1) // 2] - np.arange(len(part.sizes)) * size
@@ -194,7 +199,9 @@ def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return the lower half of each partition's records, by value and then by order."""
+    """Return which records go to the left side, shape (N,): the lower half of each partition, by
+    value and then by order.
+    """
     order = np.argsort(part.of * size + codes, kind="stable")
     place = np.arange(len(codes)) - np.repeat(part.starts, part.sizes)
     left = np.empty(len(codes), dtype=bool)
@@ -203,7 +210,9 @@ def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _diverse(part: _Partitions, of: Integers, left: Flags, distinct: int) -> Flags:
-    """Return the partitions whose sides both have `distinct` values of all sensitive attributes."""
+    """Return which partitions would have `distinct` values of every sensitive attribute on both
+    sides, shape (P,).
+    """
     side = 2 * of + left
     fine = np.ones(len(part.sizes), dtype=bool)
     for attribute in part.records.sensitive:

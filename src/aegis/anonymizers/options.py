@@ -1,4 +1,6 @@
-"""Options of record-level methods: their documentation and the check of their types."""
+"""Reads the documentation of the options of record-level methods, and checks the types of their
+values.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _KINDS: Mapping[type, type] = {int: Integral, float: Real}
 
 @dataclass(frozen=True)
 class OptionEntry:
-    """An option of a method, for listings.
+    """One option of a method as listings show it.
 
     Attributes
     ----------
@@ -46,7 +48,9 @@ class OptionEntry:
 
 
 def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
-    """Return the options of a dataclass, as its docstring and those of its bases describe them."""
+    """Return the options of a dataclass, with the descriptions in its docstring and those of its
+    base classes.
+    """
     documented: dict[str, str] = {}
     for base in reversed(options.__mro__):
         if base.__doc__ and base is not object:
@@ -58,7 +62,9 @@ def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
 
 
 def _attributes(doc: str) -> dict[str, str]:
-    """Return the entries of the section `Attributes`; an entry "a, b" describes both names."""
+    """Return the entries of a docstring's section `Attributes` by name; an entry "a, b" describes
+    both names.
+    """
     _, heading, section = doc.partition("Attributes\n----------\n")
     entries: dict[str, str] = {}
     if not heading:
@@ -72,7 +78,7 @@ def _attributes(doc: str) -> dict[str, str]:
 
 
 def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `given`, converted to the types of the options.
+    """Return the given options, converted to their types.
 
     Lists become tuples, and integers are accepted as floats; nothing else is converted.
 

@@ -1,4 +1,5 @@
-"""Quadratic methods on large tables: cut into Mondrian cells, then run the method in each cell.
+"""Runs methods of quadratic cost on large tables: Mondrian cuts the table into cells, and the
+method runs in each cell.
 
 A cell has at least `cell_size` records. Groups are worse only where they would have crossed a
 boundary between cells. Cells are compact, so there are few such groups.

@@ -1,4 +1,6 @@
-"""Record-level methods for persons with several rows: one record per person is grouped."""
+"""Record-level methods for tables in which a person has several rows: one record per person is
+grouped.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from aegis.errors import PolicyError
 
 
 def middle_of_each(records: Records, persons: Integers) -> Records:
-    """Return one record per person: for each attribute, the lower median of the person's codes.
+    """Return one record per person, with the lower median of the person's codes in each attribute.
 
     The median is always a value of the person. This also holds for categories, whose order means
     little.

@@ -1,4 +1,4 @@
-"""Recipes: a record-level method with its options and seed, as policies and files write it."""
+"""Recipes: a record-level method with its options and seed, as policies and files write them."""
 
 from __future__ import annotations
 
@@ -66,16 +66,18 @@ class Recipe:
 
     @property
     def anonymizer(self) -> Anonymizer:
-        """The method."""
+        """The method that the recipe names."""
         return ANONYMIZERS.get(self.method)
 
     @property
     def by_chance(self) -> bool:
-        """Whether the random draws protect the table, so that no reader may repeat them."""
+        """Whether the random draws of the method protect the table; nobody may then be able to
+        repeat them.
+        """
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
-        """Return the seed of the draws: the recipe's, else `seed`.
+        """Return the seed for the random draws: that of the recipe, otherwise `seed`.
 
         If neither is given, it is a random seed from the system if the draws protect the table,
         otherwise 0.
@@ -86,12 +88,12 @@ class Recipe:
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
-        """Return the recipe with `seed` if it has none and its draws do not protect the table."""
+        """Return the recipe with this seed, unless it has one or its draws protect the table."""
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
-        """Return all options: those given, and k and l from the policy's rule if they are not
-        given.
+        """Return the options that are in force: those of the recipe, and k and l from the policy's
+        rule where the recipe names none.
 
         Raises
         ------
@@ -112,13 +114,13 @@ class Recipe:
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method and its options without the seed, for publication."""
+        """Return the method and its options for publication, without the seed."""
         data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
         return data if self.style is None else data | {"style": str(self.style)}
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe of a method in a policy; errors name its place in the policy."""
+    """Return the recipe for a method that a policy names; errors quote its position in the policy."""
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -128,12 +130,13 @@ def recipe_of(choice: MethodChoice) -> Recipe:
 
 
 def options_dict(options: Options) -> dict[str, Any]:
-    """Return options as plain values, in the form that a recipe accepts."""
+    """Return the options as plain values, in the form that a recipe accepts."""
     return {name: _plain(value) for name, value in asdict(options).items()}
 
 
 def load_recipe(source: str | Path | Located) -> Recipe:
-    """Read a recipe: `method:`, `options:`, `seed:` and `style:`, as `aegis advise -o` writes it.
+    """Read a recipe from a YAML file, as `aegis advise -o` writes it: `method:`, `options:`,
+    `seed:` and `style:`.
 
     The recipe does not include the key `measure:`, which `aegis.policy.measure_of_choice` reads.
     `source` is the file's path, or the result of `aegis.policy.read_document`.
@@ -184,7 +187,7 @@ def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
 def demanded_options(
     anonymizer: Anonymizer, policy: Policy, records: Records, given: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the k and l that the policy's rule requires, for methods that can keep them.
+    """Return the k and l that the policy's rule requires, if the method can guarantee them.
 
     The methods guarantee l for all sensitive attributes. So l is passed on only if every sensitive
     attribute has at least l values. Suppression takes care of all other requirements of the rule.
@@ -208,7 +211,7 @@ def demanded_options(
 
 
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
-    """Whether the method guarantees l only if strict, and the options do not request that."""
+    """Return whether the method guarantees l only with `strict`, and the options do not set it."""
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")
 
 
@@ -217,7 +220,7 @@ def _methods() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return nested mappings and tuples as dicts and lists, for YAML and JSON."""
+    """Convert mappings and tuples, at any depth, to dicts and lists, for YAML and JSON."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

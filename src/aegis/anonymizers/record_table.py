@@ -1,4 +1,4 @@
-"""A table in memory with its encoded records, for the record-level methods."""
+"""A table in memory with its encoded records, the input of the record-level methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class RecordTable:
-    """A table in memory, encoded for the record-level methods.
+    """A table in memory, with its quasi-identifiers encoded as records.
 
     Attributes
     ----------
@@ -48,5 +48,5 @@ class RecordTable:
 
     @property
     def quasi(self) -> tuple[str, ...]:
-        """Names of the quasi-identifiers."""
+        """The names of the quasi-identifiers."""
         return tuple(a.name for a in self.records.attributes)

@@ -58,12 +58,12 @@ class ValueTree:
 
     @property
     def height(self) -> int:
-        """Height of the root: the number of levels above the values."""
+        """The height of the root: the number of levels above the values."""
         return int(self.levels.shape[1]) - 1
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of the domain's values in each value's group, by height, shape (V, L)."""
+        """The share of all values that belong to each value's group, by height, shape (V, L)."""
         shares = np.empty(self.levels.shape)
         for height in range(self.levels.shape[1]):
             groups = self.levels[:, height]
@@ -71,13 +71,13 @@ class ValueTree:
         return shares
 
     def heights_to(self, code: int) -> Codes:
-        """Return the height of each value's lowest common ancestor with `code`, shape (V,)."""
+        """Return the height of the lowest common ancestor of each value and `code`, shape (V,)."""
         heights: Codes = np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
         return heights
 
     @classmethod
     def flat(cls, labels: tuple[str, ...]) -> ValueTree:
-        """Return a hierarchy with one root above all values."""
+        """Return a hierarchy with only a root above all values."""
         levels = np.zeros((len(labels), 2), dtype=np.int32)
         levels[:, 0] = np.arange(len(labels))
         return cls(levels, (labels, ("*",)))
@@ -85,7 +85,7 @@ class ValueTree:
 
 @dataclass(frozen=True, eq=False)
 class RecordAttribute:
-    """One quasi-identifier, encoded.
+    """One quasi-identifier of the table, with its values encoded as integers.
 
     Attributes
     ----------
@@ -131,34 +131,34 @@ class RecordAttribute:
 
     @property
     def size(self) -> int:
-        """Number of distinct values V, including missing."""
+        """The number of distinct values V; missing counts as one value."""
         return len(self.domain)
 
     @property
     def missing(self) -> int:
-        """Code of the missing value; -1 if no value is missing."""
+        """The code of the missing value; -1 if no value is missing."""
         return self.size - 1 if self.size and self.domain[-1] is None else -1
 
     @property
     def present(self) -> int:
-        """Number of distinct values, without missing."""
+        """The number of distinct values that are not missing."""
         return self.size - (self.missing >= 0)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and largest value of a numeric attribute; zeros if all are missing."""
+        """The least and the largest value of a numeric attribute; zeros if all values are missing."""
         if not self.present:
             return 0.0, 0.0
         return float(self.numbers[0]), float(self.numbers[self.present - 1])
 
     @property
     def ordered(self) -> bool:
-        """Whether the values have an order, so that a range is a generalisation."""
+        """Whether the values have an order, so that they can be generalised to a range."""
         return self.kind is not AttributeKind.CATEGORICAL
 
     @cached_property
     def positions(self) -> Floats:
-        """Position of each value on a scale from 0 to 1, shape (V,); a missing value is at 2.
+        """The position of each value on a scale from 0 to 1, shape (V,); a missing value is at 2.
 
         Numeric values are placed by size, others by rank. The missing value is one whole range
         above the largest, so that cuts separate it first.
@@ -176,19 +176,23 @@ class RecordAttribute:
 
     @cached_property
     def tree(self) -> ValueTree:
-        """The hierarchy; if there is none, a root above all values."""
+        """The hierarchy of the attribute; if it has none, a root above all values."""
         if self.hierarchy is not None:
             return self.hierarchy
         return ValueTree.flat(tuple("*" if value is None else str(value) for value in self.domain))
 
     def take(self, rows: Integers) -> RecordAttribute:
-        """Return the attribute for the records `rows`, on the same domain and scale."""
+        """Return the attribute of the records with the indices `rows`; domain and scale stay those
+        of the table.
+        """
         return replace(self, codes=self.codes[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class SensitiveAttribute:
-    """One sensitive attribute: its codes, shape (N,), int32, are indices into its domain."""
+    """One sensitive attribute of the table: its codes, shape (N,), int32, are indices into its
+    domain.
+    """
 
     name: str
     codes: Codes
@@ -196,17 +200,19 @@ class SensitiveAttribute:
 
     @property
     def size(self) -> int:
-        """Number of distinct values."""
+        """The number of distinct values."""
         return len(self.domain)
 
     def take(self, rows: Integers) -> SensitiveAttribute:
-        """Return the attribute for the records `rows`, on the same domain."""
+        """Return the attribute of the records with the indices `rows`; the domain stays that of the
+        table.
+        """
         return replace(self, codes=self.codes[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """An encoded table of N records.
+    """N records as encoded attributes, the input of every record-level method.
 
     Attributes
     ----------
@@ -248,7 +254,7 @@ class Records:
         return len(self.attributes[0].codes)
 
     def take(self, rows: Integers) -> Records:
-        """Return the records `rows`, on the same domains and scales."""
+        """Return the records with the indices `rows`; domains and scales stay those of the table."""
         return Records(
             tuple(a.take(rows) for a in self.attributes),
             tuple(a.take(rows) for a in self.sensitive),
@@ -258,12 +264,12 @@ class Records:
 
     @cached_property
     def subjects(self) -> int:
-        """The number of records, or of distinct persons if they are known."""
+        """The number of records, or of distinct persons if these are known."""
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property
     def combinations(self) -> tuple[Integers, Integers]:
-        """Distinct combinations of quasi-identifier values.
+        """The distinct combinations of quasi-identifier values, and the combination of each record.
 
         Returns
         -------
@@ -275,7 +281,7 @@ class Records:
         return distinct_rows([a.codes for a in self.attributes])
 
     def attribute(self, name: str) -> RecordAttribute:
-        """Return the quasi-identifier called `name`; if there is none, raise `DataError`."""
+        """Return the quasi-identifier with this name; raise `DataError` if there is none."""
         by_name: Mapping[str, RecordAttribute] = {a.name: a for a in self.attributes}
         if name not in by_name:
             raise DataError.unknown_column(name, by_name, where="quasi-identifiers")
@@ -283,7 +289,7 @@ class Records:
 
 
 def distinct_rows(columns: list[Codes]) -> tuple[Integers, Integers]:
-    """Number the distinct rows of code columns in the order in which they first occur.
+    """Number the distinct combinations of codes in the order of their first record.
 
     Returns the first row of each distinct combination, shape (D,), and the number of each row,
     (N,).

@@ -1,4 +1,4 @@
-"""Build the masked table from groups, and check it."""
+"""Builds the released table from groups of records, and checks its class sizes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _centroids(
 
 
 def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
-    """Return the text that represents the values of each group, shape (G,)."""
+    """Return the generalised value of each group as text, shape (G,)."""
     if attribute.hierarchy is None and not attribute.ordered:
         return pa.array(_sets(attribute, groups), pa.string())
     covered = extent(attribute, groups)
@@ -123,7 +123,9 @@ def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
 def ancestors(
     attribute: RecordAttribute, codes: Codes | Integers, heights: Codes | Integers
 ) -> list[str | None]:
-    """Return the label of each value's group at the given height of its hierarchy, shape (M,)."""
+    """Return the label of each value's group at a height of the hierarchy: M labels for M codes and
+    M heights.
+    """
     tree = attribute.tree
     return [
         None
@@ -134,7 +136,7 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return the text of a range of codes; None if it is only the missing value."""
+    """Return a range of codes as text; None if it holds only the missing value."""
     if low == attribute.missing:
         return None
     if high == attribute.missing:
@@ -143,7 +145,7 @@ def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
 
 
 def interval(low: Any, high: Any) -> str:
-    """Return "[low, high]", or the value if both ends are equal."""
+    """Return a range as "[low, high]", or the value alone if both ends are equal."""
     return str(low) if low == high else f"[{low}, {high}]"
 
 
@@ -163,7 +165,9 @@ def _sets(attribute: RecordAttribute, groups: RecordGroups) -> list[str | None]:
 
 
 def class_sizes(released: pa.Table, names: Sequence[str]) -> Integers:
-    """Return the number of rows of each distinct combination of columns; null is a value."""
+    """Return the number of rows of each distinct combination of values in the columns `names`; null
+    counts as a value.
+    """
     counted = released.group_by(list(names), use_threads=False).aggregate([([], "count_all")])
     sizes: Integers = counted.column("count_all").to_numpy().astype(np.int64)
     return sizes

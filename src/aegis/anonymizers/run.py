@@ -1,4 +1,4 @@
-"""Read a table as records for a policy, and make record-level releases of them."""
+"""Reads a table as records for a policy, and makes record-level releases of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from aegis.summary.codes import encode
 
 @dataclass(frozen=True, eq=False)
 class Anonymized:
-    """A record-level release, before the rule is checked.
+    """A record-level release that has not been checked against the privacy rule.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Anonymized:
 
     @property
     def judged(self) -> pa.Table:
-        """The released rows, with an additional column `PERSON` if persons are counted."""
+        """The released rows; if persons are counted, with the additional column `PERSON`."""
         if self.persons is None:
             return self.data
         persons = self.persons[self.grouped.groups.of >= 0]
@@ -67,7 +67,8 @@ class Anonymized:
 
 
 def carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column; None if it is released unmasked.
+    """Return the mask of each released column that the method does not change; None if the column
+    stays unmasked.
 
     Quasi-identifiers are left to the method. Any other column stays unmasked if `identity` is among
     its candidates or it has no candidates. Otherwise its first candidate that is not random is
@@ -92,7 +93,7 @@ def read_records(
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> RecordTable:
-    """Read the released columns into memory and encode the quasi-identifiers.
+    """Read the released columns into memory, and encode the quasi-identifiers as records.
 
     Parameters
     ----------
@@ -145,8 +146,8 @@ def read_records(
 
 
 def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
-    """Return the roles for `encode`; a sensitive quasi-identifier (as a label may be) is grouped
-    by.
+    """Return the role of each column, for `encode`; a sensitive column that is also a
+    quasi-identifier counts as the latter.
     """
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
@@ -157,7 +158,7 @@ def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
 def anonymize_records(
     read: RecordTable, recipe: Recipe, *, seed: int | None = None, progress: Progress = SILENT
 ) -> Anonymized:
-    """Group the records of a table as `recipe` says, and make the released rows.
+    """Group the records of a table by the method of `recipe`, and build the released rows.
 
     If persons are counted, each person is grouped by the median of its rows. All rows of a person
     are then in one group, which has at least k persons. Methods that suppress single cells work on
@@ -200,7 +201,7 @@ def anonymize_records(
 
 
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
-    """Add the masks of the quasi-identifiers to notes and details, as they may have been drawn."""
+    """Return the result with the masks of the quasi-identifiers in its notes and details."""
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
     note = "shown as " + ", ".join(f"{name}: {mask}" for name, mask in masks.items())
     details = {**grouped.details, "masks": masks}
@@ -208,7 +209,9 @@ def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
-    """Return the masks of the recipe's options, or draw masks with differential privacy."""
+    """Return the masks that the recipe's options name, or draw masks with differential privacy if
+    the method does so.
+    """
     draw = recipe.anonymizer.masks
     if draw is None:
         return recipe.options.get("masks")
@@ -219,7 +222,7 @@ def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progres
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:
-    """Give columns without any value the type text, which files support."""
+    """Return the table with columns that hold no value typed as text, which file formats support."""
     fields = [
         field.with_type(pa.string()) if pt.is_null(field.type) else field for field in table.schema
     ]
@@ -227,7 +230,7 @@ def _without_null_types(table: pa.Table) -> pa.Table:
 
 
 def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Source, Verdict]:
-    """Check a release against the rule, and suppress the classes that fail it.
+    """Check a release against the privacy rule, and suppress the classes that fail it.
 
     Rows that the method left out also count as suppressed.
 

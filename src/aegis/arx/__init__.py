@@ -1,1 +1,3 @@
-"""Comparison with other tools: their losses, a search for them, and their projects."""
+"""Comparison with other anonymisation tools: the losses that they minimise, a search for these
+losses, and the import of their projects.
+"""

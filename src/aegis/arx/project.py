@@ -1,4 +1,4 @@
-"""Import projects of ARX (`project.deid`): data, roles, hierarchies, models and limits.
+"""Import of ARX projects (`project.deid`): data, roles, hierarchies, privacy models and limits.
 
 A project is a ZIP archive. Its XML and CSV files are read. From its serialised Java objects, only
 the selection of rows is read.
@@ -45,7 +45,7 @@ _ROW_SET = re.compile(
 
 @dataclass(frozen=True)
 class ImportedProject:
-    """The result of importing an ARX project.
+    """The files that the import of an ARX project wrote, and what the project asks for.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def import_project(
 
 
 class _Project:
-    """An open project."""
+    """An ARX project that is open for reading."""
 
     def __init__(self, archive: ZipFile, path: Path) -> None:
         self._archive = archive
@@ -172,7 +172,7 @@ class _Project:
         )
 
     def _respond(self, policy: dict[str, Any], name: str) -> None:
-        """Use a response variable as the label, if the policy has none yet."""
+        """Make a response variable the label of the policy, if the policy has no label yet."""
         if "label" in policy:
             self._notes.append(
                 f"The project predicts {name!r} as well: a policy has one label, {policy['label']!r}."
@@ -180,7 +180,7 @@ class _Project:
         policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the weights of quasi-identifiers, scaled to a maximum of 1; return whether they
+        """Write the weights of the quasi-identifiers, scaled to a maximum of 1; return whether they
         differ.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
@@ -202,7 +202,7 @@ class _Project:
         return True
 
     def _selected(self, table: bytes) -> bytes:
-        """Return the table with only the rows that the project selects."""
+        """Return the rows of the CSV table that the project selects."""
         match = _ROW_SET.search(self._read("input/config.dat"))
         rows = list(csv.reader(StringIO(table.decode("utf-8-sig")), delimiter=self._separator))
         if match is None or struct.unpack(">i", match[1])[0] != len(rows) - 1:
@@ -252,7 +252,7 @@ class _Project:
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:
-        """Return the levels that a project allows as masks; None if it allows all."""
+        """Return the hierarchy levels that the project allows as masks; None if it allows all."""
         least, most = entry.findtext("min", "All"), entry.findtext("max", "All")
         if least == most == "All":
             return None
@@ -289,7 +289,7 @@ class _Project:
             raise DataError(f"{self._path}: {key} is {text!r}, and no number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
-        """Return the loss that the project minimises.
+        """Return the loss that the project minimises; None if a policy cannot express it.
 
         Settings that the project's files do not have are noted.
         """
@@ -316,8 +316,8 @@ class _Project:
         return model.objective.replace(")", f"{weights}{factor})")
 
     def _draw(self, metric: str, score: str | None) -> None:
-        """Complete the options of `safe-pub`; note the settings that the project's files do not
-        have.
+        """Complete the options of `safe-pub`; add a note on each setting that the project's files
+        do not have.
         """
         assert self._sampled is not None
         self._sampled["score"] = score or "precision"
@@ -334,7 +334,9 @@ class _Project:
             )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return the objective of a publisher's payout, with the amounts of the rule's criteria."""
+        """Return the objective that stands for the publisher's payout, with the amounts that the
+        project's criteria name.
+        """
         stakes = rule.get("profitability")
         if not isinstance(stakes, dict):
             self._notes.append(
@@ -347,7 +349,9 @@ class _Project:
         return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
-        """Return the least loss of an admissible transformation in the project, and its levels."""
+        """Return the least loss that the project stores, and the levels that reach it; None if it
+        stores none.
+        """
         if "lattice.xml" not in self._archive.namelist():
             return None
         best: tuple[float, tuple[int, ...]] | None = None
@@ -389,7 +393,7 @@ class _Project:
 
 
 def _put(folder: Path, contents: dict[str, bytes]) -> None:
-    """Write files into a folder."""
+    """Write each of `contents` to the file of that name in the folder."""
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(folder / name) as temporary:

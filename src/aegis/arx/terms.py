@@ -1,4 +1,4 @@
-"""Privacy models and quality models as ARX writes them, and their equivalents in a policy."""
+"""The privacy models and quality models in ARX's notation, and their equivalents in a policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEARCHED = 0.1
 
 @dataclass(frozen=True)
 class QualityModel:
-    """The equivalent of a quality model of ARX.
+    """The objective and the score that stand for a quality model of ARX.
 
     Attributes
     ----------
@@ -90,7 +90,9 @@ _STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}
 
 
 def _stakes(groups: Groups) -> dict[str, Any]:
-    """Return the attacker, and the gains and losses of publisher and adversary."""
+    """Return the attacker, and the gains and losses of publisher and adversary, as options of the
+    payout.
+    """
     amounts = map(float, groups[1:])
     return {"attacker": groups[0]} | dict(
         zip(("benefit", "loss", "gain", "cost"), amounts, strict=True)
@@ -150,7 +152,8 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
 
 
 def demand(text: str, people: int | None) -> tuple[str, Any]:
-    """Return the key and the value in a policy's rule for a privacy model in ARX's notation.
+    """Return the key and the value that stand, in a policy's rule, for a privacy model in ARX's
+    notation.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ class _OnDemand(Loader):
     """A loader of a package that imports its modules when they are first used."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the package a function that finds its names."""
+        """Give the package a function that imports a module when one of its names is first used."""
 
         def of_engine(name: str) -> Any:
             own = name.removesuffix("Compiler")

@@ -35,7 +35,7 @@ Canada, the presets of the privacy rule).
 
 
 class Kind(StrEnum):
-    """The kind of data in a column: integer, number, text, date, time or Boolean."""
+    """The kind of data in a column: integer, number, text, date or Boolean."""
 
     INTEGER = "integer"
     NUMBER = "number"

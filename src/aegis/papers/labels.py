@@ -79,7 +79,7 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(advice: Advice, whole: Advice) -> Advice:
-    """Copy the verdicts of the rule from the advice on the whole table."""
+    """Return the advice with the rule's verdicts from the advice on the whole table."""
     said = {ranked.name: ranked for ranked in whole.ranking}
     ranking = [
         replace(

@@ -1,1 +1,3 @@
-"""Record-level methods: microaggregation, clustering, Mondrian, MO-OBAM, sampling, the hybrid scheme."""
+"""Anonymisation methods that work on single records: microaggregation, clustering, Mondrian,
+MO-OBAM, local suppression, swapping, sampling and the hybrid scheme.
+"""

@@ -1,4 +1,4 @@
-"""Choose the cells to suppress so that every class is large enough: greedy, one pattern at a time.
+"""Find the cells to suppress so that every equivalence class is large enough, by a greedy search.
 
 A *pattern* is a set of attributes whose cells are suppressed in a record. Records that are equal in
 all other attributes then form one class. Records that are safe without suppression come first. Then
@@ -39,7 +39,7 @@ WIDTH = 12
 
 
 class CellSearch:
-    """Suppresses cells of N records until every class fits.
+    """Greedy search for the cells to suppress in N records, until every class is acceptable.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class CellSearch:
         self.pending: Integers = np.arange(self.rows, dtype=np.int64)
 
     def run(self, step: Step | None = None) -> Flags:
-        """Return the cells to suppress, shape (N, A)."""
+        """Search, and return which cells to suppress, shape (N, A)."""
         run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
         run(step)
         if not len(self.pending):
@@ -83,7 +83,7 @@ class CellSearch:
         return self.starred
 
     def _by_cost(self, step: Step | None) -> None:
-        """Try all patterns, the cheapest first."""
+        """Apply all patterns of cells, the cheapest pattern first."""
         attributes = range(len(self.columns))
         every = [
             pattern
@@ -95,7 +95,9 @@ class CellSearch:
                 return
 
     def _by_number(self, step: Step | None) -> None:
-        """Try patterns of one cell, then of two, and so on; if they are many, not all."""
+        """Apply the patterns of one cell, then those of two cells, and so on; of too many patterns
+        only a part is tried.
+        """
         grown: list[Pattern] = [()]
         for cells in range(len(self.columns) + 1):
             grown = self._advance(self._patterns(cells, grown), step)
@@ -103,7 +105,9 @@ class CellSearch:
                 return
 
     def _advance(self, patterns: Sequence[Pattern], step: Step | None) -> list[Pattern]:
-        """Apply patterns; return those to extend. The list is empty if no record is left."""
+        """Apply the patterns, report the progress, and return the patterns to extend by one more
+        cell; none if every record is rescued.
+        """
         before = len(self.pending)
         grown = self._level(patterns)
         if step is not None:
@@ -126,7 +130,7 @@ class CellSearch:
         return sorted(wider)
 
     def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Apply patterns while one rescues a record; return those to extend, the best first.
+        """Apply patterns while one rescues a record; return the patterns to extend, the best first.
 
         The number of records that a pattern rescues can only fall when others rescue records. So if
         a count is still the largest when it is computed again, it is the largest of all.
@@ -154,13 +158,17 @@ class CellSearch:
         return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Integers]:
-        """Return the number of pending records' classes under a pattern, and the rescued ones."""
+        """Return the number of acceptable classes under a pattern, and the indices of the records
+        that it rescues.
+        """
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
 
     def grouped(self, rows: Integers, pattern: Pattern) -> Integers:
-        """Return the group of each of `rows` by the attributes outside `pattern`."""
+        """Return the class of each of the records `rows` when the attributes of `pattern` are
+        ignored.
+        """
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
             return np.zeros(len(rows), dtype=np.int64)
@@ -168,14 +176,14 @@ class CellSearch:
 
 
 class _Leftovers:
-    """Joins the records that no pattern rescued to the existing classes."""
+    """The records that no pattern rescued, and the classes that they may join."""
 
     def __init__(self, search: CellSearch) -> None:
         self.search = search
         self.codes: Integers = np.column_stack(search.columns).astype(np.int64)
 
     def join(self) -> None:
-        """Join each pending record to the class that costs the fewest cells."""
+        """Add each remaining record to the class for which the fewest cells must be suppressed."""
         search = self.search
         while len(search.pending):
             shown = np.where(search.starred, -1, self.codes)

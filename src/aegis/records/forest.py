@@ -1,4 +1,5 @@
-"""Random forests of scikit-learn, to find pattern-friendly attributes and to measure accuracy.
+"""Random forests of scikit-learn, which find pattern-friendly attributes and measure how well a
+release predicts a column.
 
 scikit-learn is an optional dependency, so it is imported only when a forest is first made.
 """
@@ -30,7 +31,7 @@ def _classifier(trees: int, seed: int) -> Any:
 
 
 class Forest:
-    """A forest that is trained on one part of the records and tested on the rest.
+    """A random forest that is trained on one part of the records and tested on the rest.
 
     Parameters
     ----------
@@ -54,12 +55,15 @@ class Forest:
             self._model.fit(features[self._test], target[self._test])
 
     def accuracy(self, features: npt.NDArray[Any] | None = None) -> float:
-        """Share of held-out records whose target is predicted correctly, by `features` if given."""
+        """Return the share of the test records whose target the forest predicts correctly, from
+        `features` in place of their own codes if given.
+        """
         shown = self._features[self._test] if features is None else features
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return the loss of accuracy when the values of one feature are shuffled.
+        """Return the loss of accuracy when the values of one feature are shuffled among the test
+        records: the mean of `repeats` runs.
 
         It is the mean of `repeats` runs.
         """

@@ -121,11 +121,13 @@ class HybridOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """Whether noise is added, so that no reader may be able to remove it."""
+        """Return whether the method adds noise; its random seed must then stay secret."""
         return not self.strict
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and if there is no sensitive attribute or a name is wrong."""
+        """Raise as `Options.check` does; also if no attribute is sensitive or a named attribute
+        does not fit.
+        """
         super().check(records)
         if not records.sensitive:
             raise PolicyError(
@@ -148,7 +150,7 @@ class HybridOptions(Options):
 
 @dataclass(frozen=True)
 class Pattern:
-    """Result of the search for pattern-friendly attributes, for one categorical quasi-identifier.
+    """Figures of one categorical quasi-identifier from the search for pattern-friendly attributes.
 
     Attributes
     ----------
@@ -171,7 +173,7 @@ class Pattern:
     bands: tuple[tuple[Any, int, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
+        """Return the figures under the names that reports use, as JSON values."""
         return {
             "name": self.name,
             "accuracy_drop": self.drop,
@@ -184,7 +186,8 @@ class Pattern:
 def patterns(
     records: Records, options: HybridOptions, random: np.random.Generator
 ) -> tuple[Pattern, ...]:
-    """Examine each categorical quasi-identifier (step 2 of the scheme).
+    """Return the figures of each categorical quasi-identifier: whether it is pattern-friendly, and
+    why (step 2 of the scheme).
 
     A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute is
     pattern-friendly if shuffling it costs at most `importance` of accuracy, and its two most
@@ -221,12 +224,14 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the band of a value that occurs in this `share` of the rows."""
+    """Return the name of the frequency band of a value that `share` of the rows have."""
     return BANDS[sum(share < limit for limit in limits)]
 
 
 def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Integers:
-    """Records with a minor value in a pattern-friendly attribute; all if there is none."""
+    """Return the indices of the records with a minor or super-minor value in a pattern-friendly
+    attribute; of all records if no attribute is pattern-friendly.
+    """
     violating = np.zeros(len(records), dtype=bool)
     friendly = [pattern.name for pattern in drawn if pattern.friendly]
     for name in friendly:
@@ -237,7 +242,9 @@ def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOpti
 
 
 def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
-    """Records that preprocessing leaves out, by reason; each is listed under its first reason."""
+    """Return the indices of the records that are left out before the scheme begins, by reason; a
+    record is listed under its first reason only.
+    """
     gone = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Integers] = {}
     outliers = np.zeros(len(records), dtype=bool)
@@ -304,8 +311,8 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """Return the epsilon that any two records can differ by, summed over noisy attributes, per
-    part.
+    """Return the epsilon that is spent on any two records, summed over the attributes with noise,
+    for the violating and the other records.
 
     If the sensitivity is smaller than the range of an attribute, epsilon grows by the factor range
     / sensitivity for values at its ends. Strict releases spend nothing.
@@ -345,7 +352,9 @@ def _notes(
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Integers]:
-    """Do steps 3 and 4 as published; the labels are classes of equal released values."""
+    """Carry out steps 3 and 4 of the scheme as published; return the cells and the class of each
+    record, by equal released values.
+    """
     cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)
     if len(rows):
@@ -364,7 +373,11 @@ def _published(
 def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Integers]:
-    """Group all records: exact categories if k records share them, otherwise clusters."""
+    """Make a k-anonymous release: categories stay exact where k records share them, all other
+    records are clustered.
+
+    Returns the cells, and the class of each record.
+    """
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)
     rest = np.flatnonzero(labels < 0)
@@ -381,9 +394,10 @@ def _strict(
 
 
 def _shared(records: Records, rows: Integers, options: HybridOptions, labels: Integers) -> int:
-    """Group those of `rows` that share all categories with enough others.
+    """Number the groups of records in `rows` that share all categories and are large enough; return
+    how many groups there are.
 
-    Returns the number of groups.
+    The group of each record is written to `labels`.
     """
     exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
     if not len(rows):
@@ -405,7 +419,9 @@ def _shared(records: Records, rows: Integers, options: HybridOptions, labels: In
 
 
 def _fits(part: Records | None, options: HybridOptions) -> bool:
-    """Whether the records can be one group: k records, l values of each sensitive attribute."""
+    """Return whether the records can form one group: at least k records, and l values of each
+    sensitive attribute.
+    """
     return (
         part is not None
         and len(part) >= options.k
@@ -420,7 +436,9 @@ def _outcome(
     labels: Integers,
     options: HybridOptions,
 ) -> Outcome:
-    """Return the outcome for all records from that of the `chosen` ones."""
+    """Return the outcome for all records of the table, from the released cells and classes of the
+    `chosen` records.
+    """
     everyone = np.full(len(records), -1, dtype=np.int64)
     everyone[chosen] = labels
     columns: dict[str, tuple[Any, ...]] = {}

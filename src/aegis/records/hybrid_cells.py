@@ -1,4 +1,4 @@
-"""The cells that the hybrid scheme releases, and their information loss."""
+"""The values that the hybrid scheme releases while they are built, and their information loss."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from aegis.policy import AttributeKind
 
 
 class ReleasedCells:
-    """The released values while they are built: a hierarchy height per category, a range per
-    number.
+    """The values to release: a level of the hierarchy for each category, a range for each number.
 
     A number is stored as a range [low, high]; for an exact or noisy number both ends are equal. An
     ordinal attribute is generalised like a category, by its hierarchy or to "*". If numbers are
@@ -52,7 +51,8 @@ class ReleasedCells:
         numbers: bool,
         exact_below: int = 0,
     ) -> None:
-        """Make the values within each group equal; `labels` is the group of each of `rows`.
+        """Give the records of each group equal values; `labels` holds the group of each of the
+        records `rows`.
 
         If the entropy of every sensitive attribute in a group is at least `diversity`, categories
         go to the lowest level on which they are equal; otherwise at least to the middle level.
@@ -97,7 +97,8 @@ class ReleasedCells:
     def perturb(
         self, epsilon: Floats, sensitivity: float | None, random: np.random.Generator
     ) -> None:
-        """Add Laplace noise of scale sensitivity / epsilon to every number.
+        """Add Laplace noise of scale sensitivity / epsilon to every number; `epsilon` holds one
+        value per record.
 
         A sensitivity of None means the range of the domain. Values beyond the domain are set to its
         end. Values are rounded to the attribute's resolution; missing values stay missing.
@@ -114,7 +115,8 @@ class ReleasedCells:
             self._low[attribute.name] = self._high[attribute.name] = values
 
     def columns(self) -> list[list[Any]]:
-        """Return the released values of each quasi-identifier, N each.
+        """Return the values to release: one list for each quasi-identifier, with one value per
+        record.
 
         Numbers that did not become ranges stay numbers; everything else is text.
         """
@@ -141,7 +143,9 @@ class ReleasedCells:
         return values
 
     def classes(self) -> Integers:
-        """Number the classes of records with equal released values; return them, shape (N,)."""
+        """Return the class of each record, shape (N,): records with equal released values have the
+        same number.
+        """
         columns: list[Codes] = []
         for values in self.columns():
             texts = np.array([str(value) for value in values])
@@ -149,7 +153,7 @@ class ReleasedCells:
         return distinct_rows(columns)[1]
 
     def originality(self) -> float:
-        """Share of quasi-identifier cells that are released unchanged, 0..1."""
+        """Return the share of the cells that are released unchanged, 0..1."""
         covered = 0
         for attribute in self.records.attributes:
             if attribute.kind is AttributeKind.NUMERIC:
@@ -164,7 +168,7 @@ class ReleasedCells:
         return covered / (len(self.records) * len(self.records.attributes))
 
     def distortion(self) -> float:
-        """Mean distortion DM per cell, 0..1, with equal weights for all attributes.
+        """Return the mean distortion per cell, 0..1, all attributes weighted equally.
 
         For a category, it is the level divided by the height of the hierarchy. For numbers and
         ranks, it is the distance of the farther end from the true value, divided by the domain's
@@ -190,10 +194,10 @@ class ReleasedCells:
         return np.where(mixed, 1.0, moved)
 
     def loss(self, labels: Integers, k: int, *, left_out: int) -> InformationLoss:
-        """Information loss of the released cells.
+        """Return the information loss of the release.
 
         The centroid figures compare each number with the middle of its released range. A
-        generalised category counts as lost. `left_out` is a number of additional records that count
+        generalised category counts as lost. `left_out` is the number of further records that count
         as suppressed.
         """
         groups = RecordGroups.number(labels)
@@ -246,7 +250,7 @@ class ReleasedCells:
 
 
 def _span(attribute: RecordAttribute) -> float:
-    """Range of a numeric attribute, as a divisor: 1 if the range is 0."""
+    """Return the range of a numeric attribute, to divide by: 1 if the range is 0."""
     least, most = attribute.bounds
     return most - least if most > least else 1.0
 

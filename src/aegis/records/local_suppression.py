@@ -1,4 +1,4 @@
-"""Local suppression: suppress single cells that keep a record out of a large class.
+"""Local suppression: suppresses the single cells that keep a record out of a large enough class.
 
 The cells are masked values of the quasi-identifiers. In class sizes, a suppressed cell counts as a
 separate value, as in every audit of the release. In other tools (sdcMicro) a suppressed cell
@@ -56,7 +56,9 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and if `importance` names other columns."""
+        """Raise as `Options.check` does; also if `importance` names a column that is no
+        quasi-identifier.
+        """
         super().check(records)
         for name in self.importance:
             records.attribute(name)
@@ -103,13 +105,15 @@ def _run(
 
 
 def _costs(records: Records, importance: Sequence[str]) -> Floats:
-    """Return the cost of suppressing a cell of each attribute, shape (A,)."""
+    """Return the cost of suppressing one cell, for each attribute, shape (A,)."""
     worth = {name: len(importance) + 1 - place for place, name in enumerate(importance)}
     return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
-    """Return the code of a suppressed cell: that of `*` (or null) if it occurs, else a new one."""
+    """Return the code of a suppressed cell: the code of `*` (or null) if the column holds that
+    value, else a new code.
+    """
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
     return domain.index(shown) if shown in domain else attribute.size
@@ -122,7 +126,9 @@ def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) 
 
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
-    """Return the released values, as text if a star is among them, else in their own type."""
+    """Return the values to release: as text if a `*` is among them, otherwise in the type of the
+    column.
+    """
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
     values = [str(value) if as_text and value is not None else value for value in attribute.domain]
@@ -163,7 +169,9 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
 
 
 def _loss(records: Records, starred: Flags, labels: Integers, k: int) -> InformationLoss:
-    """Return the loss of suppressed cells; each counts as replaced by the overall centroid."""
+    """Return the information loss; a suppressed cell counts as if it were replaced by the centroid
+    of the table.
+    """
     groups = RecordGroups.number(labels)
     average = len(records) / len(groups)
     return InformationLoss(

@@ -1,4 +1,5 @@
-"""Greedy clustering by the smallest increase of information loss: k-member and (k,l)-member.
+"""The clustering methods k-member and (k,l)-member: greedy, by the smallest increase of information
+loss.
 
 Records with equal quasi-identifiers are interchangeable for both methods. So they work on distinct
 combinations of values, each with a queue of its records. This is exact, and takes much less time
@@ -25,7 +26,7 @@ class DiverseOptions(Options):
 
 
 class _Reach:
-    """The range of one cluster in one attribute, and the cost of adding a value to it.
+    """The values of one attribute that a cluster covers, and the cost of adding each further value.
 
     The cost is in 0..1. For numbers, and ranks of ordinal values, it is the width of the range
     divided by that of the domain. With a hierarchy, it is the height of the lowest common ancestor
@@ -40,7 +41,7 @@ class _Reach:
         self._heights = np.empty(0)
 
     def begin(self, combination: int) -> Floats:
-        """Start a cluster at `combination`.
+        """Start a cluster with the combination of values at this index.
 
         Returns the cost of adding each combination, shape (D,).
         """
@@ -54,7 +55,9 @@ class _Reach:
         return self._costs()
 
     def include(self, combination: int) -> Floats | None:
-        """Add `combination`; return the new costs, or None if they did not change."""
+        """Add the combination of values at this index; return the new costs, shape (D,), or None if
+        they are unchanged.
+        """
         if self._tree:
             height = float(self._heights[combination])
             if height <= self._covered:
@@ -77,7 +80,9 @@ class _Reach:
 
 
 class _Cluster:
-    """The cluster that is being built: the cost of adding each combination, over all attributes."""
+    """The cluster that is being built, with the cost of adding each combination of values, over all
+    attributes.
+    """
 
     def __init__(self, reaches: list[_Reach], combination: int) -> None:
         self._reaches = reaches
@@ -96,7 +101,7 @@ class _Cluster:
 
 
 class _Queues:
-    """The unassigned records of each combination, in order."""
+    """The records that are in no cluster yet, in order, for each combination of values."""
 
     def __init__(self, of: Integers, count: int) -> None:
         self.order = np.argsort(of, kind="stable")
@@ -108,7 +113,7 @@ class _Queues:
         self.open = np.ones(count, dtype=bool)
 
     def take(self, combination: int) -> int:
-        """Remove and return the first unassigned record of `combination`."""
+        """Remove the first record of a combination that is in no cluster yet; return its index."""
         record = int(self.head[combination])
         self._next[combination] += 1
         self.left -= 1
@@ -119,11 +124,15 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the open combination with the least cost; ties: that of the first record."""
+        """Return the combination of least cost that still has records; of equal ones, that of the
+        first record.
+        """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the open combination at the largest distance; ties: that of the first record."""
+        """Return the combination at the largest distance that still has records; of equal ones,
+        that of the first record.
+        """
         return self._first(np.where(self.open, -distance, np.inf))
 
     def _first(self, cost: Floats) -> int:
@@ -139,7 +148,8 @@ def k_member(
     distinct: int = 1,
     step: Step | None = None,
 ) -> Integers:
-    """Cluster by k-member (Byun et al. 2007, figure 3), or by (k,l)-member when `distinct` > 1.
+    """Cluster the records by k-member (Byun et al. 2007, figure 3), or by (k,l)-member if
+    `distinct` is above 1.
 
     The first cluster starts at the record farthest from a random one, each later cluster at the
     record farthest from the seed of the cluster before. The record with the smallest increase in
@@ -201,7 +211,9 @@ def _grow(
     k: int,
     distinct: int,
 ) -> list[int] | None:
-    """Add records until the cluster satisfies k and l; None if no records are left before that."""
+    """Add records to a cluster until it satisfies k and l; return their indices, or None if too few
+    records are left.
+    """
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
     while len(members) < k or (distinct > 1 and min(map(len, seen)) < distinct):
@@ -217,7 +229,9 @@ def _grow(
 
 
 def _join_cheapest(records: Records, rest: Integers, labels: Integers, clusters: int) -> None:
-    """Add each record of `rest` to the cluster whose information loss grows least."""
+    """Add each of the records `rest` to the cluster whose information loss then grows least; write
+    it to `labels`.
+    """
     if not len(rest):
         return
     grouped = np.flatnonzero(labels >= 0)
@@ -236,7 +250,9 @@ def _join_cheapest(records: Records, rest: Integers, labels: Integers, clusters:
 
 
 class _Cover:
-    """The range of every finished cluster in one attribute, and its cost, shape (G,)."""
+    """The values of one attribute that each of G finished clusters covers, and the cost of each
+    cluster, shape (G,).
+    """
 
     def __init__(self, attribute: RecordAttribute, grouped: Integers, starts: Integers) -> None:
         self.codes = attribute.codes
@@ -260,7 +276,7 @@ class _Cover:
         return self._height if self._tree else np.minimum(self._high - self._low, 1.0)
 
     def with_code(self, code: int) -> Floats:
-        """Return the cost of each cluster with `code` added."""
+        """Return what each cluster would cost if the value with this code were added, shape (G,)."""
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
             reached: Floats = np.maximum(self._height, heights[self._some])
@@ -271,7 +287,7 @@ class _Cover:
         return cost
 
     def include(self, cluster: int, code: int) -> None:
-        """Add `code` to one cluster."""
+        """Add the value with this code to one cluster."""
         place = self._attribute.positions[code]
         self._height[cluster] = self.with_code(code)[cluster] if self._tree else 0.0
         self._low[cluster] = min(self._low[cluster], place)

@@ -1,4 +1,6 @@
-"""Microaggregation by maximum distance to the average: MDAV and V-MDAV."""
+"""The microaggregation methods MDAV and V-MDAV, which build clusters around the records farthest
+from the average.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class VariableOptions(Options):
 
 
 class _Unassigned:
-    """The records that are in no cluster yet, kept in ascending order.
+    """The coordinates of the records that are in no cluster yet, in ascending order of their index.
 
     Rows of assigned records stay in the arrays, marked dead, until there are enough of them to
     justify a copy.
@@ -57,14 +59,16 @@ class _Unassigned:
         return len(self.rows) - self._gone
 
     def compact(self) -> None:
-        """Remove dead rows; positions from before are no longer valid."""
+        """Remove the rows of assigned records from the arrays; earlier positions are no longer
+        valid.
+        """
         if self._gone:
             alive = np.flatnonzero(~self._dead)
             self.space, self.rows = self.space.take(alive), self.rows[alive]
             self._dead, self._gone = np.zeros(len(alive), dtype=bool), 0
 
     def centre(self) -> tuple[Floats, Codes]:
-        """Return the average of the unassigned records."""
+        """Return the coordinates of the average of the unassigned records."""
         if not self._gone:
             return self.space.centre()
         return self.space.take(np.flatnonzero(~self._dead)).centre()
@@ -74,28 +78,34 @@ class _Unassigned:
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
-        """Remove dead rows if there are enough of them."""
+        """Remove the rows of assigned records from the arrays if there are enough of them."""
         if COMPACT_AT * self._gone > len(self.rows):
             self.compact()
 
     def remove(self, positions: Integers) -> None:
-        """Mark the rows at `positions` as assigned."""
+        """Mark the records at `positions` as assigned to a cluster."""
         self._dead[positions] = True
         self._gone += len(positions)
 
     def farthest(self, distances: Floats) -> int:
-        """Return the position of the farthest record; ties: the first."""
+        """Return the position of the unassigned record at the largest distance; of equal ones, the
+        first.
+        """
         return int(np.argmax(np.where(self._dead, -1.0, distances)))
 
     def nearest(self, distances: Floats, count: int, own: int) -> Integers:
-        """Return `own` and the positions of the nearest records, `count` in all."""
+        """Return the positions of the `count` nearest unassigned records, with the record `own` as
+        one of them.
+        """
         reach = self.masked(distances)
         reach[own] = -1.0
         return smallest(reach, count)
 
 
 def smallest(values: Floats, count: int) -> Integers:
-    """Return the positions of the `count` smallest values, ascending; ties to the lower one."""
+    """Return the positions of the `count` smallest values, in ascending order; of equal values, the
+    lower position counts first.
+    """
     bound = np.partition(values, count - 1)[count - 1]
     below = np.flatnonzero(values < bound)
     equal = np.flatnonzero(values == bound)[: count - len(below)]
@@ -103,7 +113,7 @@ def smallest(values: Floats, count: int) -> Integers:
 
 
 def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
-    """Cluster by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
+    """Cluster the records by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
 
     While at least 3k records remain, r is the record farthest from the average record, and s the
     record farthest from r. Each forms a cluster with its k - 1 nearest records. If 2k to 3k - 1
@@ -146,8 +156,8 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) -> Floats:
-    """Cluster the record farthest from the average with its nearest records; return distances to
-    it.
+    """Form a cluster of the record farthest from the average and its nearest records; return all
+    distances to that record.
     """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))
@@ -158,7 +168,7 @@ def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) 
 
 
 def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Integers:
-    """Cluster by V-MDAV (Solanas and Martinez-Balleste 2006).
+    """Cluster the records by V-MDAV (Solanas and Martinez-Balleste 2006).
 
     While at least k records remain, the record farthest from the centre of the table forms a
     cluster with its k - 1 nearest records. Then the unassigned record nearest to the cluster may
@@ -210,7 +220,7 @@ def _extend(
 
 
 def _join_nearest(space: Space, rows: Integers, labels: Integers, clusters: int) -> None:
-    """Add each of `rows` to the cluster with the nearest centre."""
+    """Add each of the records `rows` to the cluster with the nearest centre; write it to `labels`."""
     if not len(rows):
         return
     centres = [space.take(np.flatnonzero(labels == c)).centre() for c in range(clusters)]

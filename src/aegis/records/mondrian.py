@@ -1,4 +1,4 @@
-"""Mondrian as a record-level method; the module `mondrian_cuts` makes the recursive cuts."""
+"""The method Mondrian, which cuts the records at medians; `mondrian_cuts` makes the cuts."""
 
 from __future__ import annotations
 

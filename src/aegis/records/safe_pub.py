@@ -76,23 +76,27 @@ class SampledOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """True, because no reader may know which records were drawn."""
+        """Return True: records are drawn at random, and the seed must stay secret."""
         return True
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Sampling rate and k for the guarantee, from epsilon without the search's part."""
+        """Return the sampling rate and the k that give the guarantee, from the epsilon that the
+        search leaves.
+        """
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
     @property
     def searched_class(self) -> int:
-        """Least class size that a search counts as kept: on average, k of its rows are drawn."""
+        """Return the least class size that the search counts as kept: k of its rows are drawn on
+        average.
+        """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and if a person may have several records."""
+        """Raise as `Options.check` does; also if a person may have several records."""
         super().check(records)
         if records.persons is not None:
             raise PolicyError(
@@ -107,7 +111,7 @@ def sample_records(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Draw the sample, and leave out classes that are too small."""
+    """Draw the sample, and leave out the classes that are too small in it."""
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         drawn = random.random(len(records)) < privacy.rate

@@ -1,4 +1,4 @@
-"""Masks of quasi-identifiers drawn with differential privacy, for `safe-pub`.
+"""The differentially private search for the masks of quasi-identifiers, for the method `safe-pub`.
 
 Everything else that the search reads must not depend on the rows. It reads the candidates of the
 policy, in their order, and the leaves of hierarchies.
@@ -39,7 +39,8 @@ Chain = tuple[Mask, ...]
 def drawn_masks(
     table: pa.Table, policy: Policy, options: SampledOptions, seed: int, progress: Progress
 ) -> dict[str, Any]:
-    """Return masks of the quasi-identifiers, as a policy writes them, drawn by the search.
+    """Draw a mask for each quasi-identifier by the differentially private search; return them as a
+    policy writes them.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def _specs(quasi: tuple[Attribute, ...], chains: list[Chain], drawn: DrawnScheme
 
 
 def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
-    """Return the masks of an attribute to search, in the order of the policy."""
+    """Return the masks of an attribute that are searched, in the order of the policy's candidates."""
     if attribute.name in given:
         return (given_mask(attribute, given[attribute.name]) or Identity(),)
     chain = attribute.masks or (Identity(),)
@@ -107,7 +108,7 @@ def scheme_cells(
     beyond: int = 0,
     targets: tuple[int, ...] = (),
 ) -> SchemeCells:
-    """Return the data of a table for the search for masks.
+    """Return the classes of a table under the masks to search, as arrays.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def scheme_cells(
 
 
 def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
-    """Return the index of the label among the quasi-identifiers."""
+    """Return the index, among the quasi-identifiers, of each attribute that others should predict."""
     names = [attribute.name for attribute in quasi]
     label = policy.label.column if policy.label else None
     if label not in names:
@@ -167,7 +168,7 @@ def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
 
 
 def _shows_nothing(mask: Mask) -> bool:
-    """Whether a mask gives the same output for all possible values."""
+    """Return whether a mask turns every possible value into the same output."""
     if isinstance(mask, Level) and mask.hierarchy is not None:
         return mask.level > 0 and len(mask.hierarchy.groups(mask.level)) == 1
     return isinstance(mask, Suppress)
@@ -176,7 +177,7 @@ def _shows_nothing(mask: Mask) -> bool:
 def _shares(
     attribute: Attribute, mask: Mask, codes: npt.NDArray[np.integer], shown: pa.Array
 ) -> npt.NDArray[np.float64]:
-    """Return the share of the hierarchy's leaves in each value's group, shape (V,)."""
+    """Return the share of the hierarchy's leaves that each shown value stands for, shape (V,)."""
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
     hierarchy = attribute.hierarchy
@@ -196,7 +197,7 @@ def _shares(
 def _searched(
     table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
 ) -> dict[str, Any] | None:
-    """Return the drawn masks if the options require a search; else None."""
+    """Draw masks if the options ask for a search; return None otherwise."""
     if not isinstance(options, SampledOptions) or not options.search:
         return None
     return drawn_masks(table, policy, options, seed, progress)

@@ -18,7 +18,7 @@ from aegis.policy import AttributeKind
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Records as coordinates, one contiguous row per coordinate.
+    """Records as coordinates, between which microaggregation measures distances.
 
     Attributes
     ----------
@@ -39,7 +39,9 @@ class Space:
 
     @classmethod
     def of(cls, records: Records, *, scaled: bool = True) -> Space:
-        """Return the coordinates of `records`; numbers that are not `scaled` keep their unit."""
+        """Return the coordinates of `records`; numbers keep their unit unless they are `scaled` to
+        z-scores.
+        """
         points: list[Floats] = []
         ranked: list[bool] = []
         nominal: list[Codes] = []
@@ -75,7 +77,7 @@ class Space:
         return int(self.points.shape[1] if len(self.points) else self.nominal.shape[1])
 
     def take(self, rows: Integers) -> Space:
-        """Return the coordinates of the records `rows`."""
+        """Return the coordinates of the records with the indices `rows`."""
         return Space(
             np.ascontiguousarray(self.points[:, rows]),
             self.ranked,
@@ -84,7 +86,9 @@ class Space:
         )
 
     def centre(self) -> tuple[Floats, Codes]:
-        """Return the average record: means, lower medians of ranks, modes (ties: lowest code)."""
+        """Return the coordinates of the average record: means, lower medians of ranks, most
+        frequent categories (of equal ones, the lowest code).
+        """
         middle = (len(self) - 1) // 2
         place = np.array(
             [
@@ -102,11 +106,11 @@ class Space:
         return place, modes
 
     def at(self, row: int) -> tuple[Floats, Codes]:
-        """Return the coordinates of one record."""
+        """Return the coordinates of the record at index `row`."""
         return self.points[:, row], self.nominal[:, row]
 
     def distances(self, place: tuple[Floats, Codes]) -> Floats:
-        """Return the squared distance of every record to `place`, shape (N,)."""
+        """Return the squared distance of every record to the coordinates `place`, shape (N,)."""
         total = np.zeros(len(self))
         difference = np.empty(len(self))
         for row, value in zip(self.points, place[0], strict=True):

@@ -1,4 +1,4 @@
-"""Swapping: records exchange values, so that every column keeps its distribution.
+"""The methods that swap values between records, so that every column keeps its distribution.
 
 `rank-swap` swaps numbers and other ordered values with values of a close rank (Moore, Controlled
 data-swapping techniques for masking public use microdata, US Census Bureau, RR 96-04).
@@ -52,7 +52,7 @@ class RankSwapOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """True, because no reader may know which values were swapped."""
+        """Return True: values are swapped at random, and the seed must stay secret."""
         return True
 
 
@@ -80,11 +80,11 @@ class RecordSwapOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """True, because no reader may know which values were swapped."""
+        """Return True: records are swapped at random, and the seed must stay secret."""
         return True
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and if the columns of the geography do not fit."""
+        """Raise as `Options.check` does; also if the columns of the geography do not fit."""
         super().check(records)
         for name in (*self.geography, *self.similar):
             records.attribute(name)
@@ -119,7 +119,7 @@ def _rank_swap(
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
-    """Return the codes of an attribute after each value was swapped with a value of close rank.
+    """Swap each value of an attribute with a value of close rank; return the new codes, shape (N,).
 
     Equal values are ranked in random order. A value stays if all its possible partners are taken.
     Missing values stay.
@@ -148,8 +148,8 @@ def _free(
     end: int,
     random: np.random.Generator,
 ) -> int | None:
-    """Return a random free place from `start` to `end` - 1, all equally likely; None if there is
-    none.
+    """Return a random index from `start` to `end` - 1 that is not taken, all equally likely; None
+    if there is none.
     """
     if start >= end:
         return None
@@ -205,7 +205,7 @@ def swapped_places(
 
 
 class _Swap:
-    """Swaps records, each at most once."""
+    """The swaps of records that were made; each record is swapped at most once."""
 
     def __init__(
         self, records: Records, options: RecordSwapOptions, random: np.random.Generator
@@ -220,8 +220,8 @@ class _Swap:
         self._pools = np.split(order, starts[1:])
 
     def each(self, rows: Integers, area: Integers, *, until: int | None = None) -> None:
-        """Swap `rows` in random order with rows of other areas; stop when `until` are swapped in
-        all.
+        """Swap the records `rows`, in random order, with records of other areas; stop when `until`
+        records are swapped in all.
         """
         for row in self._random.permutation(rows).tolist():
             if until is not None and int(self._taken.sum()) >= until:
@@ -293,7 +293,9 @@ def _loss(
 
 
 def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> float:
-    """Return the squared distance that values moved, divided by that from the overall centroids."""
+    """Return the information loss of the swaps: the squared distance of new and old values, divided
+    by that of old values to the centroid of the table.
+    """
     whole = total_groups(records)
     moved = total = 0.0
     for attribute in records.attributes:

@@ -284,7 +284,9 @@ def _with_leaves(
     masks: Mapping[str, Mask | None],
     leaves: ShownLeaves | None,
 ) -> ClassTable:
-    """Add to the classes the share of bits that masks hide."""
+    """Return the classes with the share of bits that the masks hide in each, by the leaves of
+    hierarchies.
+    """
     classes = counted.table
     members = counted.members(np.ones(len(classes), dtype=np.bool_))
     known = leaves or leaves_by_hierarchy(members, policy, quasi, masks)

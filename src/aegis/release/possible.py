@@ -105,7 +105,9 @@ _SHARE = _or_null(_between(0, 1, "share"))
 
 
 def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible]]:
-    """Return patterns of fields, with `*` for any name, and the possible values of each."""
+    """Return patterns of the certificate's fields, with `*` for any name, and the values that are
+    possible in each.
+    """
     utility = document.get("utility")
     name = utility.get("measure") if isinstance(utility, Mapping) else None
     number_of_rows, any_number = _counts(0, rows), _or_null(_between(-math.inf, math.inf))

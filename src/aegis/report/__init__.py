@@ -1,4 +1,6 @@
-"""One offline HTML file on an advice: the recommended release, its utility and its privacy."""
+"""The report on an advice as one offline HTML file: the recommended release, its utility and its
+privacy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Render a record-level release as one HTML file without external resources."""
+"""The report on a record-level release, as one HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def render_anonymized(
     before: PrivacyReport | None,
     title: str = "Record-level release",
 ) -> str:
-    """Return the report on a record-level release, with MO-OBAM's front if it was searched.
+    """Return the report on a record-level release as HTML, with the trade-off of MO-OBAM if it was
+    searched.
 
     Like the report on advice, it loads nothing. The same release gives the same bytes, except for
     the time that grouping took.

@@ -1,4 +1,6 @@
-"""A page on one release, from its certificate: what was written, its utility, and its signature."""
+"""The report on one release, from its certificate: the released table, its utility and its
+signature.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ NEEDED = ("input", "output", "policy", "privacy")
 
 
 def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release") -> str:
-    """Return the page on a release as one HTML document.
+    """Return the report on a release, from its certificate, as one HTML document.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
 
 
 def _text(mask: Any) -> str:
-    """Return a mask of a configuration, a name or `{name: parameters}`, as text."""
+    """Return a mask of a configuration as text; it is a name, or `{name: parameters}`."""
     if isinstance(mask, Mapping) and len(mask) == 1:
         ((name, given),) = mask.items()
         if not isinstance(given, Mapping):
@@ -99,7 +101,7 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility in a certificate."""
+    """Return the utility that the certificate states."""
     try:
         return UtilityFigure.from_dict(utility)
     except (KeyError, TypeError, ValueError) as error:
@@ -110,7 +112,9 @@ def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
 
 
 def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
-    """Return the utility, as the terminal prints it; earlier certificates have only the measure."""
+    """Return the utility as a key figure of the report; older certificates have only the value of
+    the measure.
+    """
     share = utility.get("kept")
     value = measured(utility.get("value", utility.get("released")))
     note = f"by {utility['measure']}"
@@ -124,7 +128,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the most important privacy figures."""
+    """Yield the most important privacy figures, as key figures of the report."""
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
     yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}
@@ -138,7 +142,9 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the notes for a reader: first lost classes and an overridden rule, then the rest."""
+    """Yield the notes for the reader: first on lost classes and an overridden rule, then all
+    others.
+    """
     utility = certificate.get("utility")
     if utility and "reference_name" in utility:
         yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))
@@ -154,7 +160,9 @@ def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _outside(certificate: Mapping[str, Any]) -> Outside | None:
-    """Return the risks in a certificate that the rule does not cover."""
+    """Return the risks that the certificate states and the rule does not cover; None if it states
+    none.
+    """
     outside = certificate["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""The report's charts: make Altair charts from plain points.
+"""The charts of the report, as Altair charts of plain points.
 
 Names from the data are never used as a field, a domain of a scale or an expression. Charts use
 indices, and axes look up the names in a list. So no name can be mistaken for syntax, and two names
@@ -28,7 +28,7 @@ Points = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Plot:
-    """A chart and the rows of its named data.
+    """An Altair chart, and the rows of the data sets that it names.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Plot:
 
 
 def ranking_chart(points: Points, axis: str, width: int) -> Plot:
-    """Return the ranking as points: utility kept per configuration, best on top.
+    """Return a chart of the ranking: utility kept by configuration, the best at the top.
 
     The axis does not start at zero but spans the scores, so that it shows their differences.
     """
@@ -73,7 +73,7 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
 
 
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
-    """Return a chart of privacy against utility with one point per configuration.
+    """Return a chart of utility against privacy, with one point for each configuration.
 
     With a limit, privacy is the share of rows that must be suppressed, and a line shows the limit.
     Otherwise privacy is the size of the smallest class.
@@ -111,7 +111,7 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return a range of an axis that does not exaggerate small differences.
+    """Return the range of an axis that does not exaggerate small differences between the values.
 
     It spans at least a fiftieth of the largest value. So scores that differ only by sampling error
     do not look far apart.
@@ -122,7 +122,7 @@ def _spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], width: int) -> Plot:
-    """Return utility kept by attribute (rows) and configuration (columns), as a heat map."""
+    """Return a heat map of the utility kept, by attribute (rows) and configuration (columns)."""
     import altair as alt
 
     names = fitted(names, width)
@@ -167,7 +167,9 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 def histogram_chart(
     points: Points, sizes: Sequence[str], series: Sequence[str], width: int
 ) -> Plot:
-    """Return the share of rows by class size; marks are hollow before masking and solid after."""
+    """Return a chart of the share of rows by class size: hollow marks before masking, filled marks
+    after it.
+    """
     import altair as alt
 
     labels = [f"{size} (unique)" if size == "1" else size for size in sizes]
@@ -197,7 +199,9 @@ def histogram_chart(
 
 
 def front_chart(points: Points, parameter: str, width: int) -> Plot:
-    """Return the Pareto front: utility kept by the value of the parameter, with the knee filled."""
+    """Return a chart of the Pareto front: utility kept by the value of the parameter, with the knee
+    filled.
+    """
     import altair as alt
 
     levels = [p["value"] for p in points]
@@ -233,7 +237,9 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
 
 
 def tradeoff_chart(points: Points, width: int) -> Plot:
-    """Return information loss against diversity, with the efficient settings filled."""
+    """Return a chart of information loss against diversity, with the Pareto-optimal settings
+    filled.
+    """
     import altair as alt
 
     base = alt.Chart(alt.NamedData("points")).encode(
@@ -266,13 +272,13 @@ SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
 
 
 def with_status(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a point with the status that determines its symbol."""
+    """Return the point with its status, which determines the symbol in the chart."""
     chosen = 0 if point["recommended"] else 1 if point["admissible"] else 2
     return {**point, "status": _STATUS[chosen]}
 
 
 def symbols() -> dict[str, Any]:
-    """Return colour, fill, shape and size of a configuration's symbol by its status."""
+    """Return colour, fill, shape and size of the symbol for each status of a configuration."""
     import altair as alt
 
     accent, caution = variable("accent"), variable("caution")
@@ -296,7 +302,9 @@ def _by_status(colours: list[str]) -> Any:
 
 
 def by_step(family: str, undefined: str) -> Any:
-    """Return the colour for each step of the heat map; `undefined` is for cells without utility."""
+    """Return the colour of each step of the heat map; cells without a utility get the colour
+    `undefined`.
+    """
     import altair as alt
 
     colours = [variable(f"{family}-{step}") for step in range(HEAT_STEPS)] + [variable(undefined)]
@@ -318,29 +326,29 @@ def _tiles(cells: Sequence[Points]) -> list[dict[str, Any]]:
 
 
 def _room(width: int) -> int:
-    """Return the largest width, in pixels, for names on the left."""
+    """Return the largest width for names to the left of a chart, in pixels."""
     return 104 if width == SMALL else 130 if width == HALF else 190
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return names, cut to fit on the left."""
+    """Return the names, each cut to the space to the left of a chart."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
 def left(names: Sequence[str]) -> int:
-    """Return the width, in pixels, of fitted names on the left."""
+    """Return the width that these names take to the left of a chart, in pixels."""
     return int(max(map(text_width, names), default=0)) + 14
 
 
 def row_axis() -> Any:
-    """Return an axis that looks up its labels by index in `row_names`."""
+    """Return the axis whose labels are looked up in `row_names` by index."""
     import altair as alt
 
     return alt.Axis(labelExpr="row_names[datum.value]", labelLimit=0, labelColor=variable("ink"))
 
 
 def _column_axis(upright: bool) -> Any:
-    """Return the axis above the heat map, which looks up its labels in `column_names`."""
+    """Return the axis above the heat map, whose labels are looked up in `column_names` by index."""
     import altair as alt
 
     return alt.Axis(
@@ -354,14 +362,14 @@ def _column_axis(upright: bool) -> Any:
 
 
 def grid(ticks: int, **more: Any) -> Any:
-    """Return an axis with a dashed grid."""
+    """Return an axis with dashed grid lines and about this number of ticks."""
     import altair as alt
 
     return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)
 
 
 def with_names(chart: Any, **lists: Sequence[str]) -> Any:
-    """Return the chart with the lists in which its axes look up labels."""
+    """Return the chart with the lists of names in which its axes look up their labels."""
     import altair as alt
 
     return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])

@@ -1,4 +1,4 @@
-"""Convert an advice into plain values for the templates.
+"""The values that the report's templates show, taken from an advice.
 
 This module does not use HTML or colours. If the key of a section is None or empty, the templates
 leave the section out. So the report has only what was computed.
@@ -67,7 +67,7 @@ def build_context(
     finest: bool = False,
     shown: Shown | None = None,
 ) -> dict[str, Any]:
-    """Return all values for the templates, except charts.
+    """Return all values for the report's templates, except the charts.
 
     Parameters
     ----------
@@ -117,19 +117,21 @@ def build_context(
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the step of the heat map for a percentage, from 0; None if it is undefined."""
+    """Return the step of the heat map, from 0, for a percentage; None if the percentage is
+    undefined.
+    """
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
 def score_axis(advice: Advice) -> str:
-    """Return the title of the score's axis in charts."""
+    """Return the title of the axis that shows scores."""
     if is_relative(advice):
         return f"utility kept (% of {advice.baseline_word})"
     return f"score ({MEASURES.get(advice.measure).title})"
 
 
 def is_relative(advice: Advice) -> bool:
-    """Whether utility is shown in percent of the unmasked one.
+    """Return whether the report shows utility in percent of that of the unmasked table.
 
     It is decided once for the whole report, so that all axes agree. Charts leave out entries
     without a percentage.
@@ -138,7 +140,7 @@ def is_relative(advice: Advice) -> bool:
 
 
 def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
-    """Return the policy's rule; None if it has no criterion."""
+    """Return the privacy rule of a policy; None if the rule has no criterion."""
     written = dict(policy.get("privacy") or {})
     return PrivacyRule.parse(written) if written.keys() - {"suppression"} else None
 
@@ -168,13 +170,13 @@ def _measure(measure: Measure) -> dict[str, str]:
 
 
 def _objective(advice: Advice) -> str | None:
-    """Return the objective of a search, if it is not the report's measure."""
+    """Return the objective of the search; None if it is the measure of the report."""
     search = advice.search
     return search.objective if search and search.objective != advice.measure else None
 
 
 def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the parts of the recommendation in one sentence."""
+    """Return the parts of the sentence that states the recommendation."""
     total = advice.summary["rows"]
     verdict: dict[str, Any] = {
         "admissible": advice.best is not None,
@@ -204,7 +206,9 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 
 
 def _proof(advice: Advice) -> dict[str, str | None]:
-    """Return the proof of the best, the number of configurations, and why it comes first."""
+    """Return how the best configuration was proven best, how many there were, and why it comes
+    first.
+    """
     best, search = advice.best, advice.search
     proven = None if search is None or search.optimal else search.proven
     preferred = None if search is None else search.preferred
@@ -216,7 +220,9 @@ def _proof(advice: Advice) -> dict[str, str | None]:
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:
-    """Return the suppression limit that would admit a release, rounded up; None if none can."""
+    """Return the least suppression limit, rounded up, that would admit the release; None if none
+    can.
+    """
     if suppressed >= total:
         return None
     return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)
@@ -230,7 +236,7 @@ def _key_figures(
     *,
     finest: bool,
 ) -> list[dict[str, str]]:
-    """Return the few figures in large type below the recommendation."""
+    """Return the key figures, which the report shows in large type below the recommendation."""
     if subject is None:
         return []
     total = advice.summary["rows"]
@@ -274,7 +280,7 @@ def _key_figures(
 
 
 def _expected_figure(advice: Advice) -> list[dict[str, str]]:
-    """Return the expected AUC of models as a key figure; empty if it is unknown."""
+    """Return the expected AUC of models as a key figure; an empty list if it is unknown."""
     told = advice.expectation
     if told is None or MEASURES.get(told.measure).unit != "AUC":
         return []
@@ -285,7 +291,9 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
-    """Return the mask and the utility of each attribute, in the order of the policy."""
+    """Return the mask and the utility of each attribute of a configuration, in the order of the
+    policy.
+    """
     known, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []
@@ -327,7 +335,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
 
 
 def _withheld(advice: Advice) -> list[dict[str, str]]:
-    """Return the columns that are left out or tokenised, and why."""
+    """Return the columns that the release leaves out or tokenises, each with the reason."""
     columns = []
     for name, entry in advice.policy.get("attributes", {}).items():
         if entry["role"] in _NOT_RELEASED:
@@ -341,7 +349,7 @@ def _withheld(advice: Advice) -> list[dict[str, str]]:
 
 
 def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
-    """Return the first entries of the ranking as a table, and the points of its charts."""
+    """Return the first entries of the ranking as a table, and the points of the ranking's charts."""
     total = advice.summary["rows"]
     shown = advice.ranking[:TOP]
     relative = is_relative(advice)
@@ -402,7 +410,9 @@ def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[
 
 
 def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
-    """Return the masks of a configuration that differ from those of the first, by attribute."""
+    """Return the masks of `ranked` that differ from those of the best configuration `first`, by
+    attribute.
+    """
     own, others = ranked.configuration.masks, first.configuration.masks
     if ranked.method is not None or first.method is not None or own.keys() != others.keys():
         return {}
@@ -410,19 +420,21 @@ def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
 
 
 def _differences(ranked: Ranked, first: Ranked) -> str:
-    """Return the masks that differ from those of the first, in words."""
+    """Return, as text, the masks that differ from those of the best configuration."""
     changed = (f"{name}: {mask_words(mask)}" for name, mask in _changed(ranked, first).items())
     return clean("; ".join(changed), limit=400)
 
 
 def _label(ranked: Ranked, first: Ranked) -> str:
-    """Return the name of a configuration, with the attributes that it masks differently."""
+    """Return the name of a configuration, with the attributes that it masks differently from the
+    best one.
+    """
     changed = ", ".join(_changed(ranked, first))
     return clean(f"{ranked.name}: {changed}" if changed else ranked.name, limit=NAME_LIMIT)
 
 
 def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[str, Any]:
-    """Return a configuration as a point of charts, in percent or with its score."""
+    """Return a configuration as a point of a chart, with its utility in percent or as a score."""
     return {
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "utility": ranked.utility_kept if relative else ranked.score,
@@ -444,7 +456,7 @@ def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None)
 
 
 def _shortfalls(advice: Advice) -> dict[str, Any]:
-    """Return the violated requirements of each configuration that does not meet the rule."""
+    """Return the requirements of the rule that each configuration violates."""
     failing = [r for r in advice.ranking if r.violations]
     total = advice.summary["rows"]
     return {
@@ -481,14 +493,14 @@ def _rule_section(
 
 
 def _in_one_phrase(criteria: Sequence[str]) -> str:
-    """Return criteria joined as a phrase; equations in it do not break across lines."""
+    """Join criteria to one phrase, in which equations do not break across lines."""
     *first, last = criteria
     phrase = f"{', '.join(first)} and {last}" if first else last
     return clean(phrase, limit=200).replace(" = ", "\u00a0=\u00a0")
 
 
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the policy and the recommended configuration as YAML."""
+    """Return the policy and the recommended configuration as YAML text."""
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
         chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
@@ -509,7 +521,7 @@ def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return nested mappings and sequences as types that YAML can write."""
+    """Convert mappings and sequences, at any depth, to types that YAML can write."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -518,7 +530,7 @@ def _plain(value: Any) -> Any:
 
 
 def _provenance(advice: Advice) -> list[dict[str, Any]]:
-    """Return versions, digests and the origin of the figures."""
+    """Return the versions, digests and data sources from which the figures of the report come."""
     summary = advice.summary
     facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
     if advice.estimated is None:
@@ -538,7 +550,7 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
 
 
 def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
-    """Return the rows that an exact summary counts, and how it counts them."""
+    """Return the rows of the table on provenance that describe an exact summary."""
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
@@ -550,7 +562,7 @@ def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
 
 
 def _weights(weights: Mapping[str, Any] | None) -> list[tuple[str, str, bool]]:
-    """Return by what rows are weighted, and how many rows of equal weight they are worth."""
+    """Return the column that weights the rows, and how many rows of equal weight they are worth."""
     if weights is None:
         return []
     worth = rows(round(weights["effective_rows"]))
@@ -558,6 +570,8 @@ def _weights(weights: Mapping[str, Any] | None) -> list[tuple[str, str, bool]]:
 
 
 def _sentence(text: str) -> str:
-    """Return text from elsewhere as a sentence: cleaned and, unless it is a symbol, capitalised."""
+    """Return text from outside Aegis as a sentence: control characters replaced, first letter in
+    upper case.
+    """
     shown = clean(text, limit=600)
     return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]

@@ -1,4 +1,4 @@
-"""Estimate the width of text in a chart, and cut text to fit.
+"""Estimates the width of text in a chart, and cuts text to a width.
 
 Vega cuts labels between UTF-16 units, which breaks characters beyond the basic plane and stops the
 renderer. So labels are cut here, between characters, and Vega draws them unchanged.
@@ -25,7 +25,7 @@ def text_width(text: str, size: int = SIZE) -> float:
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return `text`; if it takes more than `pixels`, it is cut and ends in "…"."""
+    """Return the text, cut and ended with "…" if it is wider than `pixels`."""
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0
@@ -37,7 +37,7 @@ def fit(text: str, pixels: float, size: int = SIZE) -> str:
 
 
 def _ems(character: str) -> float:
-    """Return the width of a character, in units of the type size."""
+    """Return the width of a character, in multiples of the type size."""
     if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
         return 0.0
     if unicodedata.east_asian_width(character) in "WF":

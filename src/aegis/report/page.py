@@ -1,4 +1,4 @@
-"""Write a report to a file: HTML directly, PDF by printing it with an installed browser."""
+"""Writes a report to a file: HTML, or PDF that an installed browser prints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECONDS = 120
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write an HTML document in the format of the path's extension: .html or .pdf.
+    """Write an HTML document to a file, as HTML or PDF by the extension of the path.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def _print(browser: str, source: Path, target: Path, profile: Path) -> None:
-    """Print a page without the browser's headers; raise `PolicyError` if it fails."""
+    """Print a page to PDF with the browser, without its headers; raise `PolicyError` if that fails."""
     command = [
         browser,
         "--headless",

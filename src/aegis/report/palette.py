@@ -1,4 +1,4 @@
-"""Colours of the report, for light and dark mode; only here do colours have values.
+"""The colours of the report, for light and dark mode.
 
 Templates and charts refer to a colour by its CSS variable, so that one drawing works in both modes.
 Text has a contrast of at least 4.5 to its background, and marks that carry meaning of at least 3
@@ -74,7 +74,7 @@ DARK: Mapping[str, str] = MappingProxyType(
 
 
 def variable(name: str) -> str:
-    """Return the CSS variable of a colour, for attributes of a drawing.
+    """Return the CSS variable of a colour, to use in the attributes of a drawing.
 
     Raises
     ------

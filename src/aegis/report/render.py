@@ -1,4 +1,4 @@
-"""Render an advice as one HTML file without external resources."""
+"""The report on an advice, as one HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def render_report(
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return a template environment for these folders and the report's, with autoescaping."""
+    """Return a template environment with autoescaping, for templates in these folders and the
+    report's.
+    """
     import jinja2
 
     return jinja2.Environment(
@@ -121,7 +123,7 @@ def environment(*folders: Path) -> jinja2.Environment:
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
-    """Return the charts for which the context has data, by name."""
+    """Return the charts of the report by name, as far as the context has data for them."""
     drawings: dict[str, Drawing] = {}
     ranking = context["ranking"]
     if ranking["points"]:
@@ -172,7 +174,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
 
 
 def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:
-    """Return the class-size histogram of a privacy section."""
+    """Return the histogram of class sizes for the section on privacy."""
     histogram = privacy["histogram"]
     return draw_twice(
         "histogram",
@@ -185,12 +187,12 @@ def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:
 
 
 def _columns(ranking: Mapping[str, Any], limit: int | None) -> tuple[charts.Points, Any]:
-    """Return the first `limit` columns of the heat map, and their cells."""
+    """Return the configurations that are columns of the heat map, at most `limit`, and their cells."""
     return ranking["points"][:limit], ranking["heat"][:limit]
 
 
 def _ranking_words(points: Sequence[Mapping[str, Any]]) -> str:
-    """Return a description of the ranking chart, for people who cannot see it."""
+    """Return a description of the ranking chart for readers who cannot see it."""
     entries = [
         f"{p['name']} {p['text']}, {'meets the rule' if p['admissible'] else 'does not meet the rule'}"
         for p in points[:5]
@@ -205,7 +207,9 @@ def draw_twice(
     chart: Callable[[int], charts.Plot],
     width: int = charts.FULL,
 ) -> Drawing:
-    """Draw a chart for a wide screen, `width` pixels wide, and for a small one."""
+    """Draw a chart in two widths: `width` pixels for wide screens, and a narrower one for small
+    screens.
+    """
     return Drawing(
         wide=draw(chart(width), name=f"{name}-wide", title=title, description=description),
         narrow=draw(

@@ -1,4 +1,4 @@
-"""Sections that packages add to the report."""
+"""Sections that installed packages add to the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECTIONS = Extensions("report section")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """An additional section, which follows the report's standard sections.
+    """A section that a package adds after the standard sections of the report.
 
     Attributes
     ----------
@@ -38,18 +38,18 @@ class ReportSection:
 
 
 class Reported(Protocol):
-    """An object to report on, which has an advice and additional sections."""
+    """An object that a report can be made of: it has an advice and further sections."""
 
     @property
     def advice(self) -> Advice:
-        """The advice."""
+        """The advice that the report is on."""
 
     def report_sections(self) -> Sequence[ReportSection]:
-        """Return the sections that the report shows after those on the advice."""
+        """Return the sections that follow those on the advice."""
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
-    """Return the sections that all packages add to the report on an advice.
+    """Return the sections that installed packages add to the report on an advice.
 
     If a section cannot be loaded, a sentence names its package instead.
     """

@@ -1,4 +1,4 @@
-"""Convert a chart to inline SVG, offline, with texts for screen readers.
+"""Converts a chart to inline SVG, offline, with texts for screen readers.
 
 Vega-Lite writes attributes verbatim, so a colour such as `var(--accent)` changes with the page's
 light or dark mode. Its SVG writer escapes text. The result is still parsed and checked here,
@@ -44,7 +44,7 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart in the form that the page contains.
+    """A chart as the report contains it, in two widths.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return a tag without invisible parts."""
+    """Return an SVG tag without the parts that do not change the drawing."""
     return _DIGITS.sub(r"\1", _NOISE.sub("", tag.group()))
 
 
 def _config() -> dict[str, Any]:
-    """Return the report's type, lines and colours, for every chart."""
+    """Return the type, lines and colours that all charts share."""
     return {
         "font": FONT,
         "aria": False,
@@ -125,7 +125,7 @@ def _config() -> dict[str, Any]:
 
 
 def _require_plain(text: str) -> None:
-    """Raise `InternalError` unless the SVG has only shapes and text."""
+    """Raise `InternalError` if the SVG contains anything but shapes and text."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -140,7 +140,7 @@ def _require_plain(text: str) -> None:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Return the width and height of an SVG in pixels, from its opening tag."""
+    """Return the width and the height of an SVG, in pixels, from its opening tag."""
     opening = _OPENING.search(text)
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', opening.group()) if opening else None
     if box is None:

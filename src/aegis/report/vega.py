@@ -1,4 +1,4 @@
-"""The chart engine, in a child process if the address space is limited.
+"""The engine that draws charts; it runs in a child process if the address space is limited.
 
 The engine contains a JavaScript machine, which reserves tens of gigabytes of address space at once.
 If it does not get them, it kills the process. So under a limit (`ulimit -v`) a child process draws,
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 
 def to_svg(specification: dict[str, Any], version: str) -> str:
-    """Return a Vega-Lite chart as SVG, without loading external resources.
+    """Draw a Vega-Lite chart as SVG, without loading external resources.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _drawn_here(specification: dict[str, Any], version: str) -> str:
 
 @cache
 def _child() -> tuple[IO[str], IO[str]]:
-    """Start the child process; return its input and output, which have one line per chart."""
+    """Start the child process; return its input and its output, one line per chart."""
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", _CHILD],
         stdin=subprocess.PIPE,

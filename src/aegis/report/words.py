@@ -1,4 +1,4 @@
-"""Figures and text from the data, as the report writes them."""
+"""Formats figures, and text from the data, for the report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clean(text: object, *, limit: int | None = None) -> str:
 
 
 def lines(text: str) -> str:
-    """Return `clean` text that keeps its line breaks."""
+    """Return text from the data as `clean` does, but keep its line breaks."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
@@ -84,7 +84,7 @@ def figure(value: float | None) -> str:
 
 
 def measured(value: float | None) -> str:
-    """Return the value of a measure, with decimals such that a column of values aligns."""
+    """Return the value of a measure with so many decimals that a column of values aligns."""
     if value is None:
         return NONE
     digits = 4 if abs(value) < 10 else 2 if abs(value) < 1000 else 0

@@ -84,8 +84,8 @@ class Corners:
         return self._codes[key]
 
     def of(self, box: Box) -> tuple[Ids, int]:
-        """Return the class of each cell in the coarsest configuration of a box, and a limit of the
-        ids.
+        """Return the class of each cell under the coarsest masks of a box, and a number above all
+        class numbers.
         """
         if box in self._tables:
             self._tables.move_to_end(box)

@@ -379,8 +379,8 @@ class Searcher:
         lacking: tuple[str, ...],
         unmasked: float,
     ) -> SearchFigures:
-        """Add the reason for the first choice to the figures, and drop the proof if scores mean
-        nothing.
+        """Return the figures of the search with the reason for the first choice, and without a
+        proof if the scores mean nothing.
         """
         notes = (*figures.notes, *lacking)
         blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)

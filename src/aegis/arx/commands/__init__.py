@@ -1,1 +1,1 @@
-"""Commands that read files of other tools."""
+"""The command that imports a project of another tool."""

@@ -1,4 +1,4 @@
-"""`aegis import`: a project of another tool as table and policy."""
+"""`aegis import`: turns a project of another tool into a table and a policy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def command(
 
 
 def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
-    """Return the step that follows: the search, or the draw."""
+    """Return the command to run next: a search, or a draw of masks if the project asks for
+    differential privacy.
+    """
     files = (imported.table, "--policy", imported.policy)
     if imported.sampled is not None:
         options = [

@@ -1,1 +1,1 @@
-"""Losses that other tools minimise, with their options."""
+"""The losses that other tools minimise, and the options of these losses."""

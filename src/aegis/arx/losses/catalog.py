@@ -1,4 +1,4 @@
-"""Losses that other tools minimise, as objectives of a search, for comparison."""
+"""The losses that other tools minimise, listed as objectives of a search."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ _WITH_OPTIONS = (*CHARGED, PAYOUT, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return a loss over attributes that also charges suppressed rows."""
+    """Return the loss that `text` names: one that is summed over attributes and charges suppressed
+    rows.
+    """
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     return charged_loss(text, problem, plan)
 
 
 def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa: ARG001 - of the seam
-    """Return the sum of levels."""
+    """Return the objective that sums the levels of the masks."""
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     values = [[-height(v.attribute, c) for c in v.candidates] for v in problem.variables]
@@ -56,26 +58,28 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 
 
 def _factored(text: str, problem: Problem, plan: PrivacyPlan) -> FactoredLoss:
-    """Return a loss over classes with a factor."""
+    """Return the loss over equivalence classes that `text` names, with its factor."""
     _check_classes(text, problem)
     base, options = LossOptions.parse(text)
     return FACTORED[base](problem, plan, options, text.strip())
 
 
 def _of_classes(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
-    """Return a loss over classes without options."""
+    """Return the loss over equivalence classes that `text` names; it takes no options."""
     _check_classes(text, problem)
     return OF_CLASSES[text](problem, plan)
 
 
 def _payout(text: str, problem: Problem, plan: PrivacyPlan) -> PublisherPayout:
-    """Return the part of the benefit that a publisher does not get."""
+    """Return the part of the benefit that a publisher does not get, as a loss."""
     _check_classes(text, problem)
     return PublisherPayout(problem, plan, Stakes.parse(text), text.strip())
 
 
 def _classification(text: str, problem: Problem, plan: PrivacyPlan) -> Classification:
-    """Return the classification metric; a label that is a quasi-identifier is counted as masked."""
+    """Return the classification metric; if the label is a quasi-identifier, the metric counts
+    masked labels.
+    """
     _check_classes(text, problem)
     frequency = problem.summary.frequency
     shown = frequency is not None and frequency.label in frequency.quasi
@@ -84,19 +88,19 @@ def _classification(text: str, problem: Problem, plan: PrivacyPlan) -> Classific
 
 
 def _read_options(text: str) -> None:
-    """Raise `PolicyError` for options that losses over attributes do not have."""
+    """Raise `PolicyError` if a loss over attributes does not have one of the options in `text`."""
     LossOptions.parse(text)
 
 
 def _read_factor(text: str) -> None:
-    """Raise `PolicyError` for options other than a factor."""
+    """Raise `PolicyError` if `text` has other options than a factor."""
     base, options = LossOptions.parse(text)
     if options != LossOptions(factor=options.factor):
         raise _no_options(base, " but factor", text)
 
 
 def _refuse_options(text: str) -> None:
-    """Raise `PolicyError` if there are options."""
+    """Raise `PolicyError` if `text` has any options."""
     base, options = LossOptions.parse(text)
     if options != LossOptions() or base != text:
         raise _no_options(base, "", text)

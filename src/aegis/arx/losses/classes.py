@@ -1,4 +1,4 @@
-"""Losses that depend on the equivalence classes of a release, as objectives of a search.
+"""The losses that depend on the equivalence classes of a release, as objectives of a search.
 
 Each loss is exact for a single configuration, after suppression. The bound for a box is the loss at
 the finest grouping without suppression. It is valid because splitting classes lowers each of these
@@ -26,7 +26,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class ClassLoss(Priced):
-    """A loss over classes; it is larger if classes are larger or their labels more mixed."""
+    """A loss over the equivalence classes of a release; it grows with the size of the classes, or
+    with how mixed their labels are.
+    """
 
     name: str
     sign = -1
@@ -40,22 +42,24 @@ class ClassLoss(Priced):
         self._values: dict[Box, float] = {}
 
     def under(self, plan: PrivacyPlan) -> ClassLoss:
-        """Return the same loss under another rule."""
+        """Return the same loss for the privacy rule of another plan."""
         return type(self)(self._problem, plan)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration, or a bound for a box."""
+        """Return the negated loss of a configuration; for a box of several, an upper bound of it."""
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
 
     @abstractmethod
     def _exact(self, box: Box) -> float:
-        """Return the loss of a single configuration, with suppressed rows."""
+        """Return the loss of the one configuration in `box`, suppressed rows included."""
 
     @abstractmethod
     def _least(self, box: Box) -> float:
-        """Return the loss at the finest grouping of a box, without suppression."""
+        """Return a lower bound of the loss in `box`: the loss of its finest masks without
+        suppression.
+        """
 
     def _require_frequency(self) -> FrequencyTable:
         """Return the frequency table; raise `PolicyError` if it was too large to keep."""
@@ -68,13 +72,15 @@ class ClassLoss(Priced):
         return frequency
 
     def _joined(self, box: Box) -> dict[str, Ints]:
-        """Return the finest grouping of each quasi-identifier."""
+        """Return, for each quasi-identifier, the group of each value under the finest masks of
+        `box`.
+        """
         variables = zip(self._problem.variables, box, strict=True)
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
 
 
 class FactoredLoss(ClassLoss):
-    """A loss over classes whose factor weights masking against suppression."""
+    """A loss over classes with a factor, which weighs masking against suppression."""
 
     def __init__(
         self,
@@ -88,7 +94,7 @@ class FactoredLoss(ClassLoss):
         self._options = options or LossOptions()
 
     def under(self, plan: PrivacyPlan) -> FactoredLoss:
-        """Return the same loss under another rule."""
+        """Return the same loss for the privacy rule of another plan."""
         return type(self)(self._problem, plan, self._options, self.name)
 
 
@@ -175,7 +181,7 @@ class AverageClassSize(FactoredLoss):
 
 
 class ConfigurationClasses:
-    """The classes of configurations, and the classes that a rule keeps.
+    """The equivalence classes of configurations, and which of them the privacy rule keeps.
 
     Parameters
     ----------
@@ -193,13 +199,15 @@ class ConfigurationClasses:
         self._rows = frequency.counts.astype(np.float64)
 
     def suppressed_cells(self, box: Box) -> npt.NDArray[np.bool_]:
-        """Return flags of the cells that a configuration suppresses, shape (cells,)."""
+        """Return which cells of the frequency table a configuration suppresses, shape (cells,)."""
         ids, space = dense(*self.tables.of(box))
         suppressed: npt.NDArray[np.bool_] = ~self.kept_classes(box, ids, space)[ids]
         return suppressed
 
     def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
-        """Return flags of the kept classes, (space,); `ids` is the class of each cell."""
+        """Return which classes the rule keeps, shape (space,); `ids` is the class of each cell of
+        the frequency table.
+        """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
             sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
@@ -214,7 +222,7 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that compares the unmasked labels within a class.
+    """A loss that depends on how mixed the unmasked labels are within each class.
 
     Rows without a label are suppressed or kept with their class, but do not count in the loss.
 
@@ -252,13 +260,13 @@ class LabelLoss(ClassLoss):
         return self._leasts[key]
 
     def _bounded(self, joint: Floats) -> float:
-        """Return the least loss of any release whose classes are unions of the groups in `joint`,
-        (C, n).
+        """Return a lower bound of the loss of every release whose classes are unions of groups;
+        `joint` counts labels by group, shape (C, n).
         """
         return self._loss(joint, np.zeros(self._classes))
 
     def _joint(self, ids: Ints, space: int) -> Floats:
-        """Return the labelled rows per label and class, shape (C, space); some classes may be
+        """Return the number of rows by label and class, shape (C, space); some classes may be
         empty.
 
         As there are few labels, operations on all classes run along whole rows of this matrix.
@@ -269,8 +277,8 @@ class LabelLoss(ClassLoss):
 
     @abstractmethod
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        """Return the loss from the labels of the released classes (C, n) and of suppressed rows
-        (C,).
+        """Return the loss for the label counts of the released classes, shape (C, n), and of the
+        suppressed rows, shape (C,).
         """
 
 
@@ -296,7 +304,7 @@ class Classification(LabelLoss):
         self._charges = charges or LabelCharges()
 
     def under(self, plan: PrivacyPlan) -> Classification:
-        """Return the same loss under another rule."""
+        """Return the same loss for the privacy rule of another plan."""
         return type(self)(self._problem, plan, self._charges, self.name)
 
     def _bounded(self, joint: Floats) -> float:
@@ -317,7 +325,9 @@ class Classification(LabelLoss):
 
     @staticmethod
     def _ties(joint: Floats) -> npt.NDArray[np.bool_]:
-        """Return flags of the classes (C, n) with several most frequent labels."""
+        """Return which of the n classes have several most frequent labels, shape (n,); `joint` has
+        shape (C, n).
+        """
         most = joint.max(axis=0, initial=0)
         tied: npt.NDArray[np.bool_] = np.count_nonzero(joint == most, axis=0) > 1
         return tied
@@ -346,6 +356,6 @@ class ClassEntropy(LabelLoss):
 
 
 def _bits(share: Floats) -> Floats:
-    """Return -log2 of shares; 0 for a share of 0."""
+    """Return -log2 of each share; 0 for a share of 0."""
     bits: Floats = -np.log2(np.where(share > 0, share, 1))
     return bits

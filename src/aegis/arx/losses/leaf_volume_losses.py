@@ -1,4 +1,6 @@
-"""Losses from the number of leaf combinations that a released row may represent."""
+"""The losses that depend on the number of leaf combinations of the hierarchies that a released row
+may stand for.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on the number of leaf combinations (the area) that each row may
-    represent.
+    """A loss that depends on the number of leaf combinations (the area) that each released row may
+    stand for.
 
     Areas are computed as logarithms, because products over many attributes overflow.
 
@@ -47,15 +49,17 @@ class AreaLoss(ClassLoss):
         return self._loss(ids, self._areas(box), np.ones(len(ids), dtype=np.bool_))
 
     def _areas(self, box: Box) -> Floats:
-        """Return log2 of each cell's leaf combinations, (cells,), as the least in a box."""
+        """Return log2 of the number of leaf combinations for each cell of the frequency table,
+        shape (cells,), the least in `box`.
+        """
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
     def _loss(
         self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
     ) -> float:
-        """Return the loss from the class, the area (log2) and the verdict of each cell, (cells,)
-        each.
+        """Return the loss; `ids`, `areas` and `kept_cells` hold the class, log2 of the area and the
+        verdict of each cell, shape (cells,) each.
         """
 
 
@@ -101,7 +105,9 @@ class Divergence(AreaLoss):
         return float((counts / rows * (own - released + spread)).sum())
 
     def _own(self) -> Floats:
-        """Return log2 of the rows with each cell's combination of values, shape (cells,)."""
+        """Return log2 of the number of rows with the combination of values of each cell, shape
+        (cells,).
+        """
         place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
         sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
         own: Floats = np.log2(sizes[place])

@@ -1,4 +1,6 @@
-"""Options of losses: `loss(mean=geometric, factor=0.3)`, `classification(charges=arx)`."""
+"""The options of losses, written as `loss(mean=geometric, factor=0.3)` or
+`classification(charges=arx)`.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, st
 
 
 class Mean(StrEnum):
-    """How the losses of several attributes are combined."""
+    """The ways to combine the losses of several attributes: their sum, a mean or the maximum."""
 
     SUM = "sum"
     ARITHMETIC = "arithmetic"
@@ -56,7 +58,7 @@ class Mean(StrEnum):
     MAXIMUM = "max"
 
     def of(self, values: Floats) -> float:
-        """Return the combined loss of `values` (m,).
+        """Return the combined loss of m attributes; `values` has shape (m,).
 
         The geometric mean is prod(1 + x)^(1/m) - 1.
         """
@@ -92,12 +94,12 @@ class LossOptions:
 
     @property
     def masked(self) -> float:
-        """Weight of the loss by masks in kept rows."""
+        """The weight of the loss by masks in kept rows, 0..1."""
         return min(1.0, 2 * (1 - self.factor))
 
     @property
     def suppressed(self) -> float:
-        """Weight of the additional loss by suppression."""
+        """The weight of the additional loss by suppression, 0..1."""
         return min(1.0, 2 * self.factor)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The classification metric for a label that is a quasi-identifier.
+"""The classification metric for a label that is itself a quasi-identifier.
 
 All rows of a class then have the same masked label, so there is nothing to predict within classes.
 Rows are grouped by the other quasi-identifiers instead, and the masked label is counted.
@@ -47,8 +47,8 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return the cost of kept rows; `joint` (n, groups) is by other quasi-identifiers and
-        label.
+        """Return the cost of the kept rows; `joint` counts them by group of the other
+        quasi-identifiers and by masked label.
         """
         charges = self._charges
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
@@ -63,7 +63,9 @@ class ShownClassification(Classification):
         return float(charged.sum())
 
     def _hidden(self, label: Ints) -> float:
-        """Return the share of label values that a grouping (V,) hides: (V - shown) / (V - 1)."""
+        """Return the share of label values that a mask hides, (V - shown) / (V - 1); `label` is the
+        group of each value, shape (V,).
+        """
         if self._classes < 2:
             return 0.0
         return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)
@@ -71,8 +73,8 @@ class ShownClassification(Classification):
     def _predicted(
         self, groups: Mapping[str, npt.NDArray[np.integer]], label: Ints, weights: Floats
     ) -> npt.NDArray[np.float64]:
-        """Return the rows by the other quasi-identifiers and by the masked label; `weights`
-        (cells,).
+        """Return the number of rows by group of the other quasi-identifiers and by masked label;
+        `weights` holds the rows of each cell, shape (cells,).
         """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})

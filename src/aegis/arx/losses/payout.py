@@ -30,7 +30,7 @@ _ATTACKERS = ("prosecutor", "journalist")
 
 @dataclass(frozen=True)
 class Stakes:
-    """The value of a release, and of attacks on it, all in one unit of money.
+    """The value of a release for its publisher, and of attacks on it, all in one unit of money.
 
     Attributes
     ----------
@@ -89,7 +89,8 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """The difference between the full benefit and the payout, summed over rows.
+    """The part of the full benefit that the publisher does not get, summed over rows: the loss to
+    minimise.
 
     A suppressed row has no payout. The bound for a box is the loss by masks at its finest grouping,
     without attacks.
@@ -105,7 +106,7 @@ class PublisherPayout(AreaLoss):
         self._stakes = stakes
 
     def under(self, plan: PrivacyPlan) -> PublisherPayout:
-        """Return the same loss under another rule."""
+        """Return the same loss for the privacy rule of another plan."""
         return PublisherPayout(self._problem, plan, self._stakes, self.name)
 
     def _exact(self, box: Box) -> float:
@@ -126,7 +127,7 @@ class PublisherPayout(AreaLoss):
         return float((self._frequency.counts * unpaid).sum())
 
     def _hidden(self, box: Box) -> Floats:
-        """Return the least benefit that masks take from each cell's rows, shape (cells,)."""
+        """Return the least benefit that masks take from a row of each cell, shape (cells,)."""
         hidden: Floats = self._stakes.benefit * self._areas(box) / (self._whole or 1.0)
         return hidden
 

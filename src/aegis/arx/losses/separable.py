@@ -24,7 +24,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class AttributePart:
-    """The contribution of one attribute to a loss.
+    """What one attribute contributes to a loss, for each of its n candidate masks.
 
     Attributes
     ----------
@@ -42,7 +42,8 @@ class AttributePart:
 
 
 class Separable:
-    """A loss as a sum over attributes.
+    """A loss that is a sum of one term for each attribute, each of which depends only on that
+    attribute's mask.
 
     Parameters
     ----------
@@ -61,15 +62,15 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss for a sum over attributes."""
+        """Return the loss whose terms add up to `figure`."""
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum over attributes for a loss, the inverse of `total`."""
+        """Return the sum of the terms for a loss: the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the terms of the sum for losses of one attribute."""
+        """Return the terms of the sum for the losses of one attribute."""
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
@@ -80,7 +81,7 @@ class Separable:
 
 
 class LostRows:
-    """Computes the least cost of each candidate if given cells are suppressed."""
+    """Lower bounds of the cost of each candidate mask if known cells are suppressed."""
 
     def __init__(
         self, separable: Separable, parts: Sequence[AttributePart], cells: RuleCells
@@ -101,8 +102,8 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return the least cost of each candidate, (n,) per attribute, if cells `lost` are
-        suppressed.
+        """Return the least cost of each candidate if the cells `lost` are suppressed: one array of
+        shape (n,) for each attribute.
         """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
@@ -112,7 +113,8 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return the group of each cell in an attribute, and the cost of a row of each group, (n, G).
+    """Return the group of each cell in an attribute, and the cost of a suppressed row of each group
+    under each candidate, shape (n, G).
 
     A group has values that no candidate distinguishes; its suppressed rows are spread over its
     values. An attribute that forms no classes has one group.

@@ -1,4 +1,4 @@
-"""Losses that sum the effect of masks over attributes, and charge suppressed rows.
+"""The losses that sum the effect of masks over attributes, and charge suppressed rows.
 
 A suppressed row has lost all its values. If it were not charged, deleting rows would give the least
 loss. The conventions are those of ARX (Prasser, Kohlmayer, Kuhn, A generic method for assessing the
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """A loss of one attribute per row.
+    """How a loss charges the rows of one attribute, masked or suppressed.
 
     Attributes
     ----------
@@ -58,13 +58,16 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return the additional loss by suppression of rows (V,), beyond that of a mask."""
+        """Return the loss that suppression adds to that of the mask; `gone` holds the suppressed
+        rows of each value, shape (V,).
+        """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return the least additional loss of a suppressed row, for each value, shape (V,).
+        """Return the least loss that suppression adds to that of the mask, for one row of each
+        value, shape (V,).
 
         It is 0 if the loss depends on other suppressed rows.
         """
@@ -121,19 +124,19 @@ class ChargedLoss(ClassLoss):
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def under(self, plan: PrivacyPlan) -> ChargedLoss:
-        """Return the same loss under another rule."""
+        """Return the same loss for the privacy rule of another plan."""
         return ChargedLoss(self._problem, plan, self._base, self._loss, self._options, self.name)
 
     def upper(self, box: Box) -> float:
-        """Return minus the loss without suppression, which needs no class counts."""
+        """Return the negated loss without suppression: an upper bound that needs no class counts."""
         return -self._least(box)
 
     def guess(self, box: Box) -> float:
-        """Return `upper`: nothing is cheaper."""
+        """Return `upper`, because no estimate is cheaper to compute."""
         return self.upper(box)
 
     def _total(self, lost: Floats) -> float:
-        """Return the combined loss from the losses of the attributes, which are sums over rows."""
+        """Return the combined loss; `lost` holds the loss of each attribute, summed over rows."""
         if self._loss.per_row:
             lost = lost / self._totals
         # Rounding must not turn nothing into less than nothing.
@@ -148,7 +151,7 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Whether the loss is a sum over attributes, as for all means but the maximum."""
+        """Return whether the loss is a sum over attributes: true for all means but the maximum."""
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
@@ -196,7 +199,9 @@ class ChargedLoss(ClassLoss):
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
-        """Return a function that gives a variable's suppressed rows (V,) under a configuration."""
+        """Return a function that gives the suppressed rows of each value of a variable, shape (V,),
+        under a configuration.
+        """
         frequency = self._problem.summary.frequency
         if frequency is None:
             classes = self._plan.classes(self._problem.choice(box))
@@ -227,7 +232,7 @@ class ChargedLoss(ClassLoss):
 
 
 def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return -log2 of each value's share of its group's rows, in bits, shape (V,)."""
+    """Return -log2 of the share of each value among the rows of its group, in bits, shape (V,)."""
     rows = attribute.counts.astype(np.float64)
     groups = np.bincount(candidate.groups, weights=rows)
     share = np.divide(rows, groups[candidate.groups], out=np.ones_like(rows), where=rows > 0)
@@ -240,7 +245,9 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return the additional bits lost when suppressed rows change from their groups to "*"."""
+    """Return the additional loss, in bits, if suppressed rows move from their groups to "*"; `gone`
+    counts them by value.
+    """
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]
     total = groups.sum()
@@ -257,6 +264,6 @@ CHARGED: dict[str, AttributeLoss] = {
 
 
 def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss for a name with options."""
+    """Return the loss that `text` names, with its options."""
     name, options = LossOptions.parse(text)
     return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())

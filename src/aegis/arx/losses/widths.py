@@ -1,4 +1,4 @@
-"""Widths of the groups of a mask: in leaves of a hierarchy, in range, or in levels."""
+"""The widths of the groups that a mask forms: in leaves of a hierarchy, as a range, or in levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group, divided by that of the attribute, 0 to 1, (V,).
+    """Return the width of each value's group, relative to that of the whole attribute, 0..1, shape
+    (V,).
 
     With a hierarchy, the width is the number of leaves minus one. Without one, it is the range for
     numbers, and the number of distinct values minus one for other values.
@@ -47,7 +48,7 @@ def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def domain_bits(attribute: AttributeSummary) -> float:
-    """Return log2 of the number of leaves of an attribute."""
+    """Return log2 of the number of leaves of the attribute."""
     return math.log2(max(domain(attribute), 1))
 
 
@@ -64,13 +65,13 @@ def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
 
 
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return `rank` for each value, shape (V,)."""
+    """Return the relative level of the mask, 0..1, once for each value, shape (V,)."""
     return np.full(len(candidate.groups), rank(attribute, candidate))
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask; without a hierarchy, its rank among the attribute's masks, from
-    0.
+    """Return the level of a mask; without a hierarchy, its rank among the masks of the attribute,
+    from 0.
     """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return float(candidate.mask.level)

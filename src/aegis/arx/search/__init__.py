@@ -1,1 +1,1 @@
-"""Search for the least sum of losses over attributes, by hitting sets."""
+"""The search for the least sum of losses over attributes, by hitting sets."""

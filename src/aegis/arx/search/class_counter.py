@@ -1,4 +1,4 @@
-"""Find the rows in classes that are too small, for many configurations of a large search space."""
+"""Finds the rows in classes that are too small, for many configurations of a large search space."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
-    """Counts the classes of configurations that differ in few attributes.
+    """Counts of the equivalence classes of many configurations that differ in few attributes.
 
     The classes of some attributes are the classes of both halves of these attributes, crossed.
     Recent results are cached, so that a configuration that differs in one attribute needs few
@@ -56,7 +56,8 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ids | None:
-        """Return the cells in classes that are too small.
+        """Return the indices of the cells in classes that are too small; None if they hold more
+        than `room` rows.
 
         The result is None if these cells have more than `room` rows.
         """
@@ -76,7 +77,9 @@ class Tally:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
-        """Return the class of each cell by some attributes, and a number above all class ids."""
+        """Return the class of each cell by some of the attributes, and a number above all class
+        numbers.
+        """
         if len(some) == 1:
             return self._coded(some[0], node[0])
         key = some, node
@@ -96,7 +99,9 @@ class Tally:
         return ids, space
 
     def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-        """Return classes split by other classes; ids that are too spread out are renumbered."""
+        """Split classes by a second grouping; return the new class of each cell, and a number above
+        all class numbers.
+        """
         if space == 1:
             return codes, size
         ids, space = refine(ids, space, codes, size)
@@ -112,15 +117,15 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ids, stands: npt.NDArray[np.int32]) -> None:
-        """Give a separate cell to each class whose hash is also that of another class."""
+        """Give a cell of its own to each class whose hash is also the hash of another class."""
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
         stands[mixed] = mixed[first][which]
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return every second attribute, and the rest, so that both halves have similar class
-        counts.
+        """Return every second attribute, and the other attributes: two parts with similar numbers
+        of classes.
         """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 
@@ -135,7 +140,7 @@ class Tally:
 
 
 def _hashed(ids: Ids) -> Ids:
-    """Return a hash below `_SPREAD` for each class; few classes have the same."""
+    """Return a hash below `_SPREAD` for each class; few classes share one."""
     return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)
 
 

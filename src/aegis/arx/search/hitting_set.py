@@ -65,7 +65,8 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether to use this search: the rule is on class sizes only, the space large enough.
+    """Return whether this search is worth using: the rule is on class sizes only, and the space is
+    large but can be listed.
 
     A space that is too large cannot be listed.
     """
@@ -135,18 +136,22 @@ class Sieve(BranchAndBound):
         self._at_work = -math.inf
 
     def _limit(self) -> float:
-        """Return the limit of the sum over attributes; configurations at or above it cannot be
-        better.
+        """Return the limit of the sum over attributes: a configuration at or above it cannot be
+        among the best.
         """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Record a lower bound of the sum over attributes for all remaining configurations."""
+        """Record a lower bound of the sum over attributes that holds for all remaining
+        configurations.
+        """
         self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
 
     def _sift(self, listing: Listing, walk: Walk) -> bool:
-        """Check what is left below the limit, or most of a sample; return whether it was all."""
+        """Check the configurations below the limit, or most of a sample of them; return whether all
+        were checked.
+        """
         known = len(self._refused)
         left = listing.left(self._refused, self._limit(), self._random, self._go_on)
         self._prove(left.least)
@@ -161,7 +166,8 @@ class Sieve(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
-        """Return a list of open configurations, after applying what was learned.
+        """Return the configurations as a list of open ones, without those that are refused or too
+        costly.
 
         The first `known` of the refused configurations are applied already.
         """
@@ -178,7 +184,7 @@ class Sieve(BranchAndBound):
         return window
 
     def _decide(self, window: OpenList, walk: Walk, few: int, *, proves: bool) -> None:
-        """Check the configurations of a list, except `few`.
+        """Check the open configurations of a list, until at most `few` are left.
 
         If the list has all configurations, it `proves` a lower bound for their costs.
         """
@@ -216,7 +222,7 @@ class Sieve(BranchAndBound):
         node: Node,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
-        """Check a configuration, and remove all that a coarser configuration rules out with it."""
+        """Check a configuration; remove from the list all that it, or a coarser one, rules out."""
         learned = self._coarsened(node, steps)
         if learned is None:
             window.strike_one(place)
@@ -231,7 +237,8 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return the least cost of each candidate, given a configuration's suppressed rows.
+        """Return the least cost of each candidate, given the rows that a configuration suppresses;
+        None if these rows are too many.
 
         None if it suppresses too many rows.
         """
@@ -246,13 +253,15 @@ class Sieve(BranchAndBound):
         return parts
 
     def _cost(self, node: Node) -> float:
-        """Return the sum over attributes of a configuration; infinity if it is not admissible."""
+        """Return the sum over attributes for a configuration; infinity if the configuration is not
+        admissible.
+        """
         parts = self._priced(node)
         return math.inf if parts is None else _sum(parts, node)
 
     def _settled(self, node: Node, outer: Node) -> tuple[bool, list[Floats] | None]:
-        """Return whether a coarser configuration rules out `node`, and the costs given its
-        suppressed rows.
+        """Return whether the coarser configuration `outer` rules out `node`, and the costs given
+        the rows that `outer` suppresses.
         """
         parts = self._priced(outer)
         return parts is None or _sum(parts, node) >= self._limit(), parts
@@ -260,7 +269,8 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return the coarsest configuration on a path from `node` that rules it out, and its costs.
+        """Return the coarsest configuration on a path from `node` that rules out `node`, and the
+        costs there; None if no configuration rules it out.
 
         None if no configuration rules it out, so that it may be among the best. The search starts
         where the last ones ended.
@@ -292,7 +302,7 @@ class Sieve(BranchAndBound):
         return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
 
     def _way(self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]) -> list[Coarsening]:
-        """Return steps from a configuration to the coarsest one, the most valuable first."""
+        """Return the steps from a configuration to the coarsest one, the most valuable step first."""
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [
             (worth * float(noise[index]), index, candidate)
@@ -303,8 +313,8 @@ class Sieve(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return, per variable and candidate, the steps to coarser candidates, the most valuable
-        first.
+        """Return the steps to coarser candidates, the most valuable first, for each candidate of
+        each variable.
         """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
@@ -327,7 +337,7 @@ class Sieve(BranchAndBound):
 
 
 def _undecided(window: OpenList) -> Iterator[int]:
-    """Yield the index of the first open configuration, until none is open."""
+    """Yield the index of the first open configuration, again and again, until none is open."""
     while (place := window.first()) is not None:
         yield place
 
@@ -335,7 +345,9 @@ def _undecided(window: OpenList) -> Iterator[int]:
 def _ascent(
     variable: Variable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
-    """Yield steps from a candidate to coarser ones; each covers most of the list for its cost."""
+    """Yield the steps from a candidate to ever coarser ones; each covers as much of the list as it
+    can for its cost.
+    """
     current = start
     last = math.inf
     while coarser := members(variable.coarser[current] & ~variable.finer[current]):
@@ -355,7 +367,7 @@ def _ascent(
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
-    """Return the configuration after these steps."""
+    """Return the configuration that the steps lead to."""
     changed = list(node)
     for _, index, candidate in steps:
         changed[index] = candidate
@@ -367,7 +379,7 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
 
 
 def _refines(variable: Variable) -> npt.NDArray[np.bool_]:
-    """Return whether a candidate (row) is at least as fine as another (column)."""
+    """Return whether each candidate (row) is at least as fine as each other one (column)."""
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)
     for other in range(count):
@@ -376,7 +388,7 @@ def _refines(variable: Variable) -> npt.NDArray[np.bool_]:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return the entropy of each candidate's groups over rows, in nats, shape (n,)."""
+    """Return the entropy over rows of the groups of each candidate, in nats, shape (n,)."""
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
         return entropies

@@ -1,4 +1,4 @@
-"""List configurations of a large space by a sum over attributes, without refused ones."""
+"""Lists the configurations of a large space by a sum over attributes, without refused ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST, _SAMPLE = 1 << 20, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
-    """Configurations below a limit that are not refused.
+    """The configurations that are not refused and whose sum is below a limit.
 
     Attributes
     ----------
@@ -90,7 +90,8 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return configurations with a sum below a limit that refine none of the `refused`.
+        """Return the configurations whose sum is below `limit` and that refine none of the
+        `refused`.
 
         All of them are returned, or a sample if there are too many.
 
@@ -124,8 +125,8 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield these configurations in parts of up to about `_LARGEST`: candidates (n, m), sums
-        (n,).
+        """Yield the same configurations in parts of about `_LARGEST`: their candidates, shape (n,
+        m), and their sums, shape (n,).
         """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
@@ -134,7 +135,9 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the candidates (n, m) whose bits are set, and their sums (n,) in ascending order."""
+        """Return the candidates of the configurations whose bits are set, shape (n, m), and their
+        sums in ascending order, shape (n,).
+        """
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[1] for each in held)]),
@@ -149,7 +152,7 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield the open configurations as words of bits, some columns at a time."""
+        """Yield the configurations that are not refused as words of bits, some columns at a time."""
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
         strides = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
@@ -186,7 +189,7 @@ def halves(domains: Sequence[Sequence[int]]) -> int:
 
 
 def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
-    """Return all combinations (n, m) of candidates, and their sums (n,).
+    """Return all combinations of candidates, shape (n, m), and their sums, shape (n,).
 
     The last attribute changes fastest.
     """
@@ -202,7 +205,7 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
 
 
 def _take_over(dead: Bits, orders: Sequence[npt.NDArray[np.bool_]]) -> None:
-    """Add to each row (n, words) the bits of all rows that it refines, in place."""
+    """Add to each row the bits of all rows that it refines, in place; `dead` has shape (n, words)."""
     before = 1
     for order in orders:
         rows = dead.reshape(before, len(order), -1)
@@ -213,7 +216,7 @@ def _take_over(dead: Bits, orders: Sequence[npt.NDArray[np.bool_]]) -> None:
 
 
 def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
-    """Return a random share of the words."""
+    """Return a random sample of the words; `share` is the share to draw."""
     some = random.random(len(words[0])) < share
     return words[0][some], words[1][some], words[2][some]
 
@@ -223,13 +226,15 @@ def _count(words: Words) -> int:
 
 
 def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits:
-    """Return for each candidate which entries of a column refine it, as bits (n, words)."""
+    """Return, for each of n candidates, which entries of a column refine it, as bits of shape (n,
+    words).
+    """
     return np.stack([_packed(order[column, other]) for other in range(len(order))])
 
 
 class OpenList:
-    """The open configurations (neither refused nor recorded yet), with a lower bound of the cost of
-    each.
+    """The configurations that are neither refused nor recorded yet, with a lower bound of the cost
+    of each.
 
     For each candidate, bits flag the configurations that have a refinement of it. So all
     configurations that refine a given one in every attribute are found in a few operations.
@@ -267,11 +272,11 @@ class OpenList:
 
     @property
     def size(self) -> int:
-        """Number of configurations in the list, including removed ones."""
+        """The number of configurations in the list, removed ones included."""
         return len(self._sums)
 
     def left(self) -> int:
-        """Return the number of open configurations."""
+        """Return the number of configurations that are still open."""
         return int(np.bitwise_count(self._alive).sum())
 
     def first(self) -> int | None:
@@ -285,11 +290,15 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of a configuration's cost at the time of the last sort."""
+        """Return the lower bound of the cost of the configuration at this index, as of the last
+        sort.
+        """
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return the share of open configurations refining each candidate, (n,) per attribute."""
+        """Return the share of the open configurations that refine each candidate: one array of
+        shape (n,) for each attribute.
+        """
         left = max(self.left(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
@@ -297,7 +306,7 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return flags of the open configurations that refine `node` in every attribute."""
+        """Return which open configurations refine `node` in every attribute, as bits."""
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
             if bits:
@@ -305,15 +314,15 @@ class OpenList:
         return within
 
     def strike(self, some: Bits) -> None:
-        """Remove configurations from the open ones."""
+        """Remove the configurations whose bits are set."""
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:
-        """Remove one configuration from the open ones."""
+        """Remove the configuration at this index."""
         self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Raise the lower bounds of some configurations to a sum over attributes.
+        """Raise the lower bounds of some configurations to the sum of `parts` over attributes.
 
         Configurations whose sum reaches the limit are removed from the open ones.
         """
@@ -328,7 +337,8 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Drop removed configurations and those that cost the limit or more.
+        """Drop the removed configurations and those that cost `limit` or more; sort the others by
+        cost.
 
         The rest is sorted by cost.
         """

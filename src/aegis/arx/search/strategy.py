@@ -1,4 +1,4 @@
-"""The strategy of hitting sets, for sums of losses in a large search space."""
+"""The search strategy of hitting sets, for sums of losses in a large search space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """Lists configurations with a small loss, and removes those that the rule refuses.
+    """The strategy that lists configurations with a small loss and removes those that the rule
+    refuses.
 
     See `aegis.arx.search.hitting_set`.
     """
@@ -23,7 +24,9 @@ class HittingSets:
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the loss is a sum over attributes, and the space large."""
+        """Return whether the strategy fits: the loss is a sum over attributes, and the space is
+        large.
+        """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
         from aegis.arx.losses.suppression_losses import ChargedLoss
@@ -43,7 +46,7 @@ class HittingSets:
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the configurations with the least losses."""
+        """Return the configurations with the least losses, at most `top`."""
         from aegis.arx.losses.suppression_losses import ChargedLoss
         from aegis.arx.search.hitting_set import Sieve
 

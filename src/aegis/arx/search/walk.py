@@ -1,4 +1,4 @@
-"""Simulated annealing over configurations, which also accepts slightly worse steps.
+"""Simulated annealing over configurations: a random walk that also accepts slightly worse steps.
 
 So it does not stop at the first local optimum.
 """
@@ -20,8 +20,8 @@ _CHANGED = 2
 
 
 class Walk:
-    """A random walk whose steps change a mask or two, and may lead to slightly worse
-    configurations.
+    """A random walk over configurations; each step changes a mask or two, and may make the cost
+    slightly worse.
 
     A step that is worse by d is accepted with probability exp(-d/T) (Metropolis and others,
     Equation of state calculations by fast computing machines, Journal of Chemical Physics 21,
@@ -53,7 +53,7 @@ class Walk:
         self._random = np.random.default_rng(0)
 
     def go(self, steps: int) -> None:
-        """Try this number of steps, and accept those that cost little enough."""
+        """Try this number of steps, and take those that the acceptance rule allows."""
         for _ in range(steps):
             other = self._other()
             most = self.cost * (1.0 + _TEMPERATURE * self._random.exponential())
@@ -62,7 +62,9 @@ class Walk:
                 self.node, self.cost = other, cost
 
     def _other(self) -> Node:
-        """Return a configuration that differs in at most `_CHANGED` attributes."""
+        """Return a random configuration that differs from the current one in at most `_CHANGED`
+        attributes.
+        """
         other = list(self.node)
         for index in self._random.integers(len(other), size=_CHANGED).tolist():
             other[index] = int(self._random.integers(len(self._least[index])))

@@ -186,7 +186,9 @@ class CodedTable:
         return tuple(shown or list(self.codes)[:1])
 
     def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
-        """Draw the reports of a noise mask for each row; return their codes and their number."""
+        """Draw the value that a noise mask shows in each row; return the codes of these values and
+        the number of codes.
+        """
         attribute = self.attributes[name]
         key = hashlib.sha256(f"{self.seed}\n{name}\n{noise}".encode()).digest()
         random = np.random.default_rng(int.from_bytes(key))

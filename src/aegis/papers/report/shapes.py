@@ -51,7 +51,9 @@ class AgreementRow(Protocol):
 
     @property
     def kendall(self) -> float | None:
-        """Kendall's rank correlation; None if one side is constant."""
+        """Kendall's rank correlation of measure and metric; None if all values of one of them are
+        equal.
+        """
 
     @property
     def loss(self) -> float:

@@ -1,1 +1,1 @@
-"""MO-OBAM: the method, its local search, and its clusters."""
+"""The method MO-OBAM (Wei et al.): its options, its local search and its clusters."""

@@ -1,4 +1,6 @@
-"""MO-OBAM: clusters that trade information loss against diversity of sensitive attributes."""
+"""The method MO-OBAM, whose clusters weigh information loss against the diversity of sensitive
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ class ObamOptions(Options):
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and if n_C times k is above N."""
+        """Raise as `Options.check` does; also if there are fewer records than the clusters need."""
         super().check(records)
         if self.clusters is not None and self.clusters * self.k > len(records):
             raise PolicyError(
@@ -76,13 +78,13 @@ class ObamOptions(Options):
             )
 
     def number_of_starts(self, size: int) -> int:
-        """Return the number of random starts for `size` records."""
+        """Return the number of random starts for a table of `size` records."""
         if self.starts is not None:
             return self.starts
         return 10 if size <= BALANCED_UP_TO else 3
 
     def number_of_clusters(self, size: int) -> int:
-        """Return n_C for `size` records."""
+        """Return the number of clusters n_C for a table of `size` records."""
         if self.clusters is not None:
             return self.clusters
         return max(1, min(100, size // (2 * self.k)))
@@ -141,7 +143,9 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return a quarter, a half and all of the number of clusters that `options` give."""
+    """Return three numbers of clusters to compare: a quarter, a half and all of the number that the
+    options ask for.
+    """
     most = options.number_of_clusters(size)
     return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 
@@ -155,7 +159,8 @@ def front(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[TradeOff, ...]:
-    """Search every n_C with every lambda and mark the Pareto front of IL against entropy.
+    """Search with every number of clusters and every weight, and mark the Pareto front of
+    information loss against entropy.
 
     All weights of one n_C use the same starts. The time of a point is an equal share of the time
     for its n_C.
@@ -214,7 +219,9 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 def _front(
     records: Records, options: Options, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
-    """Return results for settings near that of a release."""
+    """Return the results for numbers of clusters near that of the release, with the Pareto front
+    marked.
+    """
     if not isinstance(options, ObamOptions):
         raise InternalError("A front was asked with options of another method than MO-OBAM.")
     grid = grid_of_clusters(options, len(records))

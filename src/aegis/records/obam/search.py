@@ -1,4 +1,6 @@
-"""Local search for MO-OBAM: a start with valid clusters, then moves and swaps that improve."""
+"""The local search of MO-OBAM: starts from valid clusters and improves them by moves and swaps of
+records.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ POOL = 1_500
 
 @dataclass(frozen=True)
 class ObamObjective:
-    """The weighted sum of Wei et al., to be minimised.
+    """The weighted sum of Wei et al., which the search minimises.
 
     (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy over clusters) /
     MAX, where MAX is log2 of the attribute's number of values. If MIN(IL) is 0, the first term
@@ -54,26 +56,30 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """First term of the objective, for a loss or an array of losses."""
+        """Return the first term of the objective, for one loss or an array of losses."""
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
             return information_loss
         return 1.0 - self.least / np.maximum(information_loss, 1e-300)
 
     def value(self, loss: float, diversity: Sequence[float]) -> float:
-        """Objective for this loss and these least entropies."""
+        """Return the objective for a loss and the least entropy of each sensitive attribute."""
         spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
         return float(self.infidelity(loss).item()) - self.weight * spread
 
     @property
     def looks_at_diversity(self) -> bool:
-        """Whether the second term can change the objective."""
+        """Return whether the entropies can change the objective: false if the weight is 0."""
         return self.weight > 0 and bool(self.ceilings)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A move (`other` is None) or a swap, with its exact change of loss."""
+    """A move of one record to another cluster, or a swap of two records, with its exact change of
+    loss.
+
+    A move has no `other` record.
+    """
 
     record: int
     target: int
@@ -81,14 +87,16 @@ class Exchange:
     change: float
 
     def carry_out(self, state: State) -> None:
-        """Apply the exchange to `state`."""
+        """Move or swap the records in `state`."""
         if self.other is None:
             state.move(self.record, self.target, self.change)
         else:
             state.swap(self.record, self.other, self.change)
 
     def diversity(self, state: State) -> list[float]:
-        """Least entropies after the exchange, one per sensitive attribute."""
+        """Return the least entropy over the clusters after the exchange, for each sensitive
+        attribute, in bits.
+        """
         joined = [] if self.other is None else [self.other]
         source = int(state.of[self.record])
         return state.diversity_after(
@@ -97,7 +105,7 @@ class Exchange:
 
 
 def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool:
-    """Whether the exchange lowers the objective by more than rounding."""
+    """Return whether the exchange lowers the objective by more than a rounding error."""
     margin = 1e-10 * max(objective.total, 1e-300)
     if not objective.looks_at_diversity:
         return exchange.change < -margin
@@ -107,7 +115,9 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 
 
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
-    """Return clusters with at least k records: spread seeds, Lloyd iterations, then repair."""
+    """Return clusters of at least k records: from seeds far apart, by Lloyd's iterations, then
+    brought to k records each.
+    """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
     state = State(instance, of, clusters)
@@ -122,7 +132,7 @@ def start(instance: Instance, clusters: int, k: int, random: np.random.Generator
 
 
 def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> State:
-    """Return random clusters in which the sensitive values are evenly distributed."""
+    """Return random clusters in which each sensitive value is distributed evenly."""
     shuffled = random.permutation(len(instance))
     order = shuffled[np.lexsort(instance.sensitive[shuffled].T)]
     of = np.empty(len(instance), dtype=np.int64)
@@ -131,7 +141,9 @@ def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> 
 
 
 def _around(instance: Instance, seeds: Integers) -> State:
-    """Return a state whose clusters are the single records `seeds`; only for distances."""
+    """Return a state with one cluster for each record in `seeds`; it serves only to measure
+    distances.
+    """
     part = Instance(
         instance.points[seeds],
         instance.nominal[seeds],
@@ -147,7 +159,9 @@ def _around(instance: Instance, seeds: Integers) -> State:
 
 
 def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Integers:
-    """Draw seeds with probability proportional to squared distance to earlier seeds (k-means++)."""
+    """Draw the records that start the clusters, each with probability proportional to the squared
+    distance to the earlier ones (k-means++).
+    """
     rows = instance.first
     weights = np.bincount(instance.of).astype(np.float64)
     picked = [int(random.choice(len(rows), p=weights / weights.sum()))]
@@ -166,7 +180,7 @@ def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> In
 
 
 def _nearest(state: State, instance: Instance) -> Integers:
-    """Assign each record to the nearest centroid, by its combination of values."""
+    """Return the cluster with the nearest centroid for each record, shape (N,)."""
     count = len(instance.first)
     nearest = np.empty(count, dtype=np.int64)
     step = max(BLOCK // state.clusters, 1)
@@ -177,7 +191,7 @@ def _nearest(state: State, instance: Instance) -> Integers:
 
 
 def _fill(state: State, k: int) -> None:
-    """Bring every cluster to k records, by moving the records that cost least.
+    """Bring every cluster to at least k records, by the moves that increase the loss least.
 
     This is possible if N >= C k: then the records that some clusters lack are at most those that
     others have above k.
@@ -198,7 +212,8 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply improving moves and swaps until there are none.
+    """Apply moves and swaps that lower the objective until none does; return False if the limit on
+    sweeps came first.
 
     Returns False if the limit came first.
     """
@@ -258,7 +273,7 @@ def _best_swap(state: State, record: int, others: Integers, objective: ObamObjec
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the least entropies while that lowers the objective; return False if steps ran out.
+    """Raise the least entropies while that lowers the objective; return False if the steps ran out.
 
     One exchange can raise the least entropy only to that of the next cluster, which often does not
     justify its loss. So chains of exchanges are tried. Each exchange raises the cluster that then
@@ -277,7 +292,7 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
 
 def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
-    """Try up to `depth` exchanges; keep them if they together lower the objective."""
+    """Try a chain of up to `depth` exchanges; keep it, and return True, if it lowers the objective."""
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
     while len(done) < depth:
@@ -296,7 +311,8 @@ def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: i
 def _lift(
     state: State, k: int, objective: ObamObjective, number: int, depth: int
 ) -> Exchange | None:
-    """Return the best exchange for the cluster of least entropy in attribute `number`.
+    """Return the best exchange that raises the least entropy of sensitive attribute `number`; None
+    if there is none.
 
     Entropy above that of the next `depth` clusters does not count. No other cluster may fall below
     the current least entropy.
@@ -333,7 +349,9 @@ def _lift(
 
 
 def _pool(state: State, cluster: int) -> Integers:
-    """Return one record of each kind from clusters near `cluster`, the nearest first."""
+    """Return records of the clusters near `cluster`, the nearest first, one for each distinct set
+    of values.
+    """
     centres = state.centres()
     distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
     for counts in state.counts:
@@ -348,7 +366,8 @@ def _pool(state: State, cluster: int) -> Integers:
 
 
 def _kinds(state: State, records: Integers) -> Integers:
-    """Return the first record of each kind.
+    """Return the first record of each combination of cluster, quasi-identifiers and sensitive
+    values.
 
     A kind is a cluster, combination and sensitive values.
     """
@@ -369,7 +388,7 @@ def _scores(
     changes: Floats,
     caps: list[float],
 ) -> Floats:
-    """Return the approximate objective after each exchange, shape (M,).
+    """Return the approximate objective after each of M possible exchanges, shape (M,).
 
     The entropy of `cluster`, up to `caps`, counts as the least entropy. The loss of entropy in the
     other cluster is ignored here, and checked before an exchange is applied.
@@ -424,7 +443,7 @@ def optimise(
     random: np.random.Generator,
     step: Step | None = None,
 ) -> list[Solution]:
-    """Search from several starts; return the best solution for each of `weights`.
+    """Search from several starts; return the best solution for each weight.
 
     Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
     weight above 0, each start then alternates between raising the least entropies and minimising

@@ -1,4 +1,5 @@
-"""Clusters for local search, with statistics that give the exact change of the objective.
+"""The clusters of the local search, with statistics that give the exact change of loss by a move or
+a swap.
 
 The statistics of a cluster are its size, sums of coordinates, and counts of each category and each
 sensitive value. They give the change of loss by a move or a swap, in time that does not depend on
@@ -22,7 +23,7 @@ BLOCK = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """The data that the search works on.
+    """The records that the search clusters, as arrays.
 
     Attributes
     ----------
@@ -46,7 +47,9 @@ class Instance:
 
     @classmethod
     def build(cls, records: Records, *, scaled: bool) -> Instance:
-        """Encode `records`; numbers that are not `scaled` keep their unit."""
+        """Return the arrays of `records`; numbers keep their unit unless they are `scaled` to
+        z-scores.
+        """
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
         held = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
@@ -65,12 +68,14 @@ class Instance:
 
     @property
     def total(self) -> float:
-        """Loss of one cluster with all records: the denominator of IL."""
+        """Return the loss if all records form one cluster: the denominator of IL."""
         return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
 
 
 def entropy(counts: npt.NDArray[np.int64]) -> Floats:
-    """Entropy in bits of count rows, shape (..., V) -> (...); an empty row has entropy 0."""
+    """Return the entropy, in bits, of each row of counts, shape (..., V) -> (...); an empty row has
+    entropy 0.
+    """
     totals = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     shares = counts / totals
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
@@ -79,7 +84,7 @@ def entropy(counts: npt.NDArray[np.int64]) -> Floats:
 
 
 class State:
-    """An assignment of N records to C clusters with its statistics."""
+    """An assignment of N records to C clusters, with the statistics of each cluster."""
 
     def __init__(self, instance: Instance, of: Integers, clusters: int) -> None:
         self.instance = instance
@@ -107,11 +112,11 @@ class State:
 
     @property
     def clusters(self) -> int:
-        """Number of clusters C."""
+        """Return the number of clusters C."""
         return len(self.sizes)
 
     def copy(self) -> State:
-        """Return an independent copy, with recomputed statistics."""
+        """Return an independent copy; its statistics are computed anew."""
         return State(self.instance, self.of.copy(), self.clusters)
 
     def _loss(self) -> float:
@@ -121,11 +126,11 @@ class State:
         return max(within, 0.0) + float(sum(np.sum(self.sizes - top) for top in self.tops))
 
     def centres(self) -> Floats:
-        """Mean coordinates of each cluster, shape (C, P)."""
+        """Return the mean coordinates of each cluster, shape (C, P)."""
         return self.sums / np.maximum(self.sizes, 1)[:, None]
 
     def distances(self, combinations: Integers) -> Floats:
-        """Squared distance of combinations to each cluster's centroid, shape (D, C)."""
+        """Return the squared distance of each combination of values to each centroid, shape (D, C)."""
         rows = self.instance.first[combinations]
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
@@ -136,7 +141,9 @@ class State:
         return total
 
     def costs_of_adding(self, combinations: Integers) -> Floats:
-        """Increase of loss when a record of each combination joins each cluster, (D, C)."""
+        """Return the increase of loss when a record of each combination joins each cluster, shape
+        (D, C).
+        """
         rows = self.instance.first[combinations]
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
@@ -150,7 +157,7 @@ class State:
         return total
 
     def gains_of_removing(self, records: Integers) -> Floats:
-        """Decrease of loss when each record leaves its cluster, shape (M,)."""
+        """Return the decrease of loss when each of M records leaves its cluster, shape (M,)."""
         of = self.of[records]
         points = self.instance.points[records]
         centres = self.sums[of] / self.sizes[of][:, None]
@@ -163,7 +170,9 @@ class State:
         return gain
 
     def costs_of_joining(self, cluster: int, records: Integers) -> Floats:
-        """Increase of loss when each of `records`, from other clusters, joins `cluster`, (M,)."""
+        """Return the increase of loss when each of M records from other clusters joins `cluster`,
+        shape (M,).
+        """
         size = int(self.sizes[cluster])
         offsets = self.instance.points[records] - self.sums[cluster] / max(size, 1)
         cost: Floats = size / (size + 1) * np.sum(offsets**2, axis=1)
@@ -174,7 +183,7 @@ class State:
         return cost
 
     def best_moves(self, margin: Flags) -> tuple[Integers, Integers, Floats]:
-        """Find each movable record's best other cluster.
+        """Find the best other cluster for each record that may leave its own.
 
         Parameters
         ----------
@@ -211,7 +220,7 @@ class State:
         return records, targets, costs - gains
 
     def move_change(self, record: int, target: int) -> float:
-        """Exact change of loss when `record` moves to `target`."""
+        """Return the exact change of loss when a record moves to cluster `target`."""
         source = int(self.of[record])
         point = self.instance.points[record]
         left, joined = int(self.sizes[source]), int(self.sizes[target])
@@ -230,12 +239,15 @@ class State:
         return change
 
     def _unmatched(self, number: int, source: int, code: int) -> float:
-        """Change in the number of mismatches when a record with `code` leaves `source`: 0 or -1."""
+        """Return the change in mismatches of attribute `number` when a record with `code` leaves
+        cluster `source`: 0 or -1.
+        """
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Integers) -> Floats:
-        """Exact change of loss when `record` swaps clusters with each of `others`, (M,).
+        """Return the exact change of loss when `record` changes clusters with each of M `others`,
+        shape (M,).
 
         `others` must be outside the cluster of `record`.
         """
@@ -263,7 +275,7 @@ class State:
         return change
 
     def move(self, record: int, target: int, change: float) -> None:
-        """Move `record` to `target`; `change` is the computed change of loss."""
+        """Move a record to cluster `target`; `change` is the change of loss, already computed."""
         source = int(self.of[record])
         self.of[record] = target
         self.sizes[source] -= 1
@@ -287,13 +299,16 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Swap two records of different clusters; `change` is the computed change of loss."""
+        """Exchange two records of different clusters; `change` is the change of loss, already
+        computed.
+        """
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)
         self.move(other, source, 0.0)
 
     def diversity_after(self, leaving: dict[int, tuple[list[int], list[int]]]) -> list[float]:
-        """Least entropy over clusters of each sensitive attribute after an exchange.
+        """Return the least entropy over the clusters after an exchange, for each sensitive
+        attribute, in bits.
 
         Parameters
         ----------
@@ -315,7 +330,7 @@ class State:
         return least
 
     def diversity(self) -> list[float]:
-        """For each sensitive attribute, the least entropy of any cluster, in bits."""
+        """Return the least entropy over the clusters, for each sensitive attribute, in bits."""
         return [float(values.min()) for values in self.entropies]
 
 
@@ -325,7 +340,7 @@ def _counted(of: Integers, codes: Integers, clusters: int, size: int) -> Integer
 
 
 def _two_best(table: Floats) -> tuple[Integers, Integers]:
-    """Columns of the smallest and second smallest entry of each row."""
+    """Return the columns of the smallest and the second smallest entry of each row."""
     best = np.argmin(table, axis=1)
     rows = np.arange(len(table))
     best_counts = table[rows, best].copy()

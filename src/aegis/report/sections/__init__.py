@@ -1,1 +1,1 @@
-"""The parts of the report, each made from an advice or a release."""
+"""The sections of the report, each made from an advice or a release."""

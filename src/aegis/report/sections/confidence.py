@@ -1,4 +1,6 @@
-"""The uncertainty of the ranking and the guarantee of noise: standard errors, ties, epsilon."""
+"""The sections on the uncertainty of the ranking (standard errors, ties) and on the guarantee of
+noise (epsilon).
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,15 @@ NAMED_TIES = 6
 
 
 def score_text(ranked: Ranked) -> str:
-    """Return the score, with its standard error if it was computed."""
+    """Return the score as text, with its standard error if there is one."""
     score = measured(ranked.score)
     return score if ranked.stderr is None else f"{score} ± {measured(ranked.stderr)}"
 
 
 def against_best(ranked: Ranked, *, first: bool) -> str:
-    """Return whether the score differs significantly from the best; a dash if not compared."""
+    """Return, as text, whether the score differs significantly from the best one; a dash if the two
+    were not compared.
+    """
     if first:
         return "best"
     if ranked.tied_with_best is None:
@@ -30,7 +34,9 @@ def against_best(ranked: Ranked, *, first: bool) -> str:
 
 
 def confidence_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the uncertainty of the recommendation; None if no standard error was computed."""
+    """Return the section on the uncertainty of the recommendation; None if no standard error was
+    computed.
+    """
     best = advice.best
     if best is None or best.stderr is None:
         return None
@@ -48,7 +54,7 @@ def confidence_section(advice: Advice) -> dict[str, Any] | None:
 
 
 def noise_section(subject: Ranked | None) -> dict[str, Any] | None:
-    """Return the privacy guarantee of a configuration's noise masks; None if there is none."""
+    """Return the section on the guarantee of a configuration's noise masks; None if it has none."""
     account = None if subject is None else subject.differential_privacy
     if account is None:
         return None

@@ -1,4 +1,4 @@
-"""Estimated deviations from the unmasked table, by configuration and by attribute."""
+"""The sections on estimated scores, by configuration and by attribute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ TOP = 20
 
 
 def changes_section(advice: Advice) -> list[dict[str, Any]]:
-    """Return the effect of other masks on the best configuration, if scores are estimates."""
+    """Return the section on the estimated effect of other masks on the best configuration; empty if
+    scores are exact.
+    """
     changes = () if advice.estimated is None else advice.estimated.changes
     return [
         {
@@ -34,7 +36,8 @@ def _between(ends: tuple[float, float] | None) -> str:
 
 
 def estimates_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the estimates of the first configurations, and of the first one's attributes.
+    """Return the section with the estimates of the first configurations, and of the attributes of
+    the best one.
 
     None if no estimate was requested.
     """

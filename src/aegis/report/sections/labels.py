@@ -1,4 +1,6 @@
-"""What a release keeps of each of several labels: a headline and a figure each, and a heat map."""
+"""The section on a policy with several labels: the utility that the release keeps for each, and a
+heat map.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SHOWN = 20
 
 
 def labels_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the labels of the best of an advice as a table, and the ranking by label; None of one label."""
+    """Return the section on several labels: a table for the best configuration, and the ranking by
+    label; None for one label.
+    """
     lines = label_lines(advice)
     if not lines:
         return None
@@ -61,7 +65,9 @@ def _step(share: float | None) -> int | None:
 
 
 def _headline(figure: UtilityFigure | None) -> str | None:
-    """Return what models are expected to reach, or the measure of the release and of the table."""
+    """Return a sentence on the utility for one label: the score that models are expected to reach,
+    or the measure on the release and the table.
+    """
     if figure is None:
         return None
     if MEASURES.get(figure.measure).unit in IN_WORDS:

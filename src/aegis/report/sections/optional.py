@@ -1,4 +1,4 @@
-"""Sections that appear only if their content was computed."""
+"""The sections that the report has only if their content was computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def front_section(front: Front, total: int, objective: str | None = None) -> dict[str, Any] | None:
-    """Return the Pareto front as a table and as points; None for a front without points.
+    """Return the section on the Pareto front, as a table and as points; None for a front without
+    points.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def _proof(point: FrontPoint) -> str:
 
 
 def _changed(masks: Mapping[str, str]) -> str:
-    """Return the masks of a configuration, without attributes that are unmasked."""
+    """Return the masks of a configuration as text, without attributes that stay unmasked."""
     masking = {name: mask for name, mask in masks.items() if mask != "identity"}
     return _listed(masking) if masking else "nothing masked" if masks else "–"
 
@@ -69,7 +70,7 @@ def _listed(masks: Mapping[str, str]) -> str:
 
 
 def binding_section(binding: Binding) -> dict[str, Any] | None:
-    """Return the obstacles to finer masks; None if nothing was computed."""
+    """Return the section on what prevents finer masks; None if this was not computed."""
     if not binding.finer and not binding.relaxations:
         return None
     return {
@@ -99,7 +100,7 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
 
 
 def _gaining_masks(relaxation: Relaxation) -> str:
-    """Return the masks that would change under a weaker rule, if that gains something."""
+    """Return, as text, the masks that a weaker rule would change; empty if that gains nothing."""
     if not relaxation.shows:
         return "–"
     return _listed(relaxation.masks) if relaxation.masks else "the same"

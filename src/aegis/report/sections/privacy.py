@@ -1,4 +1,6 @@
-"""The risk table and the class-size histogram, before and after masking."""
+"""The section on privacy: the table of risks and the histogram of class sizes, before and after
+masking.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def privacy_section(
     admissible: bool,
     finest: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the risk table and the histogram of one or two reports; None if there are none.
+    """Return the section on privacy, from one or two privacy reports; None if there are none.
 
     Parameters
     ----------
@@ -160,7 +162,7 @@ def _identity(columns: list[Column]) -> dict[str, Any]:
 
 
 def _smaller(threshold: float) -> int:
-    """Return the smallest class size whose risk 1/size does not exceed the threshold."""
+    """Return the smallest class size n whose risk 1/n does not exceed the threshold."""
     size = max(int(1 / threshold), 1)
     while threshold * size < 1 - 1e-9:
         size += 1
@@ -186,7 +188,7 @@ def _of(name: str, show: Callable[[AttributeFigures, int], str], report: Privacy
 
 
 def _part(number: int, whole: int) -> str:
-    """Return rows with their share; a line break before the share is ignored in wide tables."""
+    """Return a number of rows with its share, on two lines that wide tables join."""
     return part(number, whole).replace(" (", "\n(")
 
 
@@ -195,7 +197,7 @@ def _risk(risk: float | None) -> str:
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:
-    """Return the share of rows per class size, as a table and as points."""
+    """Return the share of rows by class size, as a table and as points of a chart."""
     sizes = list(
         dict.fromkeys(b.size for _, report in columns for b in report.class_size_histogram)
     )

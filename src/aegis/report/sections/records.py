@@ -1,4 +1,4 @@
-"""Record-level releases and their losses, for the templates."""
+"""The sections on record-level releases and their information loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOSSES: tuple[tuple[str, str], ...] = (
 
 
 def losses(loss: InformationLoss) -> list[str]:
-    """Return the figures in the order of `LOSSES`."""
+    """Return the measures of information loss as text, in the order of `LOSSES`."""
     return [
         measured(loss.scaled),
         measured(loss.unscaled),
@@ -34,7 +34,7 @@ def losses(loss: InformationLoss) -> list[str]:
 
 
 def records_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the record-level releases of a ranking as a table; None if there are none."""
+    """Return the section on the record-level releases of a ranking; None if there are none."""
     rows = [
         {
             "name": clean(r.name, limit=120),
@@ -54,7 +54,7 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
 
 
 def options_text(recipe: Recipe) -> str:
-    """Return the options of a recipe as one line, without an l that the method does not use."""
+    """Return the options of a recipe on one line; an l that the method does not use is left out."""
     options = {name: value for name, value in recipe.options.items() if value is not None}
     unused = not recipe.anonymizer.diverse and options.pop("l", None) is not None
     told = ", ".join(f"{name} {value}" for name, value in options.items())
@@ -62,12 +62,14 @@ def options_text(recipe: Recipe) -> str:
 
 
 def method_yaml(subject: Ranked) -> dict[str, Any] | None:
-    """Return the recipe of a record-level release; None for a configuration."""
+    """Return the recipe of a ranked record-level release, for YAML; None for a configuration."""
     return None if subject.method is None else subject.method.recipe.to_dict()
 
 
 def tradeoff_section(points: Sequence[TradeOff]) -> dict[str, Any] | None:
-    """Return settings of MO-OBAM as a table and as points; None if there are none."""
+    """Return the section on the settings of MO-OBAM, as a table and as points; None if there are
+    none.
+    """
     if not points:
         return None
     return {

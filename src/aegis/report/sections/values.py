@@ -1,4 +1,4 @@
-"""Values of the table in a report, and facts on the release of a certificate."""
+"""The section that shows values of the table, and the facts that a certificate states on a release."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FACTS = {
 
 
 def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the policy's entries on the release: its purpose, author, date and so on."""
+    """Return the facts that the policy states on the release: purpose, author, date and others."""
     said = policy.get("release") or {}
     return [
         {"name": title, "value": clean(said[key], limit=300)}
@@ -36,7 +36,7 @@ def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def mask_words(mask: object) -> str:
-    """Return a mask for readers who do not write policies: `level(1)` is "level 1"."""
+    """Return a mask in words, for readers who do not write policies: `level(1)` is "level 1"."""
     text = str(mask)
     if text in ("identity", "suppress"):
         return "as it is" if text == "identity" else "suppressed"
@@ -50,7 +50,9 @@ def mask_words(mask: object) -> str:
 
 
 def shown_section(shown: Shown | None) -> dict[str, Any] | None:
-    """Return columns before and after, suppressed groups, and the preview; None without values."""
+    """Return the section with columns before and after masking, suppressed groups and a preview;
+    None without values.
+    """
     if shown is None:
         return None
     return {
@@ -85,7 +87,9 @@ def _share(share: Share) -> dict[str, str]:
 
 
 def unique_figure(outside: Outside | None) -> dict[str, str] | None:
-    """Return the number of rows that are unique in all columns, as a key figure."""
+    """Return the number of rows that are unique in all released columns, as a key figure; None if
+    it is unknown.
+    """
     if outside is None or outside.unique_rows is None or not outside.rows:
         return None
     return {

@@ -175,7 +175,7 @@ class ProtectedCandidate:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """The number of groups that the mask forms."""
         return len(self.shown)
 
 

@@ -19,8 +19,8 @@ routes = Routes(tags=["state"])
 
 @routes.get("/live", PUBLIC)
 async def live() -> dict[str, Any]:
-    """Answer if the process runs, even without its database; restart the process if this call
-    fails.
+    """Report that the process runs, even if its database does not; if this call fails, restart the
+    process.
     """
     return {"status": "ok"}
 

@@ -28,7 +28,7 @@ _CONSUMER: frozenset[AccountRole] = frozenset()
 
 @dataclass(frozen=True)
 class _Event:
-    """Recipients and text of the notices for one kind of log entry.
+    """The recipients and the text of the notices that one kind of log entry sends.
 
     Attributes
     ----------

@@ -242,7 +242,7 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
 
 
 def _models() -> list[tuple[str, str]]:
-    """Return the names and titles of the models that a request can name."""
+    """Return the name and the title of each model that a request can ask for."""
     from aegis.measures.expected_catalog import LEARNERS
 
     return [(str(model), words) for model, words in LEARNERS.items()]

@@ -48,7 +48,7 @@ OTHER_SPELLING = "aegis: a text of another type"
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """The type of a column of a text file, and the SQL that reads it.
+    """The type of one column of a text file, and the SQL expression that reads its values.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Store which token created a token, and the policy that an operator proposes."""
+"""Add columns for the token that created each token, and for the policy that an operator proposes."""
 
 from __future__ import annotations
 
