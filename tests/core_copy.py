@@ -85,6 +85,7 @@ def _asking() -> re.Pattern[str]:
         rf"""|["']?\b(objective|estimate)["']?(=|:\s*)["']({common})["'(]"""
         rf"""|(shell|run|aegis)\(\[?["']({common})["']"""
         rf"""|\baegis ({verbs})\b|\.(protected|published|deid|ledger)\b"""
+        r"""|--(estimate|evaluate|recipe)\b"""
     )
 
 

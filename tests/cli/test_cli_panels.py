@@ -37,6 +37,7 @@ def test_help_explains_what_comes_first_and_names_the_rest(name, shell, narrow):
     assert len(whole.splitlines()) > len(short.splitlines())
 
 
+@pytest.mark.wings
 def test_commands_of_the_help_stand_in_groups(shell):
     text = shell("--help").out
     for panel in ("From a table to a release", "Check a table or a release", "Serve a catalog"):

@@ -60,6 +60,7 @@ def test_releases_are_counted_beside_configurations():
     assert "None of the 1 configuration and 1 record-level release meets" in page
 
 
+@pytest.mark.wings
 def test_names_of_releases_are_escaped():
     page = render(advice([release(HOSTILE)]))
     assert "<script" not in page
