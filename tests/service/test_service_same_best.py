@@ -14,6 +14,7 @@ import pytest
 
 import aegis
 from aegis.cli.main import run
+from aegis.errors import AegisError
 from aegis.policy import Configuration
 from aegis.present import Finding
 from aegis.service.pages.local import EFFORTS, _yaml_of
@@ -176,3 +177,22 @@ def test_examples_of_masked_values_are_written_as_masks_write_them() -> None:
     assert shown["job"]["null"] == "null"
     assert "1000" in shown["income"]
     assert "1012.5" in shown["income"]
+
+
+def test_a_best_of_an_earlier_policy_writes_no_file(tmp_path: Path) -> None:
+    table, label = TABLES["two classes"]
+    bench = Bench.open(table, label)
+    advice = bench.best(EFFORTS[-1])
+    shown = _yaml_of(advice, advice.require_best().configuration)
+    column, mask = next(iter(advice.require_best().configuration.masks.items()))
+    other = "suppress" if str(mask) == "identity" else "identity"
+    lines = [
+        f"  {name}: {{role: quasi-identifier, masks: [{other if name == column else mask}]}}\n"
+        for name, mask in advice.require_best().configuration.spec().items()
+    ]
+    bench.take_text(
+        f"version: 1\nlabel: {label}\nprivacy: {{k: 1}}\nattributes:\n" + "".join(lines)
+    )
+    with pytest.raises(AegisError, match="candidates"):
+        bench.release(shown, tmp_path / "release")
+    assert not (tmp_path / "release").exists()

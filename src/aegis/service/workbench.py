@@ -458,6 +458,7 @@ class Bench:
         """
         with self.lock:
             chosen = configuration_of(configuration, self.policy)
+            advice = self._advice_on(chosen)
             folder.mkdir(parents=True, exist_ok=True)
             made = self.study.apply(
                 chosen,
@@ -465,7 +466,7 @@ class Bench:
                 certificate=folder / "certificate.json",
                 force=True,
             )
-            self.study.report(self._advice_on(chosen), folder / "report.html", force=True)
+            self.study.report(advice, folder / "report.html", force=True)
             write_text(folder / "configuration.yaml", configuration)
             write_text(folder / "policy.yaml", self.yaml())
             return made
