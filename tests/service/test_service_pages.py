@@ -268,3 +268,8 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
     assert not wrong
     made = next((folder / "aegis-releases").iterdir())
     assert {"masked.parquet", "certificate.json", "report.html"} <= {p.name for p in made.iterdir()}
+
+
+def test_calls_wait_as_long_as_a_busy_machine_needs():
+    with httpx.Client() as caller:
+        assert caller.timeout == httpx.Timeout(60)
