@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import ibis
 import numpy as np
@@ -84,7 +85,7 @@ class Population:
             for q, candidate in counted.items()
         )
         both = number(combine(columns, frequency.cells + len(self.counts)))[1]
-        people = np.bincount(
+        people: npt.NDArray[Any] = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
         ).astype(self.counts.dtype, copy=False)
         places = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, own)

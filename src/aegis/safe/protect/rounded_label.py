@@ -22,7 +22,6 @@ from aegis.policy import Label, Policy
 from aegis.safe.protect.columns import numbers_one_by_one
 from aegis.sources import Source, open_table
 from aegis.summary.codes import show
-from aegis.words import amount
 
 
 def with_rounded_label(
@@ -91,7 +90,7 @@ def _rounded(
 
 def note_on_rounding(label: Label) -> str:
     """Return what a summary says of a number that was rounded to its bounds."""
-    low, high = (amount(bound) for bound in label.bounds or ())
+    low, high = (f"{bound:,}" for bound in label.bounds or ())
     return (
         f"{label.column} is a number: each row's was rounded at random to one of its declared bounds, {low} or "
         f"{high}, so that the mean of many rows is kept; its classes are these bounds"
