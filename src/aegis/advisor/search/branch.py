@@ -49,8 +49,8 @@ _PATIENCE = 32
 """Nodes after which one more such split is tried."""
 _GUESSED = 4
 """Splits of a box whose losses are guessed again, those that lost most in the boxes before."""
-_FILLED = 5
-"""Best configurations to find for each one around which more are looked for at the start."""
+_LONG, _FILLED = 50, 5
+"""Configurations to list from which on a list is filled at the start, and how many for each neighbourhood."""
 _EXCHANGED = 64
 """Moves up, and moves down, of which pairs are tried."""
 _TOLERANCE = 1e-12
@@ -229,9 +229,9 @@ class BranchAndBound:
             self._loop()
 
     def _fill(self) -> None:
-        """Look for the best configurations near the best ones: a full list prunes from the beginning."""
+        """Look for entries of a long list near the best ones: a full list prunes from the beginning."""
         tried: set[Box] = set()
-        for _ in range(self.top // _FILLED):
+        for _ in range(self.top // _FILLED if self.top >= _LONG else 0):
             box = next((box for _, box in self.found.best if box not in tried), None)
             if box is None:
                 return
