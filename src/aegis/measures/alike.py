@@ -56,16 +56,10 @@ def sums_alike(
     within[within <= _ROUNDING * squares] = 0.0
     spread = np.zeros(along.shape)
     for joint, by_level in _by_attribute(counts, slopes):
-        of_class, of_all = joint[:, told, None], joint.sum(axis=1)[:, None, None]  # (K, T, 1, L)
+        of_class, of_all = joint[:, told, :, None], joint.sum(axis=1)[:, None, :, None]
         sums, of_squares = (
-            np.stack(
-                [
-                    power @ of_all[..., None] - power @ of_class[..., None],
-                    power @ of_class[..., None],
-                ],
-                axis=2,
-            )[..., 0, 0]
-            for power in (by_level[..., None, :], by_level[..., None, :] ** 2)
+            np.stack([power @ of_all - power @ of_class, power @ of_class], axis=2)[..., 0]
+            for power in (by_level, by_level**2)
         )
         alone = of_squares - sums**2 * per_row
         spread += np.where(alone > _ROUNDING * of_squares, alone, 0.0)

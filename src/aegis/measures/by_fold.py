@@ -335,12 +335,6 @@ class OtherParts:
         """Whether there are so many classes that all of them share one covariance."""
         return len(self.told) > OWN_COVARIANCES
 
-    def targets_of(self, place: int) -> slice:
-        """Return the indices in `told` of the classes that share a covariance with the class at
-        `place`.
-        """
-        return slice(0, len(self.told)) if self.pooled else slice(place, place + 1)
-
     @property
     def factors(self) -> int:
         """Number of covariances that are factorised for all parts together."""
@@ -376,7 +370,7 @@ class OtherParts:
         means
             Means of all levels, shape (K, T, 2, d).
         targets
-            The indices of the classes in `told`, as returned by `targets_of`.
+            The indices of classes in `told` that share a covariance.
         first
             Index of the first level in the counts.
         """

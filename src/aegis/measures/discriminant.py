@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import repeat
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -153,15 +152,15 @@ def _ratio(gap: Floats, variance: Floats) -> Floats:
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
 
-class _Direction(NamedTuple):
-    """Discriminant directions of one class against the rest, for each part left out.
+class _Directions(NamedTuple):
+    """Discriminant directions of some classes against the rest, by the part left out.
 
     Attributes
     ----------
     slopes, offsets
-        b and o of the scores b'x - o, shapes (K, P, d) and (K, P).
+        b and o of the scores b'x - o, shapes (K, G, P, d) and (K, G, P).
     drawn
-        What noise adds to the sums of squared scores of the rest and of the class, shape (2, K, P).
+        Contribution of noise to the squared scores of the rest and of the class, shape (2, K, G, P).
     """
 
     slopes: Floats
@@ -208,40 +207,46 @@ class _Others:
         return self.outside.means(self.counts.joint)
 
     def drawn(
-        self, place: int, sides: tuple[Side, Side], fitted: Callable[[int], Floats], width: int
+        self,
+        targets: slice,
+        sides: tuple[Side, Side],
+        fitted: Callable[[int, int], Floats],
+        width: int,
     ) -> Floats | float:
-        """Return what noise adds to the squared scores, as in `_Direction`; 0 without noise.
+        """Return the contribution of noise to squared scores, as in `_Directions`; 0 without noise.
 
         Parameters
         ----------
-        place
-            Index of the class in `told`.
+        targets
+            Indices of the classes in `told`.
         sides
             All other rows, and the rows of the class.
         fitted
-            Returns how much the slopes of a part vary, shape (P, d, k), if the counts vary by
-            `PartCounts.chance`.
+            Returns how much the slopes of a class and a part vary, shape (P, d, k), if the counts
+            vary by `PartCounts.chance`.
         width
             Number of directions, P.
         """
         counts = self.counts
         if counts.chance is None:
             return 0.0
-        noise = np.zeros((2, len(counts.rows), width))
-        for part in np.flatnonzero(self.outside.scored[:, place]).tolist():
+        scored = self.outside.scored[:, targets]
+        noise = np.zeros((2, *scored.shape, width))
+        for part, at in np.argwhere(scored).tolist():
+            place = targets.start + at
             n = self.outside.rows[part, place]
-            varied = fitted(part) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+            varied = fitted(place, part) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
             own = counts.rows[part, self.told[place]]
             here = counts.rows[part].sum() - own, own
             for of, rows, squares in zip(sides, here, noise, strict=True):
                 # Of many classes the squares of all rows are known, of which a side has its share.
                 share = rows / max(of.rows[part], 1.0)
-                squares[part] = share * _squares(of, part, varied, below=counts.below)
+                squares[part, at] = share * _squares(of, part, varied, below=counts.below)
         return noise
 
     def scores(
         self,
-        direction: Callable[[int, tuple[Side, Side]], _Direction],
+        directions: Callable[[slice, tuple[Side, Side]], _Directions],
         width: int,
         *,
         shaped_by: int,
@@ -250,11 +255,13 @@ class _Others:
     ) -> Scores:
         """Return the moments of scores, computed for one class against the rest at a time.
 
+        Many classes, which share a covariance, are computed at once.
+
         Parameters
         ----------
-        direction
-            Returns the directions for a class, given its index in `told`, the counts of all other
-            rows and the counts of the class.
+        directions
+            Returns the directions for classes, given their indices in `told`, the counts of all
+            other rows and the counts of the class.
         width
             Number of directions, P.
         shaped_by
@@ -268,13 +275,17 @@ class _Others:
         offsets = np.zeros((parts, len(told), width))
         rows = np.zeros((parts, len(told), 2))
         along, squares, drawn = np.zeros((3, parts, len(told), 2, width))
-        for place, sides in enumerate(self._sides()):
-            own = direction(place, sides)
-            slopes[:, place], offsets[:, place] = own.slopes, own.offsets
-            drawn[:, place] = np.moveaxis(np.broadcast_to(own.drawn, (2, parts, width)), 0, 1)
+        for targets, sides in self._sides():
+            own = directions(targets, sides)
+            slopes[:, targets], offsets[:, targets] = own.slopes, own.offsets
+            if not isinstance(own.drawn, float):
+                drawn[:, targets] = np.moveaxis(own.drawn, 0, 2)
             for at, of in enumerate(sides if not self.outside.pooled else ()):
+                place = targets.start
                 rows[:, place, at] = of.rows
-                along[:, place, at], squares[:, place, at] = _sums(of, own, below=counts.below)
+                along[:, place, at], squares[:, place, at] = _sums(
+                    of, slopes[:, place], below=counts.below
+                )
         if self.outside.pooled:
             rows, along, squares = sums_alike(counts, side(counts, None), told, slopes)
         first, second = _moments(rows, along, squares, offsets)
@@ -296,12 +307,14 @@ class _Others:
             self._shape(slopes[:, :, shaped_by]),
         )
 
-    def _sides(self) -> Iterator[tuple[Side, Side]]:
-        """Yield the counts of the rest and of each class; all rows for both if classes are pooled."""
-        if not self.outside.pooled:
-            return against_the_rest(self.counts, self.told)
-        every = side(self.counts, None)
-        return repeat((every, every), len(self.told))
+    def _sides(self) -> Iterator[tuple[slice, tuple[Side, Side]]]:
+        """Yield classes, all other rows and those of the class; all rows for both of many classes."""
+        if self.outside.pooled:
+            every = side(self.counts, None)
+            yield slice(0, len(self.told)), (every, every)
+            return
+        for place, sides in enumerate(against_the_rest(self.counts, self.told)):
+            yield slice(place, place + 1), sides
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
         """Return the moments of each class's scores by the directions of all classes.
@@ -353,10 +366,10 @@ class _Others:
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
-def _sums(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
-    """Return the sums of b'x and of its squares over one side's rows, shape (K, P) each."""
-    along = (by.slopes @ of.joint[:, :, None])[..., 0]
-    squares: Floats = (of.products(by.slopes, below=below) * by.slopes).sum(axis=2)
+def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
+    """Return sums of b'x and of its squares over some rows, shape (K, P) each."""
+    along = (slopes @ of.joint[:, :, None])[..., 0]
+    squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
     if below:
         squares *= 2
     return along, squares
@@ -420,14 +433,14 @@ def out_of_fold(
     others = _Others.of(counts)
     fitted = _Fitted(others, tuple(penalties))
 
-    def direction(place: int, sides: tuple[Side, Side]) -> _Direction:
-        slopes = fitted.slopes(place, sides)
-        middle = others.means[:, place].mean(axis=1)
-        drawn = others.drawn(place, sides, partial(fitted.varied, place), len(penalties))
-        return _Direction(slopes, (slopes @ middle[:, :, None])[..., 0], drawn)
+    def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
+        slopes = fitted.slopes(targets, sides)
+        middle = others.means[:, targets].mean(axis=2)
+        drawn = others.drawn(targets, sides, fitted.varied, len(penalties))
+        return _Directions(slopes, (slopes @ middle[..., None])[..., 0], drawn)
 
     shaped_by = penalties.index(_SHAPED_BY) if _SHAPED_BY in penalties else len(penalties) // 2
-    return others.scores(direction, len(penalties), shaped_by=shaped_by, jointly=jointly)
+    return others.scores(directions, len(penalties), shaped_by=shaped_by, jointly=jointly)
 
 
 class _Fitted:
@@ -446,12 +459,10 @@ class _Fitted:
         self._penalties = penalties
         self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
 
-    def slopes(self, place: int, sides: tuple[Side, Side]) -> Floats:
-        """Return the directions b of one class, shape (K, P, d)."""
-        targets = self._others.outside.targets_of(place)
-        if self._known is None or self._known[0] != targets:
-            self._known = targets, *self._solved(targets, sides)
-        return self._known[1][:, place - targets.start]
+    def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
+        """Return b for classes that share a covariance, shape (K, G, P, d)."""
+        self._known = targets, *self._solved(targets, sides)
+        return self._known[1]
 
     def varied(self, place: int, part: int) -> Floats:
         """Return how much the slopes of a class vary with the noise, as in `_Others.drawn`.
@@ -514,21 +525,24 @@ def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> S
     """
     others = _Others.of(counts)
 
-    def direction(place: int, sides: tuple[Side, Side]) -> _Direction:
-        rows = others.outside.rows[:, place, :, None]
+    def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
+        rows = others.outside.rows[:, targets, :, None]
         prior = np.maximum(rows, 1.0)
-        share = (others.means[:, place] * rows + NB_PRIOR) / (prior + 2 * NB_PRIOR)
-        share = np.clip(share, 1e-300, 1 - 1e-16)  # (K, 2, d)
+        share = (others.means[:, targets] * rows + NB_PRIOR) / (prior + 2 * NB_PRIOR)
+        share = np.clip(share, 1e-300, 1 - 1e-16)  # (K, G, 2, d)
         present, absent = np.log(share), np.log1p(-share)
-        odds, known = present - absent, np.log(prior)[..., 0] + absent.sum(axis=2)
-        pooled = (share * (1 - share)).mean(axis=1)
-        drawn = others.drawn(
-            place, sides, lambda part: (others.chance / pooled[part][:, None])[None], 1
-        )
-        slopes = (odds[:, 1] - odds[:, 0])[:, None]
-        return _Direction(slopes, (known[:, 0] - known[:, 1])[:, None], drawn)
+        odds, known = present - absent, np.log(prior)[..., 0] + absent.sum(axis=3)
+        pooled = (share * (1 - share)).mean(axis=2)
 
-    return others.scores(direction, 1, shaped_by=0, jointly=jointly, log_odds=True)
+        def varied(place: int, part: int) -> Floats:
+            varying: Floats = others.chance / pooled[part, place - targets.start][:, None]
+            return varying[None]
+
+        drawn = others.drawn(targets, sides, varied, 1)
+        slopes = (odds[:, :, 1] - odds[:, :, 0])[:, :, None]
+        return _Directions(slopes, (known[..., 0] - known[..., 1])[..., None], drawn)
+
+    return others.scores(directions, 1, shaped_by=0, jointly=jointly, log_odds=True)
 
 
 def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:

@@ -206,7 +206,7 @@ class SplitCounts:
         gaps
             The gaps g of these classes, shape (K, d, G).
         targets
-            The indices of the G classes in `told`, as in `OtherParts.targets_of`.
+            The indices of the G classes in `told`.
         penalties
             As in `out_of_fold`.
         """
