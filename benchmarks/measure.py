@@ -124,6 +124,16 @@ def command(
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def advised(*words: object) -> dict[str, Any]:
+    """Run `aegis` with these words once more, for what it states; return its JSON."""
+    program = Path(sys.executable).with_name("aegis")
+    printed = subprocess.run(
+        [program, *map(str, words), "--json", "--quiet"], stdout=subprocess.PIPE, check=True
+    )
+    stated: dict[str, Any] = json.loads(printed.stdout)
+    return stated
+
+
 def imports_alone(statement: str) -> tuple[float, float]:
     """Run a statement in a fresh interpreter; return wall and processor time."""
     started = time.perf_counter()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.measure import Figure, command
+from benchmarks.measure import Figure, advised, command
 
 SEED = 3
 QUASI = 6
@@ -152,7 +152,17 @@ def other_shapes(folder: Path) -> Iterator[Figure]:
         runs = [command(*words) for _ in range(3)]
         wall, cpu, peak = (statistics.median(run[i] for run in runs) for i in range(3))
         note = f"{wall:.2f} s by the clock"
-        yield Figure("shapes", f"advise, {name}, processor time", cpu, "s", seconds, note=note)
+        # A search that the time limit ends takes no longer, and finds less.
+        ended = count > 0 or advised(*words[:-1])["search"]["stopped"] is None
+        yield Figure(
+            "shapes",
+            f"advise, {name}, processor time",
+            cpu,
+            "s",
+            seconds,
+            note=note,
+            proven=ended,
+        )
         yield Figure("shapes", f"the same, {name}, peak memory", peak, "MB", megabytes)
 
 

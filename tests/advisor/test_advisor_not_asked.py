@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.released import ReleasedRows
-from aegis.measures import MEASURES, Cooccurrence
+from aegis.measures import MEASURES, Cooccurrence, Measure
 from aegis.measures.discriminant import PENALTIES, _Others
 from aegis.policy import load_policy
 from aegis.summary import summarize
@@ -71,6 +72,37 @@ def test_a_search_scores_no_attribute_alone_until_somebody_reads_it(
     assert best.pud == pytest.approx(np.mean([abs(s.change) for s in best.attributes.values()]))
     with pytest.raises(KeyError):
         best.attributes["y"]
+
+
+def test_a_search_by_a_loss_scores_what_it_shows_and_explains_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The unmasked table and the two shown are scored once; the search itself does not use the score."""
+    scored: list[str] = []
+    compute = Measure.__call__
+
+    def counted(self: Measure, counts):
+        scored.append(self.name)
+        return compute(self, counts)
+
+    def never(*_args, **_more):
+        raise AssertionError("nobody asked for this")
+
+    monkeypatch.setattr(Measure, "__call__", counted)
+    search_module = sys.modules["aegis.advisor.search.search"]
+    for name in ("explain", "lost_alone", "expected_auc", "trace_front"):
+        monkeypatch.setattr(search_module, name, never)
+    searcher = sys.modules["aegis.advisor.search.searcher"]
+    for name in ("with_confidence", "error_of"):
+        monkeypatch.setattr(searcher, name, never)
+    monkeypatch.setattr(ReleasedRows, "of", never)
+    study = aegis.Study(table(3), policy())
+    advice = study.search(objective="loss", top=2, explain_best=False)
+    assert len(advice.ranking) == 2
+    assert set(scored) == {advice.measure}
+    assert len(scored) <= 3
+    with pytest.raises(AssertionError, match="nobody asked"):
+        study.search(objective="loss", top=2, explain_best=True)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
