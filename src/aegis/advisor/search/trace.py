@@ -273,7 +273,9 @@ class _Corner:
         """Return the fit of Pillai's trace for a box, and the number of label classes."""
         key = tuple([self._number(j, box[place]) for j, place in enumerate(self._places)])
         if key not in self._fits:
-            self._fits[key] = self._counted(key) if self._given is None else self._fitted(key)
+            noisy = any(self._groupings[number].levels.ndim == 2 for number in key)
+            general = noisy or self._given is None
+            self._fits[key] = self._counted(key) if general else self._fitted(key)
         return self._fits[key]
 
     def _counted(self, key: Key) -> tuple[PillaiFit, int]:
@@ -347,9 +349,8 @@ class _Corner:
 
 
 def _alone(problem: Problem, reduced: _Reduced) -> Given | None:
-    """Return the centred counts of all attributes; None if they are sparse, or expected counts."""
-    noisy = any(variable.channels for variable in problem.variables)
+    """Return the centred counts of all attributes; None if they are sparse, or there are none."""
     rows = problem.summary.pairs.n
-    if noisy or rows <= 0 or not len(reduced.atoms) or not isinstance(reduced.total, np.ndarray):
+    if rows <= 0 or not len(reduced.atoms) or not isinstance(reduced.total, np.ndarray):
         return None
     return Given.alone(reduced.total, reduced.stacked_joint, rows, int(reduced.offsets[1]))
