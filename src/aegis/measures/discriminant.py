@@ -253,9 +253,7 @@ class _Others:
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
-        """Return the moments of scores, computed for one class against the rest at a time.
-
-        Many classes, which share a covariance, are computed at once.
+        """Return the moments of scores, for one class against the rest, or for many at once.
 
         Parameters
         ----------
@@ -283,9 +281,8 @@ class _Others:
             for at, of in enumerate(sides if not self.outside.pooled else ()):
                 place = targets.start
                 rows[:, place, at] = of.rows
-                along[:, place, at], squares[:, place, at] = _sums(
-                    of, slopes[:, place], below=counts.below
-                )
+                sums = _sums(of, slopes[:, place], below=counts.below)
+                along[:, place, at], squares[:, place, at] = sums
         if self.outside.pooled:
             rows, along, squares = sums_alike(counts, side(counts, None), told, slopes)
         first, second = _moments(rows, along, squares, offsets)
