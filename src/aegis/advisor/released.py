@@ -35,13 +35,14 @@ from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
-from aegis.masking import WEIGHT, masked_population, masked_table, suppress
+from aegis.masking import masked_population, masked_table, suppress
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, Chunk, LabelSummary, Summary, count_pairs, summarize
+from aegis.summary.classes import WEIGHT
 from aegis.summary.leaves import shown_leaves
 
 

@@ -111,7 +111,7 @@ def _name(parameter: Any) -> str:
     """Return the argument as the usage shows it, or the first long name of an option."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
-    return next(name for name in parameter.opts if name.startswith("--"))
+    return next(str(name) for name in parameter.opts if name.startswith("--"))
 
 
 def _parameter(parameter: Any) -> str:

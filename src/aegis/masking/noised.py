@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import InternalError
-from aegis.masking.masked import WEIGHT, masked_table
+from aegis.masking.masked import masked_table
 from aegis.masks import Mask, NoiseMask
 from aegis.sources import Source, open_table
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary.classes import PERSON
+from aegis.summary.classes import PERSON, WEIGHT
 
 TRUE = "aegis_true_"
 """Prefix of the columns that hold the true values of noised quasi-identifiers until classes are checked."""

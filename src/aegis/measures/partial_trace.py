@@ -34,7 +34,7 @@ _SMALLEST = 1e-2
 
 _MANY_ROWS = 512
 """Rows from which on they are added up by a sparse product."""
-Places = npt.NDArray[np.int64]
+Places = npt.NDArray[np.integer]
 
 
 class GroupedLevels(NamedTuple):

@@ -13,9 +13,8 @@ import math
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.privacy.classes import ClassTable, FloatArray
+from aegis.privacy.classes import ClassTable, Counts, FloatArray
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import (
     Comparison,
@@ -56,9 +55,7 @@ _FREE = ModelParameter(
 )
 
 
-def expected_loss(
-    people: npt.NDArray[np.int64], gain: float, cost: float, loss: float
-) -> FloatArray:
+def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> FloatArray:
     """Return the publisher's expected loss from attacks on a row, in the shape of `people`.
 
     It is loss / n if an attack on one of n people pays (gain / n > cost), else 0.

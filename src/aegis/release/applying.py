@@ -11,7 +11,6 @@ from typing import Any, Unpack
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import record
 from aegis.masking import (
-    WEIGHT,
     count_unseen,
     draw,
     fit_masks,

@@ -19,7 +19,6 @@ from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart
 from aegis.advisor.released import KeptRows, lost_classes
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import InternalError
-from aegis.masking import WEIGHT
 from aegis.masks import SUPPRESSED
 from aegis.measures import MEASURES
 from aegis.measures.several import combined
@@ -27,6 +26,7 @@ from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
 from aegis.summary import count_classes, summarize
+from aegis.summary.classes import WEIGHT
 
 if TYPE_CHECKING:
     import pandas

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aegis.masking import WEIGHT
 from aegis.release.risk_of_records import record_risk
 from aegis.sources import Source
+from aegis.summary.classes import WEIGHT
 
 MOST_ROWS = 2_000_000
 """Largest release whose keys are read to estimate how many people could be found."""

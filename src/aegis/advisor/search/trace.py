@@ -295,9 +295,8 @@ class _Corner:
         numbers, of_class = key[: self._count], None
         groups = [self._groups(number) for number in numbers]
         if len(key) > self._count:
-            seen = self._reduced.stacked_joint.any(axis=0)
-            levels = self._groupings[key[-1]].levels[: len(seen)]
-            of_class = np.unique(levels[seen], return_inverse=True)[1]
+            seen = np.flatnonzero(self._reduced.stacked_joint.any(axis=0))
+            of_class = np.unique(self._groupings[key[-1]].levels[seen], return_inverse=True)[1]
         columns = [self._columns_of(number) for number in numbers]
         fit = self._given.fit(groups, columns, of_class)
         classes = len(groups[0].classes) if of_class is None else int(of_class.max()) + 1
