@@ -47,6 +47,7 @@ from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.requests import ApplyOptions, ApplyRequest
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
+from aegis.summary.classes import WEIGHT
 from aegis.summary.leaves import shown_leaves
 from aegis.words import brief
 
