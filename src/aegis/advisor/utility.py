@@ -25,6 +25,8 @@ MODELS_DIFFER = 0.02
 
 Chosen on one half of 14 public tables, and large enough on the other (`docs/experiments.md`).
 """
+RANGE = 2.0
+"""Standard deviations of a stated range: 19 of 20 trained models lie within it (`docs/experiments.md`)."""
 _NAMED = 5
 """Label classes that a sentence names, at most."""
 
@@ -232,7 +234,7 @@ class UtilityFigure:
         >>> from aegis.advisor.utility import UtilityFigure
         >>> figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
         >>> figure.expected([700, 300])
-        'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.02 when trained)'
+        'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.04 when trained)'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
         digits, why = self.digits, self.why_better(self.digits)
@@ -247,17 +249,16 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """How far the figure of a trained model may be from the value, such as " (+-0.02 when
-        trained)".
+        """The range in which 19 of 20 trained models lie, such as " (+-0.04 when trained)".
 
-        For metrics other than the AUC, only the sampling error is stated. Empty without a standard
-        error.
+        For metrics other than the AUC, the range covers only the sampling error. Empty without a
+        standard error.
         """
         if self.stderr is None:
             return ""
         if MEASURES.get(self.measure).unit == "AUC":
-            return f" (+-{math.hypot(self.stderr, MODELS_DIFFER):.2f} when trained)"
-        return f" (+-{self.stderr:.{self.digits}f})"
+            return f" (+-{RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f} when trained)"
+        return f" (+-{RANGE * self.stderr:.{self.digits}f})"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return warnings on the suppressed rows of a release.
