@@ -54,8 +54,7 @@ def command(
             "--weight",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column of survey weights. Without it, Aegis asks you about a column that looks "
-            "like weights.",
+            help="The column of survey weights. Without it, Aegis asks you about a likely one.",
         ),
     ] = None,
     output: Annotated[

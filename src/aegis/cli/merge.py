@@ -39,11 +39,10 @@ def command(
     """Add up the summaries of parts of a table to a summary of the whole table.
 
     You give summaries of the parts, all made under one policy. Aegis writes the summary
-    of all rows. For example, you can summarise each month once, or combine the
-    summaries of several providers without showing a row. Make the first summary as
-    usual, and each later one with `--like FIRST.aegis`, so that all parts use the same
-    cut points. Make summaries of large parts with `--exact`. Counts, classes, and
-    attributes of at most 128 groups are then exactly those of the whole table. Longer
+    of all rows. For example, combine the summaries of several providers without showing
+    a row. Make each later summary with `--like FIRST.aegis`, so that all parts use the
+    same cut points, and those of large parts with `--exact`. Counts, classes, and
+    attributes of at most 128 groups are then those of the whole table. Longer
     attributes keep the groups and ranges of the first part."""
     from aegis.signing import load_public_key
     from aegis.summary import merge_bundles, save_bundle

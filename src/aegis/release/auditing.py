@@ -134,25 +134,23 @@ def audit(
     rule
         The rule to check on the table without suppression. By default: the policy's rule.
     person
-        Column that identifies persons, to count persons instead of rows. By default: the policy's
-        column. If the table lacks that column, Aegis counts rows, and a note says so.
+        Column that identifies persons, to count them instead of rows. By default: the policy's
+        column; if the table lacks it, Aegis counts rows, and a note says so.
     configuration
-        The masks that the table was made with. Aegis derives the guarantee of the noise and the
-        hierarchy levels of the values from them, and does not check that they are true.
+        The masks of the table. Aegis trusts them on the noise and on hierarchy levels.
     population
-        The population of the rows, masked like the audited table: one row per person, or a column
-        `rows` with counts. Needed for k-map, journalist risk and delta-presence.
+        The population, masked like the table: a row per person, or a column `rows` with counts.
+        Needed for k-map, journalist risk and delta-presence.
     leaves
-        Number of original values behind each masked value. By default, Aegis takes it from the
-        hierarchies.
+        Number of original values behind each masked value. By default: from the hierarchies.
     progress
         Receives two steps.
 
     Raises
     ------
     PolicyError
-        You give neither quasi-identifiers nor a policy; a column has two of the roles
-        quasi-identifier, sensitive and person; or you give both a person column and a population.
+        Quasi-identifiers and policy are missing, a column has two of the roles, or you give both
+        a person column and a population.
     DataError
         A column is missing, or the table has no rows.
 

@@ -156,12 +156,10 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        The column to predict, or several. A column with more than 20 distinct numbers counts as a
-        number to predict. Without a label, each column is predicted from the others (`labels:
-        any`).
+        The column to predict, or several. One with more than 20 distinct numbers is predicted as
+        a number. Without a label, each column is predicted from the others (`labels: any`).
     weight
-        The column of survey weights. With None, a comment in the policy asks you about a column
-        that looks like weights.
+        The column of survey weights. With None, the policy asks you about a likely one.
     path
         The file name to show in the first lines of the YAML. Aegis writes no file.
     progress
