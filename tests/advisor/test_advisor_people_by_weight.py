@@ -131,6 +131,7 @@ def test_a_release_keeps_to_the_weights(tmp_path: Path) -> None:
     assert release.released_rows == len(left)
     assert release.audit.report.journalist.maximum == pytest.approx(1 / min(left))
 
+    assert "aegis_weight" not in stated.read_text()  # a release has no such column to warn of
     alone = aegis.check_certificate(output, stated)
     assert alone.passed
     assert any("--original, for the weights" in what for what in alone.unchecked)
@@ -226,3 +227,22 @@ def test_unmasked_classes_are_those_of_the_finest_candidate(tmp_path: Path) -> N
         privacy = aegis.advise(path, policy).privacy
         assert privacy is not None
         assert privacy.before.journalist.maximum == pytest.approx(1 / min(crowds.values()))
+
+
+def test_a_weight_is_no_column_that_gives_others_away(tmp_path: Path) -> None:
+    """Rows with one weight share one town: a release without weights gives no town away."""
+    towns = ["a", "b", "c", "d"] * 20
+    lines = [
+        f"{50 + 10 * 'abcd'.index(town)},{town},{i % 3},{i % 2}" for i, town in enumerate(towns)
+    ]
+    path = tmp_path / "survey.csv"
+    path.write_text("w,town,age,y\n" + "\n".join(lines) + "\n")
+    masks = {"town": ["suppress"], "age": ["identity"]}
+    attributes = {n: {"role": "quasi-identifier", "masks": m} for n, m in masks.items()}
+    policy = aegis.load_policy(
+        {"version": 1, "label": "y", "weight": "w", "privacy": {"k": 2}, "attributes": attributes}
+    )
+    best = aegis.search(path, policy).require_best()
+    release = aegis.apply(path, policy, best.configuration, output=tmp_path / "out.csv")
+    assert release.audit.outside is not None
+    assert release.audit.outside.implied == ()

@@ -216,13 +216,14 @@ def _released(
 def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:
     """Print the release, its cautions, and the next step."""
     certificate, opening = asked.release.certificate, asked.opening
+    by_weight = policy.weight is not None and not policy.population and policy.privacy.by_crowd
     paths = [asked.release.output, certificate]
     shell = Output(asked.format, asked.quiet)
     _print(shell, release, policy, paths)
     shell.caution(_cautions(release, policy, certified=certificate is not None))
     if shell.tabular:
         shell.say(*written(paths))
-    if release.path is not None:
+    if release.path is not None and (certificate or not by_weight):
         shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
@@ -231,6 +232,11 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
                 *repeated(engine=opening.engine, master=opening.master),
                 "--policy",
                 str(asked.policy_file),
+                # A release shows no weights, so only the original table counts the people of a class.
+                *repeated(
+                    certificate=certificate if by_weight else None,
+                    original=asked.table if by_weight else None,
+                ),
                 # The account of noise needs the masks that drew it.
                 *repeated(
                     configuration=file if release.differential_privacy else None,

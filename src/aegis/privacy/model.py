@@ -238,7 +238,8 @@ class Criterion:
             raise PolicyError(
                 f"{self} needs the class sizes of the population.",
                 hint="Name the table of the population: in the policy (population: FILE, or weight: COLUMN "
-                "for a survey) for advice, as --population for an audit. Or ask for k or a prosecutor risk, which take the table for "
+                "for a survey) for advice; for an audit as --population, or with weights by --certificate and "
+                "--original. Or ask for k or a prosecutor risk, which take the table for "
                 "the whole population.",
             )
         if ModelNeed.HIERARCHY in needs and self.counts(table).levels is None:

@@ -320,8 +320,9 @@ class _MaskedPlan(ReleasePlan[Release]):
             widened.releases,
         )
         added = {*widened.columns, *widened.protected}
-        self.with_originals = judged.drop(*added) if added else judged
-        judged = self.with_originals.drop(*self.originals.masks)
+        judged = judged.drop(*added) if added else judged
+        self.with_originals = judged.drop(WEIGHT) if policy.weight is not None else judged
+        judged = judged.drop(*self.originals.masks)
         self.judged = Source(judged, self.source.origin)
         self.table = judged if drawn is None else drawn.released(judged)
         own = [name for name in (PERSON, WEIGHT) if name in self.table.columns]

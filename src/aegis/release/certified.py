@@ -596,7 +596,7 @@ class _Check:
         if self._crowd_unknown(rule):
             named = "population" in self.document["policy"]
             needed = "the policy" if named else "the policy and --original, for the weights"
-            self.unchecked.append(f"privacy: what needs a population, give {needed}")
+            self.unchecked.append(f"the figures that need a population: give {needed}")
             rule = rule.without_crowd
         if rule.hierarchical and self.policy is None:
             self.unchecked.append(f"the rule {rule}, which needs a hierarchy: give the policy")
