@@ -81,8 +81,10 @@ def _chart(
     )
     if not without:
         return drawn
-    note = '<p class="small quiet">None is admissible for {p} = {v}.</p>'
-    return drawn + Markup(note).format(p=parameter, v=", ".join(without))
+    note = Markup('<p class="small quiet">None is admissible for {p} = {v}.</p>').format(
+        p=parameter, v=", ".join(without)
+    )
+    return drawn + note
 
 
 def _marks(
