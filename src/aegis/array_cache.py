@@ -13,9 +13,7 @@ _REMEMBERED_BYTES = 1 << 27
 
 
 class RememberedArrays:
-    """A cache of arrays by key; if they take too much memory, the least recently used ones are
-    dropped.
-    """
+    """A cache of arrays by key; if they take too much memory, the least recently used ones are dropped."""
 
     def __init__(self) -> None:
         self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()

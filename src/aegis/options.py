@@ -90,9 +90,7 @@ def group_of(described: Field[Any]) -> type[Any] | None:
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options that a dataclass describes itself, not in groups, by the name of the
-    field.
-    """
+    """Return the options that a dataclass describes itself, not in groups, by the name of the field."""
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
 
 

@@ -53,9 +53,7 @@ class Signature:
 
     @classmethod
     def of(cls, given: object) -> Signature:
-        """Return the signature from the output of `to_dict`; raise `DataError` for anything
-        else.
-        """
+        """Return the signature from the output of `to_dict`; raise `DataError` for anything else."""
         if isinstance(given, Mapping) and given.keys() == {"algorithm", "key", "value"}:
             key, value = given["key"], given["value"]
             texts = isinstance(key, str) and isinstance(value, str)

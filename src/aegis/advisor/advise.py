@@ -108,9 +108,7 @@ def _settled(
     preference: Prefer,
     progress: Progress,
 ) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
-    """Add standard errors and ties to scored entries; return the ranking, and notes on errors and
-    ties.
-    """
+    """Add standard errors and ties to scored entries; return the ranking, and notes on errors and ties."""
     choices = _compared_choices(scored)
     ranking = [ranked for ranked, _ in scored]
     ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
@@ -122,9 +120,7 @@ def _settled(
 def _advice(
     ranking: Sequence[Ranked], scorer: Scorer, measure: Measure, policy: Policy, *, proven: bool
 ) -> Advice:
-    """Build the advice of a ranking; `proven` means that the ranking is in the order of the
-    measure.
-    """
+    """Build the advice of a ranking; `proven` means that the ranking is in the order of the measure."""
     possible, labels = combinations(scorer.summary), served_by_ranking(scorer, ranking)
     return Advice(
         measure=measure.name,

@@ -73,9 +73,7 @@ def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
 def _finer(
     advice: Advice, summary: Summary, source: Source, policy: Policy, progress: Progress
 ) -> Ranked | None:
-    """Return the best configuration if a share `BREAKING` of the rows could be suppressed; None if
-    none.
-    """
+    """Return the best configuration if a share `BREAKING` of the rows could be suppressed; None if none."""
     rows = summary.rows
     if advice.search is None:
         sign = MEASURES.get(advice.measure).direction.sign

@@ -47,9 +47,7 @@ class _Agreed:
 
 
 class InCommon(Protocol):
-    """An object that is informed which configurations will be scored, and counts shared masks only
-    once.
-    """
+    """An object that is informed which configurations will be scored, and counts shared masks only once."""
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
         """Announce configurations that will be scored."""
@@ -90,9 +88,7 @@ class CommonParts:
         self._parts: deque[_Agreed] = deque(maxlen=_PARTS)
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Announce configurations that will be scored; factorise the counts of their common masks
-        once.
-        """
+        """Announce configurations that will be scored; factorise the counts of their common masks once."""
         if len(choices) < 2:
             return
         if self._groups.remember:
@@ -155,9 +151,7 @@ class CommonParts:
         return by_size[: int(np.searchsorted(before, sum(levels.values()) * FEW, side="right"))]
 
     def places(self, candidates: Sequence[Candidate]) -> Sequence[int]:
-        """Return the indices of the attributes in the largest common set of masks of a
-        configuration.
-        """
+        """Return the indices of the attributes in the largest common set of masks of a configuration."""
         part = self._fitting(candidates)
         return () if part is None else tuple(part.masked)
 
@@ -178,8 +172,6 @@ class CommonParts:
         return Sharing(part.levels[label], which, together)
 
     def _fitting(self, candidates: Sequence[Candidate]) -> _Agreed | None:
-        """Return the announced masks that a configuration has, the set with most levels; None if
-        none.
-        """
+        """Return the announced masks that a configuration has, the set with most levels; None if none."""
         fitting = [part for part in self._parts if part.is_of(candidates)]
         return max(fitting, key=lambda part: part.n_levels, default=None)

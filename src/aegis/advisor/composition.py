@@ -248,9 +248,7 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return the summary with classes that also distinguish the values that earlier releases
-    showed.
-    """
+    """Return the summary with classes that also distinguish the values that earlier releases showed."""
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -268,9 +266,7 @@ def _frequency(summary: Summary) -> FrequencyTable:
 
 
 def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) -> Ints:
-    """Return the equivalence class of each cell of the frequency table in one release, shape
-    (cells,).
-    """
+    """Return the equivalence class of each cell of the frequency table in one release, shape (cells,)."""
     columns = []
     for name in frequency.quasi:
         mask = release.masks.get(name)
@@ -380,9 +376,7 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Summarise a table with the masks of all releases as candidates; check a given summary
-    instead.
-    """
+    """Summarise a table with the masks of all releases as candidates; check a given summary instead."""
     require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)
@@ -480,9 +474,7 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Return the classes `ids`, shape (cells,), with protected values at the detail of
-        `releases`.
-        """
+        """Return the classes `ids`, shape (cells,), with protected values at the detail of `releases`."""
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}
         for name in self.rule.sensitive:

@@ -256,9 +256,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Return whether a configuration does not differ significantly from the best; None without a
-    best.
-    """
+    """Return whether a configuration does not differ significantly from the best; None without a best."""
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)

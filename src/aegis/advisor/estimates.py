@@ -130,9 +130,7 @@ class EstimateCase(Protocol):
 
     @property
     def caution(self) -> str | None:
-        """A warning that the user should read before relying on the estimate; None if there is
-        none.
-        """
+        """A warning that the user should read before relying on the estimate; None if there is none."""
 
     def estimates(
         self,

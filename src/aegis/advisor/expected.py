@@ -29,9 +29,7 @@ class ExpectedContingency(Contingency):
 
     @cached_property
     def n(self) -> Any:
-        """Number of rows behind the table, which noise does not change; weights can make it a
-        fraction.
-        """
+        """Number of rows behind the table, which noise does not change; weights can make it a fraction."""
         total = float(self.row_totals @ self.multiplicity)
         whole = round(total)
         return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total

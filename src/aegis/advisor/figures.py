@@ -1,6 +1,4 @@
-"""Hold the results of a search beside its ranking: proof, binding constraints, and the Pareto
-front.
-"""
+"""Hold the results of a search beside its ranking: proof, binding constraints, and the Pareto front."""
 
 from __future__ import annotations
 

@@ -269,9 +269,7 @@ class PartBlocks:
         return rows
 
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
-        """Return the rows by part and class, shape (K, C), and the counts of all rows outside each
-        part.
-        """
+        """Return the rows by part and class, shape (K, C), and the counts of all rows outside each part."""
         if label not in self._rows:
             rows = self._rows_by_atom(0, label).sum(axis=2)
             if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:

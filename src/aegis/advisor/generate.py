@@ -1,6 +1,4 @@
-"""Generate configurations to rank: the least masked ones first, then random ones without
-repetition.
-"""
+"""Generate configurations to rank: the least masked ones first, then random ones without repetition."""
 
 from __future__ import annotations
 

@@ -154,9 +154,7 @@ class RowGroups:
             self._expected.append(_Expected(own, places, configurations))
 
     def together(self, which: Sequence[int], keys: Sequence[Hashable]) -> Together | None:
-        """Return the counts of a configuration from announced levels; None if some were not
-        announced.
-        """
+        """Return the counts of a configuration from announced levels; None if some were not announced."""
         wanted = list(zip(which, keys, strict=True))
         for expected in self._expected:
             if all(key in expected.places for key in wanted):

@@ -122,9 +122,7 @@ def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], .
 def _left_out(
     summary: Summary, plan: PrivacyPlan, choice: Choice
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """Return suppressed rows by class of the label, and the groups with the largest suppressed
-    share.
-    """
+    """Return suppressed rows by class of the label, and the groups with the largest suppressed share."""
     frequency = summary.frequency
     if frequency is None:
         return (), ()

@@ -230,9 +230,7 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
-        """Return for each cell of the frequency table the share of bits that masks hide, shape
-        (cells,).
-        """
+        """Return for each cell of the frequency table the share of bits that masks hide, shape (cells,)."""
         frequency = self.summary.frequency
         if frequency is None:
             raise InternalError("A plan without frequency table has no cells.")

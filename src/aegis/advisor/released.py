@@ -59,9 +59,7 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether the candidate masks cut an attribute into more atoms than its values would
-    make.
-    """
+    """Return whether the candidate masks cut an attribute into more atoms than its values would make."""
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
     return attribute.n_atoms > int(common_refinement(alone).max(initial=-1)) + 1

@@ -206,9 +206,7 @@ class Scorer:
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
-        """Return the level of each atom of the attribute with this index, or a noise mask's
-        channel.
-        """
+        """Return the level of each atom of the attribute with this index, or a noise mask's channel."""
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
@@ -429,9 +427,7 @@ class Scorer:
     def _columns(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return the function that counts all columns by part of the rows, and the columns'
-        weights.
-        """
+        """Return the function that counts all columns by part of the rows, and the columns' weights."""
         shown = self._codings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]

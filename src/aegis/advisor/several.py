@@ -93,9 +93,7 @@ class TaskScorer:
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Return whether the label's mask shows at most one class, so that nothing can be
-        predicted.
-        """
+        """Return whether the label's mask shows at most one class, so that nothing can be predicted."""
         label = own.get(self.column)
         if label is None or label.noise is not None:
             return False
@@ -111,9 +109,7 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return the share of the label's utility that one masked attribute has by itself, from 0
-        to 1.
-        """
+        """Return the share of the label's utility that one masked attribute has by itself, from 0 to 1."""
         if name not in self.task.summary.attributes:
             return 0.0
         own = self.candidate(name, candidate)

@@ -116,9 +116,7 @@ class UtilityFigure:
         label_rows: Sequence[float] | None,
         **more: Any,
     ) -> UtilityFigure:
-        """Return the figure for a value, with the percentage of the reference's utility that it
-        keeps.
-        """
+        """Return the figure for a value, with the percentage of the reference's utility that it keeps."""
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
@@ -194,9 +192,7 @@ class UtilityFigure:
 
     @property
     def digits(self) -> int:
-        """Number of decimals to show, so that one digit of the standard error is visible; by
-        default 2.
-        """
+        """Number of decimals to show, so that one digit of the standard error is visible; by default 2."""
         return min(max(2, math.ceil(-math.log10(self.stderr))), 4) if self.stderr else 2
 
     def _compared(self, digits: int) -> str:

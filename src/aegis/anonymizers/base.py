@@ -169,9 +169,7 @@ class DrawnMasks(Protocol):
     def __call__(
         self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
     ) -> Mapping[str, Any] | None:
-        """Return the drawn masks as a policy writes them; None if the options already name the
-        masks.
-        """
+        """Return the drawn masks as a policy writes them; None if the options already name the masks."""
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,7 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Integers) -> RecordGroups:
-        """Return the groups of records with equal labels; records with negative labels are
-        suppressed.
-        """
+        """Return the groups of records with equal labels; records with negative labels are suppressed."""
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
         _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)

@@ -113,9 +113,7 @@ def _deviation(
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:
-    """Return the mean normalised certainty penalty over all cells, 0..1 (Xu et al. 2006, section
-    3.1).
-    """
+    """Return the mean normalised certainty penalty over all cells, 0..1 (Xu et al. 2006, section 3.1)."""
     total = float(groups.suppressed * len(records.attributes))
     if len(groups):
         for attribute in records.attributes:

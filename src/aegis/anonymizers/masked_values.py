@@ -65,9 +65,7 @@ def shown_by_masks(
 
 
 def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table with a mask applied to each of the columns in `shown`; the order of rows
-    stays.
-    """
+    """Return the table with a mask applied to each of the columns in `shown`; the order of rows stays."""
     if not shown:
         return read.table
     rows = pa.array(np.arange(read.table.num_rows))

@@ -128,9 +128,7 @@ def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integer
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if the option `name` is below `least`; if `strictly`, also if it is
-    equal.
-    """
+    """Raise `PolicyError` if the option `name` is below `least`; if `strictly`, also if it is equal."""
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {given}.", hint=f"It must be {bound} {least}.")

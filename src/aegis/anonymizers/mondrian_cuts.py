@@ -115,9 +115,7 @@ def mondrian(
 def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
-    """Cut all partitions that can be cut; return the halves, and which of the partitions cannot be
-    cut.
-    """
+    """Cut all partitions that can be cut; return the halves, and which of the partitions cannot be cut."""
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)

@@ -1,6 +1,4 @@
-"""Reads the documentation of the options of record-level methods, and checks the types of their
-values.
-"""
+"""Reads the documentation of the options of record-level methods, and checks the types of their values."""
 
 from __future__ import annotations
 

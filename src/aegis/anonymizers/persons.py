@@ -1,6 +1,4 @@
-"""Record-level methods for tables in which a person has several rows: one record per person is
-grouped.
-"""
+"""Record-level methods for tables in which a person has several rows: one record per person is grouped."""
 
 from __future__ import annotations
 

@@ -190,9 +190,7 @@ class RecordAttribute:
 
 @dataclass(frozen=True, eq=False)
 class SensitiveAttribute:
-    """One sensitive attribute of the table: its codes, shape (N,), int32, are indices into its
-    domain.
-    """
+    """One sensitive attribute of the table: its codes, shape (N,), int32, are indices into its domain."""
 
     name: str
     codes: Codes

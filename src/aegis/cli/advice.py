@@ -317,9 +317,7 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return words that name the reference of the deviations of masked tables; empty for other
-    tables.
-    """
+    """Return words that name the reference of the deviations of masked tables; empty for other tables."""
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 
 
@@ -451,9 +449,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    """Yield the masks of the best configuration, with the measure of each attribute before and
-    after.
-    """
+    """Yield the masks of the best configuration, with the measure of each attribute before and after."""
     from aegis.advisor import utility_kept
     from aegis.cli.tables import Column, fixed, line, number, percent, table
     from aegis.measures import MEASURES
@@ -506,9 +502,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
-    """Return how well the other columns predict a column: unmasked, masked, and the share that is
-    kept.
-    """
+    """Return how well the other columns predict a column: unmasked, masked, and the share that is kept."""
     from aegis.cli.tables import percent
 
     if figure.left_out:

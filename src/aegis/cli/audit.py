@@ -217,9 +217,7 @@ def command(asked: AuditCommand) -> None:
 def _check(
     asked: AuditCommand, certificate: Path, policy: Policy | None, key: PublicKey | None
 ) -> bool:
-    """Compare the table with its certificate and print the differences; return whether there are
-    none.
-    """
+    """Compare the table with its certificate and print the differences; return whether there are none."""
     from aegis.release import check_certificate
 
     with reporting(quiet=asked.quiet) as progress:

@@ -169,9 +169,7 @@ def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) ->
 
 
 def written_before(made: Sequence[str]) -> list[str]:
-    """Return a sentence on the files written before a run ended, as a list; empty if there are
-    none.
-    """
+    """Return a sentence on the files written before a run ended, as a list; empty if there are none."""
     return [f"Written: {', '.join(map(clean, made))}."] if made else []
 
 

@@ -79,9 +79,7 @@ ADDED = Extensions("command")
 
 
 class Command(Protocol):
-    """A verb: a module or record with a function and examples; the function's docstring is its
-    help.
-    """
+    """A verb: a module or record with a function and examples; the function's docstring is its help."""
 
     @property
     def command(self) -> Callable[..., None]:

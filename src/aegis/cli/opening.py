@@ -216,9 +216,7 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command that reads a table, with one option for each field of its
-    records.
-    """
+    """Turn a function into a command that reads a table, with one option for each field of its records."""
     return takes_records(command, _before_reading)
 
 

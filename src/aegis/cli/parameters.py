@@ -89,9 +89,7 @@ def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
 
 
 def given_options(record: Any) -> dict[str, object]:
-    """Return the options of a record, and of nested records, that differ from their defaults, by
-    name.
-    """
+    """Return the options of a record, and of nested records, that differ from their defaults, by name."""
     given: dict[str, object] = {}
     for field, option, kind in _asked(type(record)):
         value = getattr(record, field.name)

@@ -96,9 +96,7 @@ def figure(value: float | None, digits: int = 5) -> str:
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a figure with a fixed number of decimals, so that a column of figures is easy to
-    compare.
-    """
+    """Return a figure with a fixed number of decimals, so that a column of figures is easy to compare."""
     if value is None or math.isnan(value):
         return NOTHING
     if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):

@@ -64,9 +64,7 @@ class KeepFrequent(Mask):
         return self.values is not None
 
     def fit(self, data: ValueCounts) -> KeepFrequent:
-        """Find the most frequent values of `data`; a mask that is already fitted is returned
-        unchanged.
-        """
+        """Find the most frequent values of `data`; a mask that is already fitted is returned unchanged."""
         if self.fitted:
             return self
         order = np.argsort(-data.counts, kind="stable").tolist()

@@ -195,9 +195,7 @@ Cumulative = Callable[[FloatArray, FloatArray], FloatArray]
 def _discretised(
     values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumulative
 ) -> FloatArray:
-    """Return P(nearest grid point is j | value i) from the cumulative distribution of the noisy
-    value.
-    """
+    """Return P(nearest grid point is j | value i) from the cumulative distribution of the noisy value."""
     true, grid = _numbers(values, "values"), _numbers(reports, "reports")
     if (np.diff(grid) <= 0).any():
         raise PolicyError("The grid of released values must be strictly ascending.")

@@ -266,9 +266,7 @@ def _choose(column: ir.NumericValue, edges: tuple[int | float, ...], labels: lis
 
 
 def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
-    """Return a cut point as a literal; for an integer column as an integer, so that no digits are
-    lost.
-    """
+    """Return a cut point as a literal; for an integer column as an integer, so that no digits are lost."""
     if column.type().is_integer():
         low, high = arithmetic.limits(column.type())
         if low <= ceil(edge) <= high:
@@ -277,9 +275,7 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
 
 
 def _digits(numbers: npt.NDArray[np.float64]) -> int:
-    """Return the number of decimal places of finite numbers, at most as many as a double
-    represents.
-    """
+    """Return the number of decimal places of finite numbers, at most as many as a double represents."""
     largest = float(np.abs(numbers).max(initial=1.0))
     most = max(15 - ceil(log10(largest)), 0)
     few = (d for d in range(most) if np.array_equal(np.round(numbers, d), numbers))

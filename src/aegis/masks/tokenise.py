@@ -1,6 +1,4 @@
-"""Replace identifiers by keyed tokens: equal values give equal tokens, which do not reveal the
-value.
-"""
+"""Replace identifiers by keyed tokens: equal values give equal tokens, which do not reveal the value."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Hold the counts of pairs of levels of one configuration, by part of the rows and outside each
-part.
-"""
+"""Hold the counts of pairs of levels of one configuration, by part of the rows and outside each part."""
 
 from __future__ import annotations
 
@@ -345,9 +343,7 @@ class OtherParts:
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return the ridges for penalties in rows, relative to a covariance of the rows outside a
-        part.
-        """
+        """Return the ridges for penalties in rows, relative to a covariance of the rows outside a part."""
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 

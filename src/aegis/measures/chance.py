@@ -83,9 +83,7 @@ def _expected_deviance(
 def _windows(
     a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int
 ) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return for each pair of totals the first count to visit, the stride, and the number of
-    counts.
-    """
+    """Return for each pair of totals the first count to visit, the stride, and the number of counts."""
     share = b / n
     mean = a * share
     variance = mean * (1 - share) * (n - a) / (n - 1)

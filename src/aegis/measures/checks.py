@@ -43,9 +43,7 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
 
 
 def counts(values: npt.ArrayLike, what: str) -> FloatArray:
-    """Return `values` as float64; raise `DataError`, which names `what`, unless all are finite and
-    >= 0.
-    """
+    """Return `values` as float64; raise `DataError`, which names `what`, unless all are finite and >= 0."""
     array = np.asarray(values, dtype=np.float64)
     # A missing count makes the least and the greatest one missing, too.
     least = np.minimum.reduce(array, axis=None, initial=0.0)

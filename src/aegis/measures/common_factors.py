@@ -187,9 +187,7 @@ class SharedBlock:
         penalties: Sequence[float],
         together: Together,
     ) -> _Beside | None:
-        """Return the products for the other levels of all configurations; None if that is more
-        work.
-        """
+        """Return the products for the other levels of all configurations; None if that is more work."""
         count = np.diagonal(together.total)
         at = together.at[given.varying[shared]]
         others = np.setdiff1d(np.arange(len(count)), at, assume_unique=True)
@@ -283,9 +281,7 @@ class Shared:
     together: Together | None = None
 
     def moments(self, given: Centred, penalties: Sequence[float]) -> tuple[Floats, Floats] | None:
-        """Return `SharedBlock.moments` for a configuration; None if it cannot use the shared
-        levels.
-        """
+        """Return `SharedBlock.moments` for a configuration; None if it cannot use the shared levels."""
         bounds = np.searchsorted(given.varying, self.offsets).tolist()
         places = [np.arange(bounds[own], bounds[own + 1]) for own in self.which]
         return self.block.moments(given, places, penalties, self.together)

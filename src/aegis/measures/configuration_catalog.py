@@ -1,6 +1,4 @@
-"""Register the measures of whole configurations: how well all attributes together predict the
-label.
-"""
+"""Register the measures of whole configurations: how well all attributes together predict the label."""
 
 from __future__ import annotations
 

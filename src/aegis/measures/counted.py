@@ -112,9 +112,7 @@ class Centred:
         rows: npt.NDArray[np.intp] | None = None,
         columns: npt.NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Return the covariance of varying levels, times n; `rows` and `columns` select some of
-        them.
-        """
+        """Return the covariance of varying levels, times n; `rows` and `columns` select some of them."""
         above, beside = (
             np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )

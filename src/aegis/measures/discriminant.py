@@ -145,9 +145,7 @@ class Scores:
 
 
 def _ratio(gap: Floats, variance: Floats) -> Floats:
-    """Return the gap in standard deviations; if the variance is 0, infinity with the sign of the
-    gap.
-    """
+    """Return the gap in standard deviations; if the variance is 0, infinity with the sign of the gap."""
     certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
@@ -339,9 +337,7 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return `shape_factors` of one direction per part and class, shape (K, T, d); None if
-        unknown.
-        """
+        """Return `shape_factors` of one direction per part and class, shape (K, T, d); None if unknown."""
         counts = self.counts
         if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
             return None

@@ -103,9 +103,7 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the rows by class, (V, C), and the metric of a constant prediction, (V,), for each
-    variant.
-    """
+    """Return the rows by class, (V, C), and the metric of a constant prediction, (V,), for each variant."""
     rows = scores.summed(scores.rows)
     return rows, np.array([of(own) for own in rows])
 
@@ -129,9 +127,7 @@ def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]
 
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
-    """Return the share of rows on the side of their class, given a threshold on the score, shape
-    (V, P).
-    """
+    """Return the share of rows on the side of their class, given a threshold on the score, shape (V, P)."""
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)
     return share_right
@@ -171,9 +167,7 @@ def _grid() -> tuple[Floats, Floats]:
 def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the expected log loss of log-odds a + b s, shape (V, P), with its gradient and
-    curvature.
-    """
+    """Return the expected log loss of log-odds a + b s, shape (V, P), with its gradient and curvature."""
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
     wrong = np.array([1.0, -1.0])[:, None]  # log-odds that speak against each class
@@ -224,9 +218,7 @@ def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 @cache
 def _normal_points(dimensions: int) -> Floats:
-    """Return evenly spread points of a standard normal in several dimensions, shape (S, T), in
-    pairs +-.
-    """
+    """Return evenly spread points of a standard normal in several dimensions, shape (S, T), in pairs +-."""
     from scipy.special import ndtri
 
     ratio = 2.0

@@ -308,7 +308,5 @@ def measures_of(label: LabelKind) -> list[Measure]:
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`; raise `PolicyError`, which lists all names, if there is
-    none.
-    """
+    """Return the measure called `name`; raise `PolicyError`, which lists all names, if there is none."""
     return MEASURES.get(name)

@@ -288,9 +288,7 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 def _trace(
     counts: Cooccurrence, joint: Floats, totals: Floats, offsets: npt.NDArray[np.int64]
 ) -> float:
-    """Return the trace of the codes, given rows per level and class, shape (d, C), and per class,
-    (C,).
-    """
+    """Return the trace of the codes, given rows per level and class, shape (d, C), and per class, (C,)."""
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
     covariance = _covariance(counts, spread)

@@ -163,9 +163,7 @@ class LabelTask:
             chosen_measure(self.measure, label=self.label.kind)
 
     def named_measure(self, general: str | None) -> str | None:
-        """Return the name of the label's measure, else `general` if it fits the label's kind, else
-        None.
-        """
+        """Return the name of the label's measure, else `general` if it fits the label's kind, else None."""
         if self.measure is not None or general is None:
             return self.measure
         chosen = MEASURES.get(general)

@@ -330,9 +330,7 @@ class _Loader:
             return several_labels(tasks, serve, known=known)
 
     def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
-        """Raise `PolicyError` if the weight would be released unmasked, because it can identify
-        persons.
-        """
+        """Raise `PolicyError` if the weight would be released unmasked, because it can identify persons."""
         own = None if name is None else attributes.get(name)
         if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
             raise PolicyError(
@@ -368,9 +366,7 @@ class _Loader:
             raise self._shape_error(error) from error
 
     def _shape_error(self, error: ValidationError) -> PolicyError:
-        """Convert the first schema error to one with its line and, for an unknown key, the nearest
-        one.
-        """
+        """Convert the first schema error to one with its line and, for an unknown key, the nearest one."""
         # A misspelt key also makes the right one missing: it is the better thing to say.
         first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         # From the fourth part on, what is not an index says which side of "text or mapping" failed.

@@ -99,9 +99,7 @@ def _share(advice: Advice, percentage: float | None) -> str:
 
 
 def _least(figure: UtilityFigure) -> str:
-    """Name the columns that the others predict worst after masking; empty if no column is
-    predicted.
-    """
+    """Name the columns that the others predict worst after masking; empty if no column is predicted."""
     shares = {name: own.kept for name, own in figure.columns.items() if not own.left_out}
     known = {name: share for name, share in shares.items() if share is not None}
     least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]

@@ -47,9 +47,7 @@ class LabelLine:
 
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
-        """Return the figures of a label, on the released rows if they were measured, else on all
-        rows.
-        """
+        """Return the figures of a label, on the released rows if they were measured, else on all rows."""
         utility = None if advice.best is None else advice.best.utility
         figure = None if utility is None else utility.labels.get(served.label)
         value, reference, percentage = served.score, served.reference, served.utility_kept
@@ -69,9 +67,7 @@ class LabelLine:
 
 
 def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
-    """Return the figures of each of several labels under the best configuration; empty for one
-    label.
-    """
+    """Return the figures of each of several labels under the best configuration; empty for one label."""
     return tuple(LabelLine.of(advice, served) for served in advice.labels)
 
 

@@ -256,9 +256,7 @@ class ClassTable:
 
     @cached_property
     def subjects(self) -> int:
-        """Number of rows, or of distinct persons if they are counted: the base of the suppression
-        limit.
-        """
+        """Number of rows, or of distinct persons if they are counted: the base of the suppression limit."""
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: BoolArray) -> int:
@@ -475,9 +473,7 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: IntArray, values: IntArray, classes: int) -> IntArray:
-    """Return the value of each class, shape (classes,), given the same value for all cells of a
-    class.
-    """
+    """Return the value of each class, shape (classes,), given the same value for all cells of a class."""
     shown = np.zeros(classes, dtype=np.int64)
     shown[index] = values
     return shown

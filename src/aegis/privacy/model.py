@@ -112,9 +112,7 @@ class ModelParameter:
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
-        """Return a number if it is an allowed value of the parameter; raise `PolicyError`
-        otherwise.
-        """
+        """Return a number if it is an allowed value of the parameter; raise `PolicyError` otherwise."""
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
             return int(given) if self.whole else float(given)
         raise PolicyError(

@@ -81,9 +81,7 @@ def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floa
 
 
 def _taken(kind: str, table: ClassTable, criterion: Criterion) -> FloatArray:
-    """Return how much masks and attacks reduce the benefit of a row of each class, shape
-    (n_classes,).
-    """
+    """Return how much masks and attacks reduce the benefit of a row of each class, shape (n_classes,)."""
     hidden = np.zeros(len(table)) if table.hidden is None else table.hidden
     people = table.sizes if kind == "prosecutor" else table.crowds
     lost = expected_loss(people, criterion["gain"], criterion["cost"], criterion["loss"])

@@ -33,9 +33,7 @@ class Persons(ABC):
 
     @abstractmethod
     def within(self, classes: BoolArray) -> int:
-        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,),
-        flags.
-        """
+        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,), flags."""
 
     @abstractmethod
     def keep(self, classes: BoolArray) -> Persons:
@@ -72,9 +70,7 @@ class KnownPersons(Persons):
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: BoolArray) -> int:
-        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,),
-        flags.
-        """
+        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,), flags."""
         seen = np.zeros(self.others, dtype=np.bool_)
         seen[self.persons[classes[self.classes]]] = True
         return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))

@@ -20,9 +20,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return one number for each pair of earlier trace and group in the next release, shape
-    (cells,).
-    """
+    """Return one number for each pair of earlier trace and group in the next release, shape (cells,)."""
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 

@@ -166,9 +166,7 @@ class CellSearch:
         return len(fitting), self.pending[fitting[of]]
 
     def grouped(self, rows: Integers, pattern: Pattern) -> Integers:
-        """Return the class of each of the records `rows` when the attributes of `pattern` are
-        ignored.
-        """
+        """Return the class of each of the records `rows` when the attributes of `pattern` are ignored."""
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
             return np.zeros(len(rows), dtype=np.int64)

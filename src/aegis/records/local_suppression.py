@@ -126,9 +126,7 @@ def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) 
 
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
-    """Return the values to release: as text if a `*` is among them, otherwise in the type of the
-    column.
-    """
+    """Return the values to release: as text if a `*` is among them, otherwise in the type of the column."""
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
     values = [str(value) if as_text and value is not None else value for value in attribute.domain]

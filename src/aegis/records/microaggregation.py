@@ -59,9 +59,7 @@ class _Unassigned:
         return len(self.rows) - self._gone
 
     def compact(self) -> None:
-        """Remove the rows of assigned records from the arrays; earlier positions are no longer
-        valid.
-        """
+        """Remove the rows of assigned records from the arrays; earlier positions are no longer valid."""
         if self._gone:
             alive = np.flatnonzero(~self._dead)
             self.space, self.rows = self.space.take(alive), self.rows[alive]

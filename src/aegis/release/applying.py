@@ -257,9 +257,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.timings = {"plan": time.perf_counter() - self.started}
 
     def _fit(self, configuration: Configuration) -> None:
-        """Fit the masks to the table; raise an error for values or noise that the policy does not
-        allow.
-        """
+        """Fit the masks to the table; raise an error for values or noise that the policy does not allow."""
         source, policy = self.source, self.policy
         if source.rows == 0:
             raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")

@@ -122,9 +122,7 @@ def _shows(mask: Mask, text: str) -> bool:
 
 
 def _blurred(mask: Blur, text: str) -> bool:
-    """Return whether a text has the symbol at the hidden end, and shows at most the allowed
-    characters.
-    """
+    """Return whether a text has the symbol at the hidden end, and shows at most the allowed characters."""
     trailing = (mask.side or ("leading" if mask.keep is not None else "trailing")) == (
         "leading" if mask.keep is not None else "trailing"
     )

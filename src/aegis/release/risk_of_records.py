@@ -1,6 +1,4 @@
-"""Measure the risk of single records: in weighted samples, by special uniques, and of masked
-numbers.
-"""
+"""Measure the risk of single records: in weighted samples, by special uniques, and of masked numbers."""
 
 from __future__ import annotations
 

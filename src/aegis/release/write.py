@@ -1,6 +1,4 @@
-"""Choose the target of a release: a file that this process writes, or a folder that the engine
-writes.
-"""
+"""Choose the target of a release: a file that this process writes, or a folder that the engine writes."""
 
 from __future__ import annotations
 

@@ -231,9 +231,7 @@ def _path(source: Source, output: str | Path) -> str | Path:
 def _certified(
     plan: ReleasePlan[R], release: R, made: Source, draft: Path, destination: Destination
 ) -> R:
-    """Measure the utility of a written table and write its certificate; return the release with
-    both.
-    """
+    """Measure the utility of a written table and write its certificate; return the release with both."""
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
             plan.source, made, plan.policy, measure=destination.measure, weighted=plan.weighted

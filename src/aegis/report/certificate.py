@@ -1,6 +1,4 @@
-"""The report on one release, from its certificate: the released table, its utility and its
-signature.
-"""
+"""The report on one release, from its certificate: the released table, its utility and its signature."""
 
 from __future__ import annotations
 
@@ -142,9 +140,7 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the notes for the reader: first on lost classes and an overridden rule, then all
-    others.
-    """
+    """Yield the notes for the reader: first on lost classes and an overridden rule, then all others."""
     utility = certificate.get("utility")
     if utility and "reference_name" in utility:
         yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))
@@ -160,9 +156,7 @@ def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _outside(certificate: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that the certificate states and the rule does not cover; None if it states
-    none.
-    """
+    """Return the risks that the certificate states and the rule does not cover; None if it states none."""
     outside = certificate["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None

@@ -237,9 +237,7 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
 
 
 def tradeoff_chart(points: Points, width: int) -> Plot:
-    """Return a chart of information loss against diversity, with the Pareto-optimal settings
-    filled.
-    """
+    """Return a chart of information loss against diversity, with the Pareto-optimal settings filled."""
     import altair as alt
 
     base = alt.Chart(alt.NamedData("points")).encode(

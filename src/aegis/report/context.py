@@ -117,9 +117,7 @@ def build_context(
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the step of the heat map, from 0, for a percentage; None if the percentage is
-    undefined.
-    """
+    """Return the step of the heat map, from 0, for a percentage; None if the percentage is undefined."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
@@ -206,9 +204,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 
 
 def _proof(advice: Advice) -> dict[str, str | None]:
-    """Return how the best configuration was proven best, how many there were, and why it comes
-    first.
-    """
+    """Return how the best configuration was proven best, how many there were, and why it comes first."""
     best, search = advice.best, advice.search
     proven = None if search is None or search.optimal else search.proven
     preferred = None if search is None else search.preferred
@@ -220,9 +216,7 @@ def _proof(advice: Advice) -> dict[str, str | None]:
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:
-    """Return the least suppression limit, rounded up, that would admit the release; None if none
-    can.
-    """
+    """Return the least suppression limit, rounded up, that would admit the release; None if none can."""
     if suppressed >= total:
         return None
     return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)
@@ -291,9 +285,7 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
-    """Return the mask and the utility of each attribute of a configuration, in the order of the
-    policy.
-    """
+    """Return the mask and the utility of each attribute of a configuration, in the order of the policy."""
     known, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []

@@ -108,9 +108,7 @@ def render_report(
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return a template environment with autoescaping, for templates in these folders and the
-    report's.
-    """
+    """Return a template environment with autoescaping, for templates in these folders and the report's."""
     import jinja2
 
     return jinja2.Environment(
@@ -207,9 +205,7 @@ def draw_twice(
     chart: Callable[[int], charts.Plot],
     width: int = charts.FULL,
 ) -> Drawing:
-    """Draw a chart in two widths: `width` pixels for wide screens, and a narrower one for small
-    screens.
-    """
+    """Draw a chart in two widths: `width` pixels for wide screens, and a narrower one for small screens."""
     return Drawing(
         wide=draw(chart(width), name=f"{name}-wide", title=title, description=description),
         narrow=draw(

@@ -1,6 +1,4 @@
-"""Build the web application: the REST API under `/api/v1`, the pages, and one access guard for
-both.
-"""
+"""Build the web application: the REST API under `/api/v1`, the pages, and one access guard for both."""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ class Worker:
             self.leave(say)
 
     def leave(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Delete the record of this worker's last sign of life, so that it is not reported as
-        silent.
-        """
+        """Delete the record of this worker's last sign of life, so that it is not reported as silent."""
         try:
             with self.catalog.database.writing() as session:
                 signs.leave(session, jobs.WORKER, self.name)
@@ -150,9 +148,7 @@ class _EndingError(Exception):
 
 @dataclass
 class _Life:
-    """The progress of a job, which renews the job's lease and stops the work if the job was
-    cancelled.
-    """
+    """The progress of a job, which renews the job's lease and stops the work if the job was cancelled."""
 
     catalog: Catalog
     job: str

@@ -169,9 +169,7 @@ _RECORDS = (
 
 
 def _ends(file: Path) -> tuple[bytes, bytes]:
-    """Return the first and the last byte of a file that are not white space; empty if there are
-    none.
-    """
+    """Return the first and the last byte of a file that are not white space; empty if there are none."""
     first = last = b""
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

@@ -13,9 +13,7 @@ import ibis.expr.types as ir
 
 @cache
 def _function(key: dt.DataType) -> Any:
-    """Return the engine's function that looks up keys of this type; a cast would lose the
-    dictionary.
-    """
+    """Return the engine's function that looks up keys of this type; a cast would lose the dictionary."""
 
     def found(table: dict[Any, str], value: Any) -> str:  # noqa: ARG001
         """Declare the signature of the lookup for Ibis; this body is never called."""

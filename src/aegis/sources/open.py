@@ -242,9 +242,7 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
 
 
 def _open_pipe(given: str, reading: Reading) -> Source:
-    """Open text that comes through a pipe; it is copied first, because a pipe can be read only
-    once.
-    """
+    """Open text that comes through a pipe; it is copied first, because a pipe can be read only once."""
     with temporary_folder("read", limits().folder.parent) as folder:
         copy = folder / "pipe.csv"
         with Path(given).open("rb") as pipe, copy.open("wb") as made:

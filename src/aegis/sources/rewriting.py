@@ -73,9 +73,7 @@ def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def _decoded(file: IO[bytes], encoding: str, name: str) -> Iterator[str]:
-    """Yield the text of a file in pieces; raise `DataError` with the line if bytes cannot be
-    decoded.
-    """
+    """Yield the text of a file in pieces; raise `DataError` with the line if bytes cannot be decoded."""
     decoder = codecs.getincrementaldecoder(_with_mark(encoding))()
     lines = 0
     while True:

@@ -211,9 +211,7 @@ def fetch(backend: Any, expression: ir.Table) -> pa.Table:
 
 
 def _fetched(engine: Engine, expression: ir.Table) -> pa.Table:
-    """Return the result of a query, read in batches, because Ibis would import pandas for a whole
-    one.
-    """
+    """Return the result of a query, read in batches, because Ibis would import pandas for a whole one."""
     schema = expression.schema().to_pyarrow()
     return pa.Table.from_batches(_batches(engine, expression, 1 << 20), schema)
 

@@ -144,9 +144,7 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return the subject with co-occurrences counted on all rows; unchanged if they already
-        are.
-        """
+        """Return the subject with co-occurrences counted on all rows; unchanged if they already are."""
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
         return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())

@@ -157,9 +157,7 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return the masked values of the groups that have a separate level; None if no group is
-    pooled.
-    """
+    """Return the masked values of the groups that have a separate level; None if no group is pooled."""
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)

@@ -363,9 +363,7 @@ class _Builder:
         return LabelSummary("", (ALL_ROWS,), counts, 0), pa.array([ALL_ROWS])
 
     def _class(self, table: ir.Table) -> ir.Value:
-        """Return the class of each row as an expression; a numeric label is cut into bins if
-        declared.
-        """
+        """Return the class of each row as an expression; a numeric label is cut into bins if declared."""
         if not self.policy.label:
             return ibis.literal(ALL_ROWS)
         column = table[self.policy.label.column]
@@ -722,9 +720,7 @@ class _TaskBuilder(_Builder):
         return replace(rows, label=label, classes=len(classes))
 
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-        """Return the label's distinct values and counts, from rows in memory or else from the
-        engine.
-        """
+        """Return the label's distinct values and counts, from rows in memory or else from the engine."""
         rows, name = self.whole.coded, self.policy.label.column
         if rows is None or not column.equals(self.source.table[name]):
             return super()._distinct(column)

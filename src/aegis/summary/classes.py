@@ -202,9 +202,7 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-        """Return the code of each cell's value of a column, and the text of each code, in natural
-        order.
-        """
+        """Return the code of each cell's value of a column, and the text of each code, in natural order."""
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())
         order = natural_order(labels)
@@ -213,9 +211,7 @@ class CountedClasses:
         return rank[codes], tuple(labels[i] for i in order)
 
     def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
-        """Return the quasi-identifier values of the classes that `classes` flags, one row per
-        class.
-        """
+        """Return the quasi-identifier values of the classes that `classes` flags, one row per class."""
         _, first = np.unique(self._ids, return_index=True)
         keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(first[classes]))

@@ -64,9 +64,7 @@ class WithoutFold(PairCounts):
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence of all atoms without the fold, summed over classes, shape (D, D),
-        symmetric.
-        """
+        """Co-occurrence of all atoms without the fold, summed over classes, shape (D, D), symmetric."""
         if isinstance(self.whole, RowPairCounts) and self.whole.dense:
             own = self.whole.total_in(self.left_out)
             return np.subtract(self.whole.total, own, out=own)

@@ -1,6 +1,4 @@
-"""Count the equivalence classes of any configuration from a frequency table of the
-quasi-identifiers.
-"""
+"""Count the equivalence classes of any configuration from a frequency table of the quasi-identifiers."""
 
 from __future__ import annotations
 

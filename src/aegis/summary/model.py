@@ -36,9 +36,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """The information on an attribute beyond the joint counts of its masked values (AEGIS, section
-    4).
-    """
+    """The information on an attribute beyond the joint counts of its masked values (AEGIS, section 4)."""
 
     RAW = "raw"
     """The joint of its values and the label."""
@@ -266,9 +264,7 @@ class AttributeSummary:
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate by whose groups the attribute is counted; None if it is counted by its
-        values.
-        """
+        """The candidate by whose groups the attribute is counted; None if it is counted by its values."""
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):

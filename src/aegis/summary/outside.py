@@ -144,9 +144,7 @@ def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[
 
 
 def _sizes(table: ir.Table, columns: Sequence[str], person: str | None) -> ir.Table:
-    """Return a query for three numbers: rows, rows unique in these columns, and combinations of
-    values.
-    """
+    """Return a query for three numbers: rows, rows unique in these columns, and combinations of values."""
     # Numbered, since a column may be called n or p.
     named = {f"column_{place}": table[name] for place, name in enumerate(columns)}
     if person is None:

@@ -112,9 +112,7 @@ def _counted(table: ir.Table) -> ir.Value:
 
 
 def _weights(source: Source, small_table: ir.Table) -> tuple[int, WeightSums]:
-    """Return the number of rows and the sums of their weights, from the number of rows of each
-    weight.
-    """
+    """Return the number of rows and the sums of their weights, from the number of rows of each weight."""
     result = source.collect(small_table.group_by("w").aggregate(n=small_table.count()))
     pairs = list(zip(result["w"].to_pylist(), result["n"].to_pylist(), strict=True))
     rows = sum(int(n) for _, n in pairs)

@@ -44,9 +44,7 @@ class PersonCells:
 
     @classmethod
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
-        """Return the persons of `n_cells` cells from all distinct pairs of cell and person, shape
-        (n,).
-        """
+        """Return the persons of `n_cells` cells from all distinct pairs of cell and person, shape (n,)."""
         spread = np.bincount(persons)
         single = spread[persons] == 1
         alone = np.bincount(cells[single], minlength=n_cells).astype(np.int64)

@@ -94,9 +94,7 @@ class WeightSums:
 
     @property
     def rows(self) -> float:
-        """The total in effective rows, as `in_rows` computes it; it equals `effective` up to
-        rounding.
-        """
+        """The total in effective rows, as `in_rows` computes it; it equals `effective` up to rounding."""
         return (self.total // self.divisor) * self.step
 
     def plus(self, other: WeightSums) -> WeightSums:

@@ -208,9 +208,7 @@ def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
 
 
 def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
-    """Return the frequency table with cells in place of values; columns without cells stay as they
-    are.
-    """
+    """Return the frequency table with cells in place of values; columns without cells stay as they are."""
     if frequency is None:
         return None
     codes, representatives = {}, {}

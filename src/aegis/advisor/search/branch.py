@@ -274,9 +274,7 @@ class BranchAndBound:
             self._at_work, self._box_at_work = -math.inf, None
 
     def _division(self, box: Box) -> Division | None:
-        """Return a variable whose domain is best divided at once, and the parts; None if there is
-        none.
-        """
+        """Return a variable whose domain is best divided at once, and the parts; None if there is none."""
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
@@ -426,9 +424,7 @@ class BranchAndBound:
         return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
-        """Descend from a box to a single configuration, and improve it by changes of one or two
-        masks.
-        """
+        """Descend from a box to a single configuration, and improve it by changes of one or two masks."""
         while not is_leaf(box):
             division = self._division(box)
             part = None if division is None else self._finest_part(box, *division)
@@ -468,9 +464,7 @@ class BranchAndBound:
         return sorted(moves, key=lambda move: (-move[0], *move[1:]))
 
     def _upper(self, box: Box) -> float:
-        """Return an upper bound of a configuration's value; -inf if computing it would take too
-        long.
-        """
+        """Return an upper bound of a configuration's value; -inf if computing it would take too long."""
         self._go_on()
         return self.objective.upper(box) if self._in_time(box) else -math.inf
 

@@ -41,9 +41,7 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell if all attributes are suppressed; earlier releases may
-        split it.
-        """
+        """Return the class of each cell if all attributes are suppressed; earlier releases may split it."""
         earlier = self._frequency.earlier
         if earlier is None:
             return np.zeros(self.count, dtype=np.int64), 1

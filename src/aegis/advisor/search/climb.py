@@ -112,9 +112,7 @@ class Climb:
             self._consider(box, index, candidate)
 
     def _consider(self, box: Box, index: int, candidate: int) -> None:
-        """Add a move with its present gain to the heap, if computing the gain does not take too
-        long.
-        """
+        """Add a move with its present gain to the heap, if computing the gain does not take too long."""
         other = (*box[:index], 1 << candidate, *box[index + 1 :])
         self._clock.check()
         if not self._clock.allows(self._objective.effort(other)):

@@ -72,9 +72,7 @@ class Corners:
         self._finest_tables: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
 
     def coded(self, index: int, domain: int) -> tuple[Ids, int]:
-        """Return the group of each cell under a domain's coarsest grouping, and the number of
-        groups.
-        """
+        """Return the group of each cell under a domain's coarsest grouping, and the number of groups."""
         key = (index, domain)
         if key not in self._codes:
             variable = self._problem.variables[index]

@@ -48,9 +48,7 @@ class Feasibility(Protocol):
         """Number of class counts that were checked against the rule."""
 
     def possible(self, box: Box) -> bool:
-        """Return whether a configuration in the box may be admissible; False is a proof that none
-        is.
-        """
+        """Return whether a configuration in the box may be admissible; False is a proof that none is."""
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
@@ -157,9 +155,7 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the candidates of a domain that pass while all other variables are at their
-        coarsest.
-        """
+        """Return the candidates of a domain that pass while all other variables are at their coarsest."""
         domain = box[index]
         variable = self.problem.variables[index]
         passing = 0
@@ -334,9 +330,7 @@ class InMemory:
         return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
-        """Return the finest grouping of each protected attribute in a box, which is easiest to
-        meet.
-        """
+        """Return the finest grouping of each protected attribute in a box, which is easiest to meet."""
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}
         return groupings | {
@@ -371,9 +365,7 @@ class InMemory:
         return self._passed[key]
 
     def _judged(self, box: Box) -> bool:
-        """Return whether a configuration meets the rule, checking only classes that are large
-        enough.
-        """
+        """Return whether a configuration meets the rule, checking only classes that are large enough."""
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]

@@ -127,9 +127,7 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return evenly spread values from `low` to `high`: whole numbers for counts, decimals for
-    shares.
-    """
+    """Return evenly spread values from `low` to `high`: whole numbers for counts, decimals for shares."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
     if varying()[name].counts:

@@ -27,9 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return a lower bound, over a box, of log2 of the leaf combinations of each cell, shape
-    (cells,).
-    """
+    """Return a lower bound, over a box, of log2 of the leaf combinations of each cell, shape (cells,)."""
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
         if variable.quasi:
@@ -103,9 +101,7 @@ class LeafBound:
         return tuple(corner)
 
     def _counted(self, corner: Box) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-        """Return the rows and the population's people in the class of each cell, both of shape
-        (cells,).
-        """
+        """Return the rows and the population's people in the class of each cell, both of shape (cells,)."""
         if corner not in self._corners:
             choice = self._problem.choice(corner)
             table = self._plan.classes(choice, ())

@@ -90,9 +90,7 @@ class Unbounded(OfMeasure):
         return value
 
     def effort(self, box: Box) -> float:
-        """Return the longest time that a score took; before the first, an estimate from the box's
-        size.
-        """
+        """Return the longest time that a score took; before the first, an estimate from the box's size."""
         return max(self._longest, seconds_of(self._problem, box))
 
 

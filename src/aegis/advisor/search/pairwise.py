@@ -65,9 +65,7 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return the seconds to read the cells of all pairs once, which the first configuration
-        needs.
-        """
+        """Return the seconds to read the cells of all pairs once, which the first configuration needs."""
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
 

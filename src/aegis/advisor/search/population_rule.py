@@ -39,9 +39,7 @@ class BesidePopulation(InMemory):
         return super().possible(box) and self._corner_possible(box)
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail while all other variables are at their
-        coarsest.
-        """
+        """Return the box without candidates that fail while all other variables are at their coarsest."""
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):
             return None

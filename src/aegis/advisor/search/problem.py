@@ -362,9 +362,7 @@ def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
-    """Return the indices of `few` values that are not the first of their group; zeros if there are
-    none.
-    """
+    """Return the indices of `few` values that are not the first of their group; zeros if there are none."""
     others = np.flatnonzero(first != np.arange(len(first)))
     if not len(others):
         return np.zeros(few, dtype=np.int64)

@@ -33,9 +33,7 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of several tied configurations to recommend; by default the one that masks
-    least.
-    """
+    """Return which of several tied configurations to recommend; by default the one that masks least."""
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
 

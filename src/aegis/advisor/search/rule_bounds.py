@@ -298,9 +298,7 @@ class Judge:
         return self._last[2]
 
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return limits on shares of values, under a criterion, that hold whatever rows are
-        suppressed.
-        """
+        """Return limits on shares of values, under a criterion, that hold whatever rows are suppressed."""
         key = criterion, mask
         if key not in self._caps:
             name = criterion.attribute or ""

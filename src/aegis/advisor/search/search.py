@@ -189,9 +189,7 @@ def _run(
 
 
 def _with_labels(advice: Advice, searched: _Searched) -> Advice:
-    """Add to the advice the utility kept of each label, and the best that a search for it alone
-    reaches.
-    """
+    """Add to the advice the utility kept of each label, and the best that a search for it alone reaches."""
     searcher, clock, best = searched.searcher, searched.clock, advice.best
     tasks = tasks_of(searcher.scorer)
     if not tasks or best is None:
@@ -212,9 +210,7 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Add to the advice an explanation of its best configuration, the costs of its masks, and the
-    front.
-    """
+    """Add to the advice an explanation of its best configuration, the costs of its masks, and the front."""
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
         scorer, shown = searcher.scorer, searcher.measure

@@ -90,9 +90,7 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Return whether the unmasked table has no utility by the measure, so that it cannot rank
-        masks.
-        """
+        """Return whether the unmasked table has no utility by the measure, so that it cannot rank masks."""
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 

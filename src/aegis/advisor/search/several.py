@@ -74,9 +74,7 @@ class ShareOfLabel(Priced):
         return None if percent is None else percent / 100
 
     def guess(self, box: Box) -> float:
-        """Return the estimate of the label's objective, divided by the utility of the unmasked
-        table.
-        """
+        """Return the estimate of the label's objective, divided by the utility of the unmasked table."""
         span = abs(self._reference - self._measure.worst(self._rows))
         return self._inner.guess(self.box(box)) / span if span else 0.0
 

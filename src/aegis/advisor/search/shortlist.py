@@ -214,9 +214,7 @@ class Shortlist:
         ).run(start)
 
     def _bound(self) -> float:
-        """Return an upper bound for all admissible configurations; infinity if time does not
-        suffice.
-        """
+        """Return an upper bound for all admissible configurations; infinity if time does not suffice."""
         took = self._objective.effort(self._problem.root)
         if self._reaching is None or not self._clock.allows(_REACHING * took):
             return math.inf

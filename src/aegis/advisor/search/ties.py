@@ -91,9 +91,7 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Reorder the best `top` results so that the recommended one is first; return the reason, if
-    any.
-    """
+    """Reorder the best `top` results so that the recommended one is first; return the reason, if any."""
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
     if searcher.objective.name == measure.name:

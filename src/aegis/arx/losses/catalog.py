@@ -41,9 +41,7 @@ _WITH_OPTIONS = (*CHARGED, PAYOUT, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that `text` names: one that is summed over attributes and charges suppressed
-    rows.
-    """
+    """Return the loss that `text` names: one that is summed over attributes and charges suppressed rows."""
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     return charged_loss(text, problem, plan)

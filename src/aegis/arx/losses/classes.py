@@ -57,9 +57,7 @@ class ClassLoss(Priced):
 
     @abstractmethod
     def _least(self, box: Box) -> float:
-        """Return a lower bound of the loss in `box`: the loss of its finest masks without
-        suppression.
-        """
+        """Return a lower bound of the loss in `box`: the loss of its finest masks without suppression."""
 
     def _require_frequency(self) -> FrequencyTable:
         """Return the frequency table; raise `PolicyError` if it was too large to keep."""
@@ -72,9 +70,7 @@ class ClassLoss(Priced):
         return frequency
 
     def _joined(self, box: Box) -> dict[str, Ints]:
-        """Return, for each quasi-identifier, the group of each value under the finest masks of
-        `box`.
-        """
+        """Return, for each quasi-identifier, the group of each value under the finest masks of `box`."""
         variables = zip(self._problem.variables, box, strict=True)
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
 

@@ -105,9 +105,7 @@ class Divergence(AreaLoss):
         return float((counts / rows * (own - released + spread)).sum())
 
     def _own(self) -> Floats:
-        """Return log2 of the number of rows with the combination of values of each cell, shape
-        (cells,).
-        """
+        """Return log2 of the number of rows with the combination of values of each cell, shape (cells,)."""
         place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
         sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
         own: Floats = np.log2(sizes[place])

@@ -1,6 +1,4 @@
-"""The options of losses, written as `loss(mean=geometric, factor=0.3)` or
-`classification(charges=arx)`.
-"""
+"""The options of losses, written as `loss(mean=geometric, factor=0.3)` or `classification(charges=arx)`."""
 
 from __future__ import annotations
 

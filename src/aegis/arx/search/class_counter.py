@@ -77,9 +77,7 @@ class Tally:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
-        """Return the class of each cell by some of the attributes, and a number above all class
-        numbers.
-        """
+        """Return the class of each cell by some of the attributes, and a number above all class numbers."""
         if len(some) == 1:
             return self._coded(some[0], node[0])
         key = some, node

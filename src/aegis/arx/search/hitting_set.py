@@ -143,9 +143,7 @@ class Sieve(BranchAndBound):
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Record a lower bound of the sum over attributes that holds for all remaining
-        configurations.
-        """
+        """Record a lower bound of the sum over attributes that holds for all remaining configurations."""
         self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
 
     def _sift(self, listing: Listing, walk: Walk) -> bool:

@@ -290,9 +290,7 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of the cost of the configuration at this index, as of the last
-        sort.
-        """
+        """Return the lower bound of the cost of the configuration at this index, as of the last sort."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:

@@ -1,6 +1,4 @@
-"""Print the result of a search on one screen: the best masks, their effect on each column, and
-cautions.
-"""
+"""Print the result of a search on one screen: the best masks, their effect on each column, and cautions."""
 
 from __future__ import annotations
 

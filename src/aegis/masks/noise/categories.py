@@ -191,9 +191,7 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Take the list of values from the data, and mark it as learnt if that weakens the
-        guarantee.
-        """
+        """Take the list of values from the data, and mark it as learnt if that weakens the guarantee."""
         if self.fitted:
             return self
         values, _ = _distinct(self.name, data)
@@ -413,9 +411,7 @@ def _listed(mask: str, given: object) -> tuple[Value, ...]:
 
 
 def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[float, ...], ...]:
-    """Check that a parameter is a matrix of probabilities; raise `PolicyError` at the first invalid
-    row.
-    """
+    """Check that a parameter is a matrix of probabilities; raise `PolicyError` at the first invalid row."""
     rows: list[tuple[float, ...]] = []
     if isinstance(given, str) or not isinstance(given, list | tuple):
         raise parameters.wrong(mask, parameter, given, "a list of rows")

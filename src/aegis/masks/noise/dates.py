@@ -73,9 +73,7 @@ class DateNoise(NoiseMask):
         return self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Fit bounds that span the moved dates; at least the required number of rows shares each
-        bound.
-        """
+        """Fit bounds that span the moved dates; at least the required number of rows shares each bound."""
         if self.fitted:
             return self
         present = ~is_null(data.values)

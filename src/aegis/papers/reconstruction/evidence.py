@@ -1,6 +1,4 @@
-"""Hold the evidence on an attribute: the joint counts of its masks, its histogram, and noisy
-reports.
-"""
+"""Hold the evidence on an attribute: the joint counts of its masks, its histogram, and noisy reports."""
 
 from __future__ import annotations
 

@@ -51,9 +51,7 @@ class AgreementRow(Protocol):
 
     @property
     def kendall(self) -> float | None:
-        """Kendall's rank correlation of measure and metric; None if all values of one of them are
-        equal.
-        """
+        """Kendall's rank correlation of measure and metric; None if all values of one of them are equal."""
 
     @property
     def loss(self) -> float:

@@ -198,9 +198,7 @@ def _day(value: Any) -> date | None:
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return an identifier of the period that contains a day; different periods have different
-    ones.
-    """
+    """Return an identifier of the period that contains a day; different periods have different ones."""
     return {
         "day": (day.toordinal(),),
         "week": day.isocalendar()[:2],

@@ -409,9 +409,7 @@ def _ranged(facts: ColumnFacts) -> bool:
 
 
 def _repeats(facts: ColumnFacts) -> bool:
-    """Return whether to measure how values of the column repeat: all columns except measured
-    numbers.
-    """
+    """Return whether to measure how values of the column repeat: all columns except measured numbers."""
     return _countable(facts) or facts.kind in (Kind.INTEGER, Kind.DATE)
 
 

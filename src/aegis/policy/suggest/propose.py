@@ -69,9 +69,7 @@ class ProposedPolicy:
 
     @property
     def person(self) -> str | None:
-        """The column that identifies persons, an identifier whose values repeat; None if there is
-        none.
-        """
+        """The column that identifies persons, an identifier whose values repeat; None if there is none."""
         return self.policy.person
 
     @property

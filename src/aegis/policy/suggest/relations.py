@@ -171,9 +171,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[np.float64]:
 
 
 def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row, equal for rows with equal codes in all columns, numbered without
-    gaps.
-    """
+    """Return one code per row, equal for rows with equal codes in all columns, numbered without gaps."""
     key = columns[0]
     for column in columns[1:]:
         key = key * (int(column.max(initial=0)) + 1) + column

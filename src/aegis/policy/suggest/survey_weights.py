@@ -39,16 +39,12 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
 
 
 def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
-    """Return the column that most likely has weights, by its name and values; None if there is
-    none.
-    """
+    """Return the column that most likely has weights, by its name and values; None if there is none."""
     return next((own.name for own in facts if _is_likely(own)), None)
 
 
 def _is_likely(facts: ColumnFacts) -> bool:
-    """Return whether a column's name suggests survey weights, and all its values are positive
-    numbers.
-    """
+    """Return whether a column's name suggests survey weights, and all its values are positive numbers."""
     positive = facts.kind is not None and facts.kind.numeric and facts.low is not None
     if not positive or facts.low <= 0 or facts.nulls or facts.special:
         return False

@@ -219,9 +219,7 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 def _front(
     records: Records, options: Options, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
-    """Return the results for numbers of clusters near that of the release, with the Pareto front
-    marked.
-    """
+    """Return the results for numbers of clusters near that of the release, with the Pareto front marked."""
     if not isinstance(options, ObamOptions):
         raise InternalError("A front was asked with options of another method than MO-OBAM.")
     grid = grid_of_clusters(options, len(records))

@@ -141,9 +141,7 @@ def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> 
 
 
 def _around(instance: Instance, seeds: Integers) -> State:
-    """Return a state with one cluster for each record in `seeds`; it serves only to measure
-    distances.
-    """
+    """Return a state with one cluster for each record in `seeds`; it serves only to measure distances."""
     part = Instance(
         instance.points[seeds],
         instance.nominal[seeds],

@@ -47,9 +47,7 @@ class Instance:
 
     @classmethod
     def build(cls, records: Records, *, scaled: bool) -> Instance:
-        """Return the arrays of `records`; numbers keep their unit unless they are `scaled` to
-        z-scores.
-        """
+        """Return the arrays of `records`; numbers keep their unit unless they are `scaled` to z-scores."""
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
         held = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
@@ -299,9 +297,7 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Exchange two records of different clusters; `change` is the change of loss, already
-        computed.
-        """
+        """Exchange two records of different clusters; `change` is the change of loss, already computed."""
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)
         self.move(other, source, 0.0)

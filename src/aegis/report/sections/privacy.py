@@ -1,6 +1,4 @@
-"""The section on privacy: the table of risks and the histogram of class sizes, before and after
-masking.
-"""
+"""The section on privacy: the table of risks and the histogram of class sizes, before and after masking."""
 
 from __future__ import annotations
 

@@ -67,9 +67,7 @@ def method_yaml(subject: Ranked) -> dict[str, Any] | None:
 
 
 def tradeoff_section(points: Sequence[TradeOff]) -> dict[str, Any] | None:
-    """Return the section on the settings of MO-OBAM, as a table and as points; None if there are
-    none.
-    """
+    """Return the section on the settings of MO-OBAM, as a table and as points; None if there are none."""
     if not points:
         return None
     return {

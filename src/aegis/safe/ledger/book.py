@@ -257,9 +257,7 @@ class Ledger:
     def _affordable(
         self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
     ) -> dict[str, Any]:
-        """Return a cost as JSON values; raise `PolicyError` if the population's budget is too
-        small.
-        """
+        """Return a cost as JSON values; raise `PolicyError` if the population's budget is too small."""
         name = population.name
         if spend.unit != population.unit:
             raise PolicyError(
@@ -279,9 +277,7 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if files of this table, together with earlier files, would reveal
-        rows.
-        """
+        """Raise `PolicyError` if files of this table, together with earlier files, would reveal rows."""
         made = [
             entry
             for entry in _entries(connection).values()

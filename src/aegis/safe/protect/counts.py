@@ -146,9 +146,7 @@ class Perturbation:
 
 
 def _check(asked: Perturbation, rows: int) -> None:
-    """Raise an error if the threshold exceeds the rows, or if no cell keys with these options
-    exist.
-    """
+    """Raise an error if the threshold exceeds the rows, or if no cell keys with these options exist."""
     if asked.threshold > rows:
         raise PolicyError(
             f"The threshold is {brief(asked.threshold)}, and the table has {rows:,} rows.",

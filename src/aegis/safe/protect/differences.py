@@ -1,6 +1,4 @@
-"""Find what two files reveal together, such as two versions of a table, or a merged table and its
-part.
-"""
+"""Find what two files reveal together, such as two versions of a table, or a merged table and its part."""
 
 from __future__ import annotations
 
@@ -125,9 +123,7 @@ def _label_table(
 
 
 def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
-    """Return the rows by the masked values that candidates show in the frequency table, times
-    `sign`.
-    """
+    """Return the rows by the masked values that candidates show in the frequency table, times `sign`."""
     frequency = summary.frequency
     if frequency is None:
         return {}

@@ -258,9 +258,7 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
 
 
 def _domains_from(said: Iterable[Mapping[str, str]] | None) -> tuple[PublishedDomain, ...] | None:
-    """Read the sources of published content; None if an earlier version wrote the file without
-    them.
-    """
+    """Read the sources of published content; None if an earlier version wrote the file without them."""
     if said is None:
         return None
     return tuple(

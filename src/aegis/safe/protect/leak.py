@@ -310,9 +310,7 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int, int]:
-    """Return how many rows are alone in the frequency table, and how many are in classes with one
-    label.
-    """
+    """Return how many rows are alone in the frequency table, and how many are in classes with one label."""
     frequency = summary.frequency
     if frequency is None:
         return 0, 0
@@ -438,9 +436,7 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
 def _attributes(
     summary: ProtectedSummary, derivable: Mapping[str, int]
 ) -> tuple[AttributeLeak, ...]:
-    """Return how many values of each attribute are named, and how many of its counts can be
-    derived.
-    """
+    """Return how many values of each attribute are named, and how many of its counts can be derived."""
     return tuple(
         AttributeLeak(
             a.name,

@@ -63,9 +63,7 @@ def offsets_of(codes: Sequence[Ints]) -> Ints:
 
 
 def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
-    """Return flags of the upper-triangle entries that belong to two different attributes, shape (p,
-    p).
-    """
+    """Return flags of the upper-triangle entries that belong to two different attributes, shape (p, p)."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 

@@ -251,9 +251,7 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Add moments to the label tables or, if the moments would be too noisy, measure the tables
-    again.
-    """
+    """Add moments to the label tables or, if the moments would be too noisy, measure the tables again."""
     codes = _codes(bare)
     shown = [a.table for a in bare.attributes.values()]
     coded = sum(c.shape[1] > 0 for c in codes)
@@ -316,9 +314,7 @@ def _assemble(
 
 
 def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
-    """Return the cells of an attribute with their noisy table as an attribute of a protected
-    summary.
-    """
+    """Return the cells of an attribute with their noisy table as an attribute of a protected summary."""
     return ProtectedAttribute(
         cells.name,
         cells.role,

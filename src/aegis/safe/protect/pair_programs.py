@@ -36,9 +36,7 @@ class PairProgram(Protocol):
 
 
 class Seen:
-    """The smallest and the largest count of each cell in the possible tables so far, and their
-    mean.
-    """
+    """The smallest and the largest count of each cell in the possible tables so far, and their mean."""
 
     def __init__(self, size: int) -> None:
         self.low = np.full(size, np.inf)
@@ -122,9 +120,7 @@ class Nearby:
         return np.array([own, *others], dtype=np.int64)
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
-        """Return the counts of a block in which the first cell is as small, or as large, as
-        possible.
-        """
+        """Return the counts of a block in which the first cell is as small, or as large, as possible."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         shape = self._program.shape

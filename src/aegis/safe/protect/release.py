@@ -96,9 +96,7 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, if there is one; return the summary with notes on
-    that.
-    """
+    """Record the written file in the ledger, if there is one; return the summary with notes on that."""
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
         return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made

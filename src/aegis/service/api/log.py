@@ -45,9 +45,7 @@ def listed(
 
 @routes.post("/log/verify", Action.SEE_LOG)
 def verify(actor: ActorOf, catalog: CatalogOf, head: Head = None) -> dict[str, Any]:
-    """Check that the log is unbroken and still contains an entry hash (`head`) that you noted
-    earlier.
-    """
+    """Check that the log is unbroken and still contains an entry hash (`head`) that you noted earlier."""
     with catalog.database.reading() as session:
         checked = logbook.verify(session, actor, head)
         return {

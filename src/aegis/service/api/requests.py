@@ -109,9 +109,7 @@ def approve(
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration behind its
-    digests.
-    """
+    """Return the statement that an approver signs, with the policy and configuration behind its digests."""
     with catalog.database.reading() as session:
         return requests.statement(session, actor, request_id)
 

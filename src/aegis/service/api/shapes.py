@@ -136,9 +136,7 @@ class Rotation(Sent):
 
 
 class Choice(Sent):
-    """A configuration as YAML, as `aegis advise -o` writes it; none starts a search for the best
-    one.
-    """
+    """A configuration as YAML, as `aegis advise -o` writes it; none starts a search for the best one."""
 
     configuration: str | None = Field(default=None, max_length=4 << 20)
 
@@ -169,9 +167,7 @@ class GivenBack(Sent):
 
 
 class Failed(Sent):
-    """Why an agent could not do a job; `spent` means that noise was drawn, so its epsilon stays
-    spent.
-    """
+    """Why an agent could not do a job; `spent` means that noise was drawn, so its epsilon stays spent."""
 
     attempt: int = Field(ge=1, le=1000)
     reason: str = Field(max_length=2000)

@@ -36,9 +36,7 @@ class Tie(StrEnum):
 
 
 class Action(StrEnum):
-    """Everything that an actor can do; a route, a command and a method of `Catalog` share these
-    names.
-    """
+    """Everything that an actor can do; a route, a command and a method of `Catalog` share these names."""
 
     REGISTER = "register"
     EDIT_DATA_SET = "edit-data-set"

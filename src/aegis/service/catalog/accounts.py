@@ -468,9 +468,7 @@ def sign_in_elsewhere(
 
 
 def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> None:
-    """Set an account's roles to those that its identity provider states; None leaves them
-    unchanged.
-    """
+    """Set an account's roles to those that its identity provider states; None leaves them unchanged."""
     account.roles_claimed = roles is not None
     if roles is None:
         return

@@ -247,9 +247,7 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
 def grant(
     session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
 ) -> None:
-    """Assign an operator or approver, or let a consumer see the data set; `granted=False` undoes
-    that.
-    """
+    """Assign an operator or approver, or let a consumer see the data set; `granted=False` undoes that."""
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")

@@ -116,9 +116,7 @@ def _open(url: str, connections: int) -> Engine:
 
 
 def _make_private(path: str | None) -> None:
-    """Create the database file so that only its owner can read it; SQLite's journals get the same
-    mode.
-    """
+    """Create the database file so that only its owner can read it; SQLite's journals get the same mode."""
     if not path or path == ":memory:":
         return
     with suppress(OSError):  # where it cannot be made the engine says so, with the reason

@@ -246,9 +246,7 @@ def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
-    """Return one line for each mismatch between a stored release, its certificate and its
-    signature.
-    """
+    """Return one line for each mismatch between a stored release, its certificate and its signature."""
     wrong = []
     content = catalog.objects.get(release_made.object_key)
     digest = sha256(content)

@@ -64,9 +64,7 @@ def forget(session: Session, key: str) -> None:
 
 
 def _network(address: str) -> str:
-    """Return the network of an address: an IPv4 address itself, or the /64 network of an IPv6
-    address.
-    """
+    """Return the network of an address: an IPv4 address itself, or the /64 network of an IPv6 address."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -248,9 +248,7 @@ class _LineCounter:
 
 
 def _confine(memory: int) -> None:
-    """Limit the memory of this process and the files it may open, before it reads untrusted
-    content.
-    """
+    """Limit the memory of this process and the files it may open, before it reads untrusted content."""
     from importlib import import_module
 
     from aegis.sources.embedded import limit_embedded, lock_embedded

@@ -197,9 +197,7 @@ def approve(
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration behind its
-    digests.
-    """
+    """Return the statement that an approver signs, with the policy and configuration behind its digests."""
     request = seen(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
@@ -574,9 +572,7 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
 
 
 def _require_holding(session: Session, request: Request) -> None:
-    """Raise an error unless the configuration was checked and meets the rule with all earlier
-    releases.
-    """
+    """Raise an error unless the configuration was checked and meets the rule with all earlier releases."""
     answer = request.answer or {}
     if not answer.get("holds"):
         raise WrongState(

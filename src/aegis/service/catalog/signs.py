@@ -93,9 +93,7 @@ def programs(session: Session, account: str | None = None) -> list[SeenProgram]:
 
 
 def _make_room(session: Session, place: str, account: str | None, moment: datetime) -> None:
-    """Delete the records of programs silent for long, and the oldest of an account with many
-    programs.
-    """
+    """Delete the records of programs silent for long, and the oldest of an account with many programs."""
     session.execute(delete(Sign).where(Sign.seen < moment - _KEPT))
     own = Sign.account_id.is_(None) if account is None else Sign.account_id == account
     query = select(Sign).where(Sign.place == place, own).order_by(Sign.seen.desc(), Sign.name)

@@ -423,9 +423,7 @@ def _merged(name: str) -> CsvColumn:
 
 
 def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list[str]:
-    """Return the columns in which two texts would become one number; the sign of zero does not
-    count.
-    """
+    """Return the columns in which two texts would become one number; the sign of zero does not count."""
     asked = []
     for name, form in forms.items():
         text = _plain_number(_trimmed(name), dialect)

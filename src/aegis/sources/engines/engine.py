@@ -55,9 +55,7 @@ class Engine(Protocol):
         """Return a pseudo-random number below `BUCKETS` for each row; None if it cannot."""
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether the engine's TABLESAMPLE works on this table and is reproducible by its
-        seed.
-        """
+        """Return whether the engine's TABLESAMPLE works on this table and is reproducible by its seed."""
 
     def digest(self, table: ir.Table) -> str | None:
         """Return a digest of the rows, computed by the engine; None if rows can be transferred."""
@@ -127,9 +125,7 @@ class AnyEngine:
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True: the engine's own sampling is used, which raises an error if it is not
-        supported.
-        """
+        """Return True: the engine's own sampling is used, which raises an error if it is not supported."""
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002

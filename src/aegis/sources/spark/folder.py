@@ -94,9 +94,7 @@ class SparkFolder:
             raise
 
     def _replace(self, partial: str) -> None:
-        """Give the written folder its final name; an existing folder is moved away, and back on
-        failure.
-        """
+        """Give the written folder its final name; an existing folder is moved away, and back on failure."""
         written, target, old = map(self._path, (partial, self.place, f"{partial}.old"))
         there = self._files.exists(target)
         if there:
@@ -129,9 +127,7 @@ class SparkFolder:
                 error.hint = f"{error.hint} Delete {partial}, if it is there.".strip()
 
     def _is_read(self) -> bool:
-        """Return whether the table is read from within the folder, or the folder is inside the
-        table.
-        """
+        """Return whether the table is read from within the folder, or the folder is inside the table."""
         with engine_errors(self.place):
             place = _closed(self._files.makeQualified(self._path(self.place)))
             frame = frame_of(self.source.backend, self.source.table)

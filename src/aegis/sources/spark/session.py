@@ -40,9 +40,7 @@ def is_frame(table: Any) -> bool:
 
 
 def _is_of_spark(given: Any, name: str) -> bool:
-    """Return whether an object has Spark's class of that name; raise `PolicyError` for Spark
-    Connect.
-    """
+    """Return whether an object has Spark's class of that name; raise `PolicyError` for Spark Connect."""
     kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == NAME), object)
     if kind.__name__ != name:
         return False
@@ -215,9 +213,7 @@ def _check_master(master: str | None) -> None:
 
 
 def _told(printed: bytes) -> str:
-    """Return the line of the Java program's output that explains why it ended; empty if there is
-    none.
-    """
+    """Return the line of the Java program's output that explains why it ended; empty if there is none."""
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
     told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
     return without_secrets(next(told, ""))
@@ -273,9 +269,7 @@ def _condition(error: Exception) -> str:
 
 
 def _check_schemas(session: Any, files: list[str], given: str) -> None:
-    """Raise an error if files differ in columns or types; Spark would use one file's schema for
-    all.
-    """
+    """Raise an error if files differ in columns or types; Spark would use one file's schema for all."""
     if len(files) < 2:
         return
     with ThreadPoolExecutor(8) as pool:

@@ -60,9 +60,7 @@ def check_summary(summary: Summary) -> None:
 
 
 def _check_several(several: SeveralSummaries, whole: Summary) -> None:
-    """Raise `ValueError` unless all labels belong to the same table and have the same candidate
-    masks.
-    """
+    """Raise `ValueError` unless all labels belong to the same table and have the same candidate masks."""
     columns = [task.column for task in several.tasks]
     _require(all(columns) and len(set(columns)) == len(columns), "its labels are not each another")
     _require(not whole.label.there, "it has one label and several")

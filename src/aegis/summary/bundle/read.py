@@ -88,9 +88,7 @@ class Columns:
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise `ValueError` if an array was not read, because then it does not belong to the
-        summary.
-        """
+        """Raise `ValueError` if an array was not read, because then it does not belong to the summary."""
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
 
@@ -120,9 +118,7 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns whose text format was inferred from other columns; None without text
-    files.
-    """
+    """Return the columns whose text format was inferred from other columns; None without text files."""
     columns = content.read_by_context
     if columns is None:
         return None if content.dialects else ()

@@ -162,9 +162,7 @@ def _attribute_to(
 
 
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
-    """Add the hierarchy of an attribute's masks to the members, one column per level; return its
-    name.
-    """
+    """Add the hierarchy of an attribute's masks to the members, one column per level; return its name."""
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
     hierarchies = list(dict.fromkeys(_hierarchies(masks)))
     if not hierarchies:
@@ -195,9 +193,7 @@ def _hierarchies(masks: Iterable[Mask]) -> Iterator[Hierarchy]:
 
 
 def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
-    """Add the counts of all pairs to the members, joined into few columns; return their manifest
-    entry.
-    """
+    """Add the counts of all pairs to the members, joined into few columns; return their manifest entry."""
     order = sorted(pairs.index)
     columns: dict[str, Any] = {
         "joint": _joined([joint.ravel() for joint in pairs.joints], np.int64),

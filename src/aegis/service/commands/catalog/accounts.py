@@ -1,6 +1,4 @@
-"""Commands for the machine of the service: accounts, tokens, copies, and comparison with the
-log.
-"""
+"""Commands for the machine of the service: accounts, tokens, copies, and comparison with the log."""
 
 from __future__ import annotations
 
