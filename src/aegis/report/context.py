@@ -129,11 +129,14 @@ def score_axis(advice: Advice) -> str:
 
 
 def is_relative(advice: Advice) -> bool:
-    """Return whether the report shows utility in percent of that of the unmasked table.
+    """Return whether the ranking is shown in percent of the utility of the unmasked table.
 
     It is decided once for the whole report, so that all axes agree. Charts leave out entries
-    without a percentage.
+    without a percentage. If the percentage of the best one was measured on its released rows, the
+    ranking shows scores: percentages of the others, on all rows, cannot be compared with it.
     """
+    if any(r.utility is not None for r in advice.ranking) and len(advice.ranking) > 1:
+        return False
     return any(r.utility_kept is not None for r in advice.ranking)
 
 
