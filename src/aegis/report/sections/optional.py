@@ -92,7 +92,8 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
                 "change": clean(relaxation.change, limit=120),
                 "masks": _gaining_masks(relaxation),
                 "gain": measured(relaxation.gain) if relaxation.shows else "none",
-                "kept": percent(relaxation.utility_kept),
+                # The present best keeps what the headline says, measured on the released rows.
+                "kept": percent(relaxation.utility_kept) if relaxation.shows else "–",
             }
             for relaxation in binding.relaxations
         ],
