@@ -33,7 +33,7 @@ def test_a_merit_ranks_and_goes_with_the_configuration_to_the_certificate(shell,
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--merit", "f1"), "Unknown merit 'f1'"),
+        (("--merit", "f1"), "Unknown metric 'f1'"),
         (("--models", "svm"), "Allowed: lr, nb, gbdt"),
         (("--models", "gbtd"), "Did you mean 'gbdt'?"),
         (("--merit", "auc", "--measure", "mi"), "Both --measure and --merit or --models"),

@@ -201,7 +201,7 @@ def test_learners_and_merits_are_named_in_the_measure():
     assert "held-out-auc(nb)" not in MEASURES.names()
     with pytest.raises(PolicyError, match=r"Unknown model .* 'svm'.*lr, nb, gbdt"):
         get("held-out-auc(svm)")
-    with pytest.raises(PolicyError, match="Unknown merit 'f1'"):
+    with pytest.raises(PolicyError, match="Unknown metric 'f1'"):
         merit_name("f1", None)
 
 

@@ -292,8 +292,8 @@ def nothing_to_predict(policy: Policy) -> str:
 def not_released(weight: str | None) -> str:
     """Return a warning that the release lacks the weights of its rows, with a remedy."""
     return (
-        f"the weight {weight} is not released, since a rare weight singles a row out: who uses the release "
-        "counts rows alike. To release it rounded, list it in the policy with masks such as "
+        f"the release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
+        "use the release count each row once. To release rounded weights, give the column masks such as "
         "[{round: {step: 100}}, suppress]"
     )
 
@@ -348,7 +348,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     if release.weight is not None:
         figures += _weight(release.weight)
     if release.dropped:
-        figures.append(("columns left out", ", ".join(release.dropped)))
+        figures.append(("columns not released", ", ".join(release.dropped)))
     if release.noised_quasi_identifiers:
         noised = ", ".join(release.noised_quasi_identifiers)
         figures.append(

@@ -219,5 +219,5 @@ def merit_name(merit: str | None, models: str | None) -> str | None:
     if wanted == R2:
         return f"held-out-{R2}" + (f"({'+'.join(learners_of(models))})" if models else "")
     if wanted not in list(Merit):
-        raise PolicyError.unknown("merit", wanted, [*Merit, R2])
+        raise PolicyError.unknown("metric", wanted, [*Merit, R2])
     return Expected(Merit(wanted), () if models is None else learners_of(models)).name

@@ -43,7 +43,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
         for name, rows in release.unseen.items()
     ]
     if release.dropped:
-        figures.append(("columns left out", ", ".join(release.dropped)))
+        figures.append(("columns not released", ", ".join(release.dropped)))
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
