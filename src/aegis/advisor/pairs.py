@@ -49,11 +49,7 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean of a measure over all pairs of attributes; 0 with fewer than two
-        attributes.
-
-        It is 0 with fewer than two attributes.
-        """
+        """Return the mean of a measure over all pairs of attributes; 0 without a pair."""
         values = [
             self.value((i, j), (chosen[i], chosen[j]), measure)
             for i, j in combinations(range(len(chosen)), 2)

@@ -239,11 +239,7 @@ class PrivacyPlan:
     def _hidden(
         self, table: ClassTable, frequency: FrequencyTable, choice: Choice
     ) -> npt.NDArray[np.float64]:
-        """Return the share of bits that masks hide for each class; it is equal for all rows of a
-        class.
-
-        It is equal for all rows of a class.
-        """
+        """Return the share of bits that masks hide for each class, which all its rows have."""
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
         places = np.arange(len(table)) if table.ids is None else table.ids

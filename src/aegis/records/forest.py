@@ -63,9 +63,7 @@ class Forest:
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
         """Return the loss of accuracy when the values of one feature are shuffled among the test
-        records: the mean of `repeats` runs.
-
-        It is the mean of `repeats` runs.
+        records, as the mean of `repeats` runs.
         """
         whole = self.accuracy()
         scores = []

@@ -298,10 +298,7 @@ class _Builder:
         return now
 
     def _label(self) -> tuple[LabelSummary, pa.Array]:
-        """Count the classes; return the label's summary, and the classes as the engine stores them.
-
-        Return the label's summary, and the classes as the engine stores them.
-        """
+        """Return the label's summary, and the classes as the engine stores them."""
         declared = self.policy.label
         if not declared:
             return self._no_label()

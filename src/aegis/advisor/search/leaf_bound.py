@@ -75,10 +75,7 @@ class LeafBound:
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
-        """Return whether a configuration in a box may be admissible; False is a proof that none is.
-
-        False is a proof that none is.
-        """
+        """Return whether a configuration in a box may be admissible; False proves that none is."""
         corner = None if self._blind else self._corner(box)
         if corner is None:
             return True

@@ -268,7 +268,7 @@ class Sieve(BranchAndBound):
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
         """Return the coarsest configuration on a path from `node` that rules out `node`, and the
-        costs there; None if no configuration rules it out.
+        costs there.
 
         None if no configuration rules it out, so that it may be among the best. The search starts
         where the last ones ended.
