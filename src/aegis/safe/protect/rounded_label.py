@@ -11,10 +11,12 @@ itself: a promise of differential privacy that holds for any rounded table holds
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
-from hashlib import shake_256
+from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import PolicyError
@@ -38,8 +40,8 @@ def with_rounded_label(
     person
         A column to keep.
     key
-        The secret key of level counts: the same key and rows are rounded in the same way. None:
-        the system's randomness.
+        The secret key of level counts: it rounds equal rows in the same way, in any order and in
+        later versions of the table. None: the system's randomness.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def with_rounded_label(
     named = {label.column, *policy.attributes, *([] if person is None else [person])}
     table = source.collect(source.table.select(*(n for n in source.columns if n in named)))
     place = table.column_names.index(label.column)
-    rounded = _rounded(table[label.column].combine_chunks(), label.bounds, key)
+    rounded = _rounded(table[label.column].combine_chunks(), label.bounds, _chances(table, key))
     made = open_table(table.set_column(place, label.column, rounded))
     return (
         replace(made, origin=source.origin, by_context=source.by_context),
@@ -75,17 +77,35 @@ def with_rounded_label(
 
 
 def _rounded(
-    values: pa.Array, bounds: tuple[int | float, int | float], key: bytes | None
+    values: pa.Array, bounds: tuple[int | float, int | float], chances: npt.NDArray[np.float64]
 ) -> pa.Array:
     """Return the text of one of two bounds for each value; null where it is no number."""
     low, high = bounds
     numbers = numbers_one_by_one(values)
-    seed = os.urandom(32) if key is None else key
-    drawn = shake_256(b"rounded label\x1f" + seed).digest(8 * len(numbers))
-    chance = np.frombuffer(drawn, dtype="<u8") / 2.0**64
-    above = chance < (np.clip(numbers, low, high) - low) / (high - low)
+    above = chances < (np.clip(numbers, low, high) - low) / (high - low)
     shown = np.where(above, show(high), show(low))
     return pa.array(shown.tolist(), pa.string(), mask=np.isnan(numbers))
+
+
+def _chances(table: pa.Table, key: bytes | None) -> npt.NDArray[np.float64]:
+    """Return a number from 0 to 1 for each row: a hash of its content, or random without a key.
+
+    Rows of equal content are numbered. If the place of a row decided instead, the mean over files of
+    other orders would be the exact sum of each cell.
+    """
+    if key is None:
+        drawn = os.urandom(8 * len(table))
+    else:
+        secret, seen = blake2b(b"rounded label\x1f" + key).digest(), Counter[str]()
+        digests = []
+        for row in zip(*(table[n].to_pylist() for n in sorted(table.column_names)), strict=True):
+            content = repr(row)
+            digests.append(
+                blake2b(f"{seen[content]} {content}".encode(), key=secret, digest_size=8).digest()
+            )
+            seen[content] += 1
+        drawn = b"".join(digests)
+    return np.frombuffer(drawn, dtype="<u8") / 2.0**64
 
 
 def note_on_rounding(label: Label) -> str:
