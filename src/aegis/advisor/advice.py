@@ -194,7 +194,7 @@ class Advice:
 
     @property
     def ranked_things(self) -> str:
-        """Name of one entry of the ranking."""
+        """What an entry of the ranking is called: a configuration, or a masked table."""
         return "masked table" if self.masked_tables else "configuration"
 
     @property

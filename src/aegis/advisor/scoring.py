@@ -81,8 +81,8 @@ class Scorer:
     summary
         The aggregates to score from.
     roles
-        Returns how much each column counts in measures that predict every column. For the summary
-        of a release, the unmasked table decides this. None: `summary` decides it.
+        Function that returns the weight of each column, for measures that predict every column. A
+        release takes the weights of the unmasked table. None: take those of `summary`.
     """
 
     def __init__(

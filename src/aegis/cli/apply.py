@@ -252,7 +252,8 @@ def configuration_file(given: Path | None, policy_file: Path, policy: Policy) ->
     Raises
     ------
     PolicyError
-        The file does not exist, but the policy has configurations.
+        The given file does not exist, and the policy has configurations. The message names them,
+        because you may have meant one of these.
     """
     if given is None:
         return policy_file

@@ -255,7 +255,7 @@ class SharedLevels:
 
     @cached_property
     def thresholds(self) -> SharedBlock | None:
-        """The block of the levels as thresholds, if they are ordered; else None."""
+        """The block of counts with ordered levels encoded as thresholds; None if levels have no order."""
         return self._thresholds()
 
 

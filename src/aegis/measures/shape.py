@@ -106,12 +106,12 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 
 def _areas(slopes: Floats, share: Floats, starts: npt.NDArray[np.int64]) -> Floats:
-    """Return P(score of the class > of the rest) + P(equal) / 2 by part, shape (K,), if attributes
-    are independent.
+    """Return the AUC of the class against the rest for each fold, shape (K,), as if attributes were
+    independent.
 
     The difference of two sums is a convolution. The distribution of each attribute's contribution
-    is put on a grid, each coefficient divided between two points, and the Fourier transforms are
-    multiplied. Scores that differ by less than a grid point count as partly equal.
+    is put on a grid, where each coefficient is shared between the two nearest points. Then the
+    Fourier transforms are multiplied. Scores that differ by less than a grid point count as partly equal.
     """
     parts, levels = slopes.shape
     attributes = len(starts)

@@ -253,8 +253,8 @@ def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
     Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. V =
-    trace(S_xx^+ S_xu S_uu^+ S_ux). f is the number of levels with rows, minus one per attribute,
-    because each level's code is fitted. Codes are functions of the levels, so V is at most the
+    trace(S_xx^+ S_xu S_uu^+ S_ux). f, the number of fitted parameters, is the number of levels with rows, minus one for each
+    attribute. Codes are functions of the levels, so V is at most the
     plug-in Pillai's trace of the same configuration. For one attribute both are equal, and so are
     their adjusted forms. The value is at most C - 1. It is 0 for one class, for constant
     attributes, without rows, and if f leaves no degree of freedom. `counts.chance` lowers f as in

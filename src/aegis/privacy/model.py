@@ -462,7 +462,7 @@ class PrivacyModel:
 
     @property
     def compares(self) -> bool:
-        """Whether a class is compared with the whole table: with its values or its people."""
+        """Whether a class is compared with the values of the whole table, or with the population."""
         subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
         return bool(subjects) and ModelNeed.REFERENCE in self.needs
 

@@ -182,7 +182,7 @@ class AgentBook:
         Raises
         ------
         RefusedError
-            The epsilon exceeds the remaining budget of the floor, in total or per day.
+            The epsilon exceeds what the agent's own file still allows for the source, in total or per day.
         """
         waiting = self.waiting(source, key)
         if waiting is not None:

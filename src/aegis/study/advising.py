@@ -70,7 +70,7 @@ class Advising(ABC):
 
     @property
     def progress(self) -> Progress:
-        """Receiver of the steps of long work."""
+        """The object that shows the progress of long work."""
         return self._subject.progress
 
     @abstractmethod

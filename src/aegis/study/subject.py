@@ -40,7 +40,7 @@ class Subject:
     seed
         Seed of all random draws.
     progress
-        Receiver of the steps of long work.
+        The object that shows the progress of long work.
     rule_override
         Whether the user accepts that the rule differs from that of the summary's owner.
     overridden

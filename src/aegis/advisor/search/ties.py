@@ -117,11 +117,12 @@ def prefer_among_ties(
     Parameters
     ----------
     searcher
-        The searcher with search space, score and rule; its objective is its measure.
+        The searcher with search space, score and rule. Its objective must be the measure that
+        scores.
     outcome
         The results, best first.
     prefer
-        The preference.
+        Which of the configurations that count as equal to recommend.
     margin
         Distance below the best score within which scores count as equal.
     clock

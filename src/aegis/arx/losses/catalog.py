@@ -182,7 +182,7 @@ PRECISION = ObjectiveType(
     "precision",
     "Precision loss",
     "sum over attributes of the level divided by the height of the hierarchy; 1 for a "
-    "suppressed row. A mask without a hierarchy counts its rank among the candidates, "
+    "suppressed row. A mask without a hierarchy counts as its rank among the candidates, "
     "from finest to coarsest. Options as for loss",
     "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
     _charged,
@@ -193,7 +193,7 @@ HEIGHT = ObjectiveType(
     "height",
     "Height",
     "sum over attributes of the level in the hierarchy; a mask without a hierarchy "
-    "counts its rank among the candidates",
+    "counts as its rank among the candidates",
     "Samarati, Protecting respondents' identities in microdata release, TKDE 13, 2001",
     _height,
     _refuse_options,

@@ -48,7 +48,7 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return the page of an advice; masks and cautions share the lines below the head."""
+        """Return the page of an advice in `LINES` lines; masks and warnings share the lines below the head."""
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)

@@ -367,7 +367,7 @@ class Shuffle(NoiseMask):
         return kind
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the distinct values themselves."""
+        """Return the distinct values of the data, each of which can be reported."""
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:

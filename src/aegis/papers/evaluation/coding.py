@@ -75,8 +75,7 @@ class Design:
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """Return the features of `rows` for a linear model of a number: numbers, and one-hot
-        columns.
+        """Return the features of `rows` for a linear model that predicts a number.
 
         Numbers with at most 32 values are one-hot, too. For attributes with more than 64 values,
         the least frequent values have no column.

@@ -50,7 +50,7 @@ class Budget:
 
     @contextmanager
     def marking(self) -> Iterator[None]:
-        """Mark an error in the block if noise had been drawn, so that its cost is not refunded."""
+        """Mark an error that occurs after noise was drawn, so that the cost of the noise is not refunded."""
         try:
             yield
         except AegisError as error:

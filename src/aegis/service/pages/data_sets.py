@@ -137,7 +137,7 @@ def publish(
 def grant(
     identifier: str, who: FormCallerOf, catalog: CatalogOf, account: Text, role: Text
 ) -> Response:
-    """Assign an operator or approver, or let a consumer see it."""
+    """Assign an operator or approver to a data set, or let a consumer see the data set."""
     with catalog.database.writing() as session:
         data_sets.grant(session, who.actor, identifier, account, role)
     return see(f"/data-sets/{identifier}")

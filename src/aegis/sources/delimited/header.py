@@ -117,7 +117,7 @@ def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first line looks like the rows below it.
 
     It does if each column of numbers begins with a number. If there are no such columns, each
-    column must begin with one of its later values. Numbers that count the columns are names.
+    column must begin with one of its later values. A line 1, 2, 3, ... numbers the columns, so it is a header.
     """
     if not rows or [text.strip() for text in first] in (
         [str(i) for i in range(len(first))],

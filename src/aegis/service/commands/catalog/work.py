@@ -1,4 +1,4 @@
-"""Verbs on jobs, and on how the service runs."""
+"""Commands of `aegis catalog` on jobs, and on the state of the service."""
 
 from __future__ import annotations
 
