@@ -264,10 +264,40 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
         page.wait_for_selector("#front svg.chart")
         page.click("text=Release it")
         page.wait_for_selector("#released .note")
+        page.click("text=Close the table")
         browser.close()
     assert not wrong
     made = next((folder / "aegis-releases").iterdir())
     assert {"masked.parquet", "certificate.json", "report.html"} <= {p.name for p in made.iterdir()}
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_release_is_shown_although_a_search_ends_meanwhile(bench):
+    """A better configuration replaces the card in which you clicked; the answer is shown all the same."""
+    from playwright.sync_api import sync_playwright
+
+    url, _ = bench
+    held = []
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        page.goto(url)
+        page.click("text=adult.csv")
+        page.select_option("#label", "income")
+        page.click("text=Open the workbench")
+        page.wait_for_selector("#controls")
+        page.route("**/release", lambda route: held.append(route))
+        page.click("text=Find the best")
+        page.wait_for_selector("#best .headline")
+        with page.expect_request(lambda call: call.url.endswith("/release")):
+            page.click("text=Release it")
+        with page.expect_response(lambda answer: answer.url.endswith("/best")):
+            page.click("text=Find the best")
+        held[0].continue_()
+        page.wait_for_selector("#released .note")
+        page.click("text=Close the table")
+        browser.close()
 
 
 def test_calls_wait_as_long_as_a_busy_machine_needs():
