@@ -104,9 +104,10 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
     """Return "Did you mean ...? Allowed: ..." for a name that is not allowed."""
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(given, names, n=1, cutoff=0.6)
-    lower = {name.lower(): name for name in names}
-    if not near and given.lower() in lower:
-        near = [lower[given.lower()]]
+    by_part = {part: name for name in reversed(names) for part in name.lower().split("-")}
+    by_part |= {name.lower(): name for name in names}
+    if not near:
+        near = [by_part[part] for part in get_close_matches(given.lower(), by_part, 1, 0.8)]
     guess = f"Did you mean {near[0]!r}? " if near else ""
     shown = ", ".join(map(_listed, names[:limit])) + (
         f", ... ({len(names)} in all)" if len(names) > limit else ""

@@ -139,6 +139,9 @@ def test_an_unknown_measure_is_answered_with_the_nearest():
         PolicyError, match=r"Unknown measure 'adjusted-pilai'.*Did you mean 'adjusted-pillai'"
     ):
         get("adjusted-pilai")
+    for given, near in (("aucc", "held-out-auc"), ("pilai", "adjusted-pillai"), ("MI", "mi")):
+        with pytest.raises(PolicyError, match=f"Did you mean '{near}'"):
+            get(given)
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)
