@@ -62,8 +62,8 @@ def said(walk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     """Run a command in the folder of the table; return what it printed, and what on standard error."""
     monkeypatch.chdir(walk)
 
-    def start(*words: str) -> tuple[str, str]:
-        assert run(words) == 0
+    def start(*words: str, code: int = 0) -> tuple[str, str]:
+        assert run(words) == code
         out, err = capsys.readouterr()
         return out, err
 
@@ -145,6 +145,36 @@ def test_one_figure_of_utility_where_the_rule_counts_persons(said, tmp_path: Pat
         "audit", release, "--certificate", str(certificate), "--original", stays, "-p", policy
     )
     assert "matches this file" in plain(checked)
+
+
+def test_shares_are_shares_of_persons_where_the_rule_counts_persons(said, tmp_path: Path) -> None:
+    """Six persons with four rows each: two are unique, the others hide in pairs."""
+    who = [person for person in range(6) for _ in range(4)]
+    ages = {0: 20, 1: 30, 2: 40, 3: 40, 4: 50, 5: 50}
+    lines = [f"p{p},{ages[p]},{'yes' if row % 2 else 'no'}" for row, p in enumerate(who)]
+    (tmp_path / "t.csv").write_text("\n".join(["who,age,ill", *lines]))
+    policy = {
+        "version": 1,
+        "label": "ill",
+        "person": "who",
+        "privacy": {"k": 2, "suppression": 0.5},
+        "attributes": {
+            "who": {"role": "identifier"},
+            "age": {"role": "quasi-identifier", "masks": ["identity"]},
+        },
+    }
+    (tmp_path / "p.yaml").write_text(json.dumps(policy))
+    table, given, best, page = (str(tmp_path / n) for n in ("t.csv", "p.yaml", "b.yaml", "r.html"))
+    audited = plain(said("audit", table, "-p", given, code=1)[0])
+    assert re.search(r"unique persons +2 \(33.3 %\)", audited)
+    assert re.search(r"above 0.2 +6 \(100.0 %\)", audited)
+    advised, _ = said("advise", table, "-p", given, "-o", best, "--report", page)
+    assert "16 of 24 rows, each in a class of at least 2 persons" in plain(advised)
+    report = Path(page).read_text().partition("Persons at risk above 20")[2]
+    assert re.search(r">6</span> <span[^>]*>\(100\.0.%\)", report[:400])
+    applied, _ = said("apply", table, "-p", given, "-c", best, "-o", str(tmp_path / "o.csv"))
+    assert "k, persons of the smallest class 2 " in plain(applied)
+    assert "persons at risk above 0.2 4 " in plain(applied)
 
 
 def test_one_figure_of_utility_where_a_mask_cuts_a_column_of_many_values(said, tmp_path) -> None:

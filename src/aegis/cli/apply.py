@@ -388,11 +388,11 @@ def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
     met = [(str(criterion), "met") for criterion in policy.privacy.criteria]
     figures = [
         *met,
-        ("smallest class (k)", f"{report.k:,}"),
+        (f"k, {report.unit} of the smallest class", f"{report.k:,}"),
         ("classes", f"{report.classes:,}"),
-        ("rows unique by quasi-identifiers", f"{report.uniques:,}"),
+        (f"{report.unit} unique by quasi-identifiers", f"{report.uniques:,}"),
     ]
     outside = release.audit.outside
     if outside is not None and outside.rows is not None and outside.unique_rows is not None:
         figures.append(("rows unique in all columns", share(outside.unique_rows, outside.rows)))
-    return [*figures, ("rows at risk above 0.2", f"{report.at_risk['0.2']:,}")]
+    return [*figures, (f"{report.unit} at risk above 0.2", f"{report.at_risk['0.2']:,}")]

@@ -57,7 +57,7 @@ class Finding:
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
             figure=f"{_figure(advice, figure)}.{_least(figure)}",
-            released=f"{_released(best, advice.summary['rows'])}.",
+            released=f"{_released(best, advice.summary['rows'], persons='person' in advice.policy)}.",
             proof=_proof(advice),
             changed=tuple(
                 (name, mask, advice.share_lost(name) if advice.lost_alone else None)
@@ -107,12 +107,12 @@ def _least(figure: UtilityFigure) -> str:
     return f" Least can still be learnt about {named}." if least else ""
 
 
-def _released(best: Ranked, rows: int) -> str:
-    """State how many rows are released, or why that is unknown."""
+def _released(best: Ranked, rows: int, *, persons: bool) -> str:
+    """State how many rows are released, or why that is unknown. A rule by persons counts persons."""
     if best.suppressed_rows is not None:
         said = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
-        smallest = best.smallest_class
-        return f"{said}, each in a class of at least {smallest:,}" if smallest else said
+        smallest, unit = best.smallest_class, " persons" if persons else ""
+        return f"{said}, each in a class of at least {smallest:,}{unit}" if smallest else said
     if best.admissible:
         return "The owner of the table states that it meets the rule"
     return "Nobody has said yet whether it meets the rule"

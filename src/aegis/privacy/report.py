@@ -65,7 +65,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """Number of classes with a size in one range, and of the rows in them."""
+    """Number of classes with a size in one range, and of the rows (or persons) in them."""
 
     size: str
     classes: int
@@ -234,6 +234,19 @@ class PrivacyReport:
         return sum(band.classes for band in self.class_size_histogram)
 
     @property
+    def unit(self) -> str:
+        """What `k`, `uniques`, `at_risk` and the other figures count: "rows" or "persons"."""
+        return "rows" if self.persons is None else "persons"
+
+    @property
+    def members(self) -> int:
+        """Members of all classes: the rows, or the persons of each class. The whole of each share.
+
+        A person whose rows lie in several classes is a member of each.
+        """
+        return sum(band.rows for band in self.class_size_histogram)
+
+    @property
     def marketer(self) -> float | None:
         """Marketer risk, an attack on all rows at once: the expected share that is re-identified."""
         return self.journalist.average
@@ -255,7 +268,7 @@ class PrivacyReport:
         >>> [text[:42] for text in audit.report.cautions]
         ['some classes have a single value of sex (']
         """
-        return same_values(self.homogeneous_rows, "rows" if self.persons is None else "persons")
+        return same_values(self.homogeneous_rows, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-able values; infinite or undefined figures are None.
@@ -293,7 +306,7 @@ class PrivacyReport:
         }
 
     def _table(self) -> list[tuple[str, str]]:
-        unit = "rows" if self.persons is None else "persons"
+        unit = self.unit
         lines = [
             ("rows", f"{self.rows:,}"),
             *([] if self.persons is None else [("persons", f"{self.persons:,}")]),

@@ -165,10 +165,11 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 
 
 def histogram_chart(
-    points: Points, sizes: Sequence[str], series: Sequence[str], width: int
+    points: Points, sizes: Sequence[str], series: Sequence[str], width: int, unit: str
 ) -> Plot:
-    """Return a chart of the share of rows by class size: hollow marks before masking, filled marks
-    after it.
+    """Return a chart of the share of rows or persons (`unit`) by class size.
+
+    Marks before masking are hollow, those after it filled.
     """
     import altair as alt
 
@@ -177,15 +178,14 @@ def histogram_chart(
     base = alt.Chart(alt.NamedData("points")).encode(
         y=alt.Y(
             "bin:O",
-            title="rows in the class",
+            title=f"{unit} in the class",
             axis=row_axis(),
             scale=alt.Scale(paddingInner=0.3, paddingOuter=0.1),
         ),
         yOffset=alt.YOffset("series:O", scale=alt.Scale(paddingInner=0.12)),
     )
-    x = alt.X(
-        "share:Q", title="share of all rows (%)", scale=alt.Scale(domain=[0, top]), axis=grid(5)
-    )
+    title, scale = f"share of all {unit} (%)", alt.Scale(domain=[0, top])
+    x = alt.X("share:Q", title=title, scale=scale, axis=grid(5))
     fills = [variable("card")] * (len(series) - 1) + [variable("accent")]
     fill = alt.Fill(
         "series:O", legend=None, scale=alt.Scale(domain=list(range(len(series))), range=fills)

@@ -176,10 +176,10 @@ def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:
     histogram = privacy["histogram"]
     return draw_twice(
         "histogram",
-        "Rows by the size of their class",
+        f"{histogram['unit'].capitalize()} by the size of their class",
         "Bars per class size; the table below them holds the same figures.",
         lambda width: charts.histogram_chart(
-            histogram["points"], histogram["sizes"], histogram["series"], width
+            histogram["points"], histogram["sizes"], histogram["series"], width, histogram["unit"]
         ),
     )
 

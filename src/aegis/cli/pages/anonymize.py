@@ -72,10 +72,10 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
     return [
         *criteria,
         ("claimed by the method", claimed),
-        ("smallest class (k)", f"{report.k:,}"),
+        (f"k, {report.unit} of the smallest class", f"{report.k:,}"),
         ("classes", f"{report.classes:,}"),
-        ("unique rows", f"{report.uniques:,}"),
-        ("rows at risk above 0.2", f"{report.at_risk['0.2']:,}"),
+        (f"{report.unit} unique by quasi-identifiers", f"{report.uniques:,}"),
+        (f"{report.unit} at risk above 0.2", f"{report.at_risk['0.2']:,}"),
     ]
 
 

@@ -91,14 +91,14 @@ def _promised(audited: Audit) -> Iterator[tuple[str, str]]:
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, figure, fixed, heading, number, pairs, share, table
 
-    rows, unit = report.rows, "rows" if report.persons is None else "persons"
+    unit, members = report.unit, report.members
     yield heading("Can a person be found?")
     yield pairs(
         (
             (f"k, {unit} of the smallest class", f"{report.k:,}"),
             ("equivalence classes", f"{report.classes:,}"),
-            ("mean rows per class", figure(report.mean_class_size)),
-            ("unique rows", share(report.uniques, rows)),
+            (f"mean {unit} per class", figure(report.mean_class_size)),
+            (f"unique {unit}", share(report.uniques, members)),
         )
     )
     yield heading("Risk of re-identification")
@@ -120,18 +120,19 @@ def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
             ("marketer", "", fixed(report.marketer), "all rows at once"),
         ),
     )
-    yield heading("Rows at risk")
-    yield pairs((f"above {tau}", share(n, rows)) for tau, n in report.at_risk.items())
+    yield heading(f"{unit.capitalize()} at risk")
+    yield pairs((f"above {tau}", share(n, members)) for tau, n in report.at_risk.items())
 
 
 def _sizes(report: PrivacyReport) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, heading, number, table
 
-    yield heading("Rows by size of their class")
+    unit, members = report.unit, report.members
+    yield heading(f"{unit.capitalize()} by size of their class")
     yield table(
-        (number("size"), number("classes"), number("rows"), Column("share of rows")),
+        (number("size"), number("classes"), number(unit), Column(f"share of {unit}")),
         (
-            (band.size, f"{band.classes:,}", f"{band.rows:,}", _bar(band.rows, report.rows))
+            (band.size, f"{band.classes:,}", f"{band.rows:,}", _bar(band.rows, members))
             for band in report.class_size_histogram
         ),
     )
@@ -149,7 +150,7 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
     names = list(report.attributes)
     for start in range(0, len(names), BESIDE):
         shown = names[start : start + BESIDE]
-        columns = [_attribute_figures(report.attributes[name], report.k) for name in shown]
+        columns = [_attribute_figures(report.attributes[name], report) for name in shown]
         yield heading("What can be learned of a person?")
         yield table(
             [Column("figure"), *map(number, shown)],
@@ -159,17 +160,17 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
         from aegis.cli.tables import line
 
         yield line(
-            f"\nRows in classes where any of them is constant: {report.homogeneous_rows_any:,}"
+            f"\n{report.unit.capitalize()} in classes where any of them is constant: {report.homogeneous_rows_any:,}"
         )
 
 
-def _attribute_figures(figures: AttributeFigures, k: int) -> dict[str, str]:
+def _attribute_figures(figures: AttributeFigures, report: PrivacyReport) -> dict[str, str]:
     """Return the figures of one sensitive attribute, by their titles."""
     from aegis.cli.tables import fixed
 
     shown = {
-        "rows in homogeneous classes": f"{figures.homogeneous_rows:,}",
-        f"alpha, with k = {k:,}": fixed(figures.alpha),
+        f"{report.unit} in homogeneous classes": f"{figures.homogeneous_rows:,}",
+        f"alpha, with k = {report.k:,}": fixed(figures.alpha),
         "l, distinct": "-"
         if figures.diversity.distinct is None
         else f"{figures.diversity.distinct:,}",

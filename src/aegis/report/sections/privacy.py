@@ -27,11 +27,11 @@ _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
         "groups of rows that look the same in every quasi-identifier",
         lambda r: count(r.classes),
     ),
-    ("Smallest class", "its rows; the k of k-anonymity", lambda r: count(r.k)),
+    ("Smallest class", "its {unit}; the k of k-anonymity", lambda r: count(r.k)),
     (
-        "Unique rows",
+        "Unique {unit}",
         "alone in their class, so that who knows a person finds the row",
-        lambda r: _part(r.uniques, r.rows),
+        lambda r: _part(r.uniques, r.members),
     ),
     (
         "Highest prosecutor risk",
@@ -40,7 +40,7 @@ _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
     ),
     (
         "Average prosecutor risk",
-        "the same, averaged over all rows",
+        "the same, averaged over all {unit}",
         lambda r: _risk(r.prosecutor.average),
     ),
     (
@@ -50,14 +50,14 @@ _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
     ),
     (
         "Marketer risk",
-        "share of rows that an attack on all of them would identify",
+        "share of {unit} that an attack on all of them would identify",
         lambda r: _risk(r.marketer),
     ),
 )
 
 _SENSITIVE: tuple[tuple[str, str, Callable[[AttributeFigures, int], str]], ...] = (
     (
-        "Rows in homogeneous classes",
+        "{unit} in homogeneous classes",
         "their value is known to whoever knows the class",
         lambda a, n: _part(a.homogeneous_rows, n),
     ),
@@ -140,17 +140,22 @@ def privacy_section(
 
 
 def _identity(columns: list[Column]) -> dict[str, Any]:
+    unit = columns[0][1].unit
     lines = [
-        {"name": name, "meaning": meaning, "values": [show(report) for _, report in columns]}
+        {
+            "name": name.format(unit=unit),
+            "meaning": meaning.format(unit=unit),
+            "values": [show(report) for _, report in columns],
+        }
         for name, meaning, show in _IDENTITY
     ]
     thresholds = list(dict.fromkeys(tau for _, report in columns for tau in report.at_risk))
     at_risk = [
         {
-            "name": f"Rows at risk above {100 * float(tau):g}\u00a0%",
-            "meaning": f"in classes of fewer than {_smaller(float(tau))} rows",
+            "name": f"{unit.capitalize()} at risk above {100 * float(tau):g}\u00a0%",
+            "meaning": f"in classes of fewer than {_smaller(float(tau))} {unit}",
             "values": [
-                _part(report.at_risk[tau], report.rows) if tau in report.at_risk else NONE
+                _part(report.at_risk[tau], report.members) if tau in report.at_risk else NONE
                 for _, report in columns
             ],
         }
@@ -172,7 +177,11 @@ def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
     groups = []
     for name in names:
         lines = [
-            {"name": title, "meaning": meaning, "values": [_of(name, show, r) for _, r in columns]}
+            {
+                "name": title.format(unit=columns[0][1].unit.capitalize()),
+                "meaning": meaning,
+                "values": [_of(name, show, r) for _, r in columns],
+            }
             for title, meaning, show in _SENSITIVE
         ]
         told = [line for line in lines if set(line["values"]) != {NONE}]
@@ -182,11 +191,11 @@ def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
 
 def _of(name: str, show: Callable[[AttributeFigures, int], str], report: PrivacyReport) -> str:
     figures = report.attributes.get(name)
-    return NONE if figures is None else show(figures, report.rows)
+    return NONE if figures is None else show(figures, report.members)
 
 
 def _part(number: int, whole: int) -> str:
-    """Return a number of rows with its share, on two lines that wide tables join."""
+    """Return a number of rows or persons with its share, on two lines that wide tables join."""
     return part(number, whole).replace(" (", "\n(")
 
 
@@ -195,7 +204,7 @@ def _risk(risk: float | None) -> str:
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:
-    """Return the share of rows by class size, as a table and as points of a chart."""
+    """Return the share of rows or persons by class size, as a table and as points of a chart."""
     sizes = list(
         dict.fromkeys(b.size for _, report in columns for b in report.class_size_histogram)
     )
@@ -205,19 +214,20 @@ def _histogram(columns: list[Column]) -> dict[str, Any]:
         for series, (title, report) in enumerate(columns):
             same_size = next((b for b in report.class_size_histogram if b.size == size), None)
             held, classes = (same_size.rows, same_size.classes) if same_size else (0, 0)
-            cells.append({"rows": _part(held, report.rows), "classes": count(classes)})
+            cells.append({"rows": _part(held, report.members), "classes": count(classes)})
             points.append(
                 {
                     "bin": place,
                     "series": series,
-                    "share": 100 * held / report.rows if report.rows else 0.0,
-                    "text": share(held, report.rows) if held else "0",
+                    "share": 100 * held / report.members if report.members else 0.0,
+                    "text": share(held, report.members) if held else "0",
                     "title": title,
                 }
             )
         lines.append({"size": size.replace("-", "–"), "cells": cells})
     return {
         "series": [title for title, _ in columns],
+        "unit": columns[0][1].unit,
         "sizes": [line["size"] for line in lines],
         "lines": lines,
         "points": points,
