@@ -125,7 +125,7 @@ def _same_file(path: Path, other: Path) -> bool:
         return True
     try:
         return path.samefile(other)
-    except OSError:  # one of them is no file
+    except OSError:  # one of them is not a file
         return False
 
 
@@ -257,7 +257,7 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
     if len(text) > MOST_TEXT:
         raise error(
             f"{what.capitalize()} file {path} has more than {MOST_TEXT:,} characters.",
-            hint="Files of that size are no files that people write: check the path.",
+            hint="Files of that size are not files that people write: check the path.",
         )
     return text
 

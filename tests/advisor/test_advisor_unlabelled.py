@@ -163,10 +163,10 @@ def test_init_without_a_label_keeps_every_column(table: pa.Table) -> None:
 @pytest.mark.parametrize("measure", ["adjusted-pillai", "held-out-auc", "mi"])
 def test_measures_of_a_label_are_refused(summary: Summary, measure: str) -> None:
     study = aegis.Study(summary, policy_of())
-    with pytest.raises(PolicyError, match="is of a label") as refused:
+    with pytest.raises(PolicyError, match="needs a label") as refused:
         study.advise(measure=measure)
     assert "label: COLUMN" in str(refused.value.hint)
-    with pytest.raises(PolicyError, match="is of a label"):
+    with pytest.raises(PolicyError, match="needs a label"):
         study.rank(measure=measure)
 
 
@@ -181,5 +181,5 @@ def test_losses_and_estimates_of_a_label_are_refused(summary: Summary) -> None:
 
 
 def test_training_asks_for_a_label(table: pa.Table) -> None:
-    with pytest.raises(PolicyError, match="Training is about a label, and the policy has none"):
+    with pytest.raises(PolicyError, match="Training needs a label, but the policy names none"):
         aegis.Study(table, policy_of()).evaluate(models=["lr"])

@@ -72,7 +72,7 @@ def test_selected_rows_are_the_table(tmp_path: Path) -> None:
     ("given", "error", "match"),
     [
         ({"vocabulary": "1.0"}, DataError, "vocabulary '1.0'"),
-        ({"criteria": ("(1.0)-secrecy",)}, PolicyError, "which no policy can say"),
+        ({"criteria": ("(1.0)-secrecy",)}, PolicyError, "which a policy cannot express"),
         ({"criteria": ("(9.0,1.0E-6)-DP",)}, PolicyError, "epsilon = 8.1"),
         ({"weights": {"town": "much"}}, DataError, "weight is 'much'"),
         ({"criteria": ("profitability (prosecutor)",)}, PolicyError, "what is won and lost"),
@@ -82,7 +82,7 @@ def test_selected_rows_are_the_table(tmp_path: Path) -> None:
             DataError,
             "document type",
         ),
-        ({"replaced": {"input/config.xml": "<config>"}}, DataError, "is no XML"),
+        ({"replaced": {"input/config.xml": "<config>"}}, DataError, "is not XML"),
         (
             {"replaced": {"input/hierarchies/town.csv": "Ulm;south\nUlm;north\n"}},
             AegisError,
@@ -241,7 +241,7 @@ def test_no_project(tmp_path: Path) -> None:
     (tmp_path / "text.deid").write_text("no archive")
     with ZipFile(tmp_path / "other.deid", "w") as archive:
         archive.writestr("a.txt", "a")
-    for name, match in (("text", "is no ARX project"), ("other", "holds no metadata.xml")):
+    for name, match in (("text", "is not an ARX project"), ("other", "holds no metadata.xml")):
         with pytest.raises(DataError, match=match):
             import_project(tmp_path / f"{name}.deid", tmp_path / "out")
     with pytest.raises(DataError, match="cannot be read"):

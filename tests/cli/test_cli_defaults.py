@@ -52,7 +52,7 @@ def test_the_nearest_file_goes_first(folder: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("top = 3 4", "is no TOML"),
+        ("top = 3 4", "is not TOML"),
         ("topp = 3", "no command has an option 'topp'.*Did you mean 'top'"),
         ("[advice]\ntop = 3", "there is no command 'advice'.*Did you mean 'advise'"),
         ("[advise]\nforces = true", r"aegis.toml \[advise\]: no command has an option 'forces'"),

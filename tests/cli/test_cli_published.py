@@ -164,7 +164,7 @@ def test_a_lock_holds_for_masked_tables(shell, held):
         (lambda h, m: m["M1"]["age"]["2x"].append("64"), "gives '64' to '2x' and to '6x'"),
         (
             lambda h, m: m["M1"]["age"]["2x"].remove("20"),
-            "gives 1 raw values to no masked one: '20'",
+            "assigns 1 raw values to no masked one: '20'",
         ),
         (lambda h, m: m.update(M9={}), "Unknown configuration of the mapping 'M9'"),
     ],

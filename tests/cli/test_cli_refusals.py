@@ -191,7 +191,7 @@ def test_a_table_made_beside_a_file_is_refused(table, form, shell):
     words = ("apply", table, "-p", "policy.yaml", "-c", "best.yaml", "--into", "foo")
     result = shell(*words, *form)
     assert (result.code, result.out) == (2, "")
-    assert f"{table} is no table of a database, so foo cannot be made" in plain(result.err)
+    assert f"{table} is not a table of a database, so foo cannot be made" in plain(result.err)
     assert "-o FILE" in result.err
     assert "duckdb://" in result.err
 

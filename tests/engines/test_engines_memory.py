@@ -46,7 +46,7 @@ def test_sizes_are_read(given: str | int, size: int) -> None:
 
 @pytest.mark.parametrize("given", ["", "GB", "-1GB", "4 XB", "1.GB", "4iB"])
 def test_other_sizes_are_refused(given: str) -> None:
-    with pytest.raises(PolicyError, match="is no amount of memory"):
+    with pytest.raises(PolicyError, match="is not an amount of memory"):
         parse_size(given)
 
 

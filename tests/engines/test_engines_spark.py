@@ -270,7 +270,7 @@ def test_what_cannot_be_opened_is_named(spark: Any, tmp_path: Path, folder: Path
         open_table(tmp_path / "twice.parquet", engine=spark)
     with pytest.raises(DataError, match=r"No column 'y' .*Allowed: id"):
         summarize(open_table(spark.range(3)), policy())
-    with pytest.raises(PolicyError, match="'flink' is no engine"):
+    with pytest.raises(PolicyError, match="'flink' is not an engine"):
         open_table("t.parquet", engine="flink")
     with pytest.raises(PolicyError, match="for a session that runs already"):
         open_table("t.parquet", engine=spark, master="local[2]")
@@ -354,7 +354,7 @@ def test_frames_of_pandas_on_spark_are_taken_and_those_of_connect_refused(
     OfConnect.__name__ = "SparkSession"
     with pytest.raises(PolicyError, match="SparkSession is one of Spark Connect"):
         connect(OfConnect())
-    with pytest.raises(PolicyError, match="is no engine"):
+    with pytest.raises(PolicyError, match="is not an engine"):
         connect(spark.sparkContext)
 
 
@@ -462,5 +462,5 @@ def test_failures_of_spark_are_told_apart(said: str, meant: str) -> None:
 
 
 def test_other_engines_are_refused() -> None:
-    with pytest.raises(PolicyError, match="is no engine"):
+    with pytest.raises(PolicyError, match="is not an engine"):
         connect("flink")

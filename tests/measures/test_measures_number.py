@@ -142,12 +142,12 @@ def test_r2_of_large_numbers_is_that_of_ridge_regression_too() -> None:
 def test_a_measure_of_classes_is_refused_for_a_number_and_the_other_way_round() -> None:
     assert chosen_measure(label=LabelKind.NUMBER).name == "held-out-r2"
     with pytest.raises(
-        PolicyError, match="'held-out-auc' is of classes, and the label is a number"
+        PolicyError, match="'held-out-auc' needs classes, but the label is a number"
     ):
         chosen_measure("held-out-auc", label=LabelKind.NUMBER)
-    with pytest.raises(PolicyError, match="is of a number to predict, and the label has classes"):
+    with pytest.raises(PolicyError, match="needs a number to predict, but the label has classes"):
         chosen_measure("held-out-r2", label=LabelKind.CLASSES)
     assert merit_name("r2", None) == "held-out-r2"
     assert merit_name("r2", "lr, gbdt") == "held-out-r2(lr+gbdt)"
-    with pytest.raises(PolicyError, match="No R2 is expected of 'nb'"):
+    with pytest.raises(PolicyError, match="Aegis cannot predict the R2 of 'nb'"):
         MEASURES.get("held-out-r2(nb)")

@@ -114,5 +114,5 @@ def test_the_strongest_pair_counts_by_its_smallest_gain():
 def test_interactions_are_named_and_have_an_auc_alone():
     assert get("held-out-auc(pairs)").name == "held-out-auc(pairs)"
     for name in ("held-out-accuracy(pairs)", "held-out-log-loss(lr+pairs)"):
-        with pytest.raises(PolicyError, match="is expected of interactions"):
+        with pytest.raises(PolicyError, match="only the AUC of models with interactions"):
             get(name)

@@ -153,5 +153,5 @@ def test_any_says_itself_how_columns_are_combined(key: str, value: object) -> No
     with pytest.raises(PolicyError, match="`labels` is any") as refused:
         policy(labels="any", **{key: value})
     assert f"leave {key!r} out" in str(refused.value.hint)
-    with pytest.raises(PolicyError, match="Training is about a label, and the policy has none"):
+    with pytest.raises(PolicyError, match="Training needs a label, but the policy names none"):
         policy(labels="any").require_label("Training")

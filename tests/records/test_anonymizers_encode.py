@@ -179,7 +179,7 @@ def test_taking_records_keeps_domain_and_scale():
             {"x": "quasi-identifier"},
             {"hierarchies": {"x": [["a", "g", "1"], ["b", "g", "2"], ["c", "h", "2"]]}},
             DataError,
-            "Hierarchy of 'x': The hierarchy is no tree: a group of level 1 lies in two groups",
+            "Hierarchy of 'x': The hierarchy is not a tree: a group of level 1 lies in two groups",
         ),
     ],
 )

@@ -308,8 +308,8 @@ def test_the_access_log_says_who_asked_for_what_and_holds_no_query(place, tmp_pa
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--trust-proxy", "proxy.example.org"], "is no address of a proxy"),
-        (["--trust-proxy", "10.0.0.1/8"], "is no address of a proxy"),
+        (["--trust-proxy", "proxy.example.org"], "is not an address of a proxy"),
+        (["--trust-proxy", "10.0.0.1/8"], "is not an address of a proxy"),
         (["--access-log", "none/access.jsonl"], "cannot be written"),
     ],
 )

@@ -59,10 +59,10 @@ def signed_in(place, caller: httpx.Client, name: str) -> str:
 @pytest.mark.parametrize(
     ("field", "given", "status", "told"),
     [
-        ("ceiling", "much", 400, "is no number"),
+        ("ceiling", "much", 400, "is not a number"),
         ("ceiling", "nan", 400, "A budget of nan"),
         ("approvals", "x", 422, "approvals: Input should be a valid integer"),
-        ("source", "http://169.254.169.254/", 400, "is no name"),
+        ("source", "http://169.254.169.254/", 400, "is not a name"),
         ("identifier", "Census 2", 400, "cannot be a data set"),
         ("public_key", "ab", 400, "no Ed25519 key"),
     ],

@@ -199,7 +199,7 @@ def test_what_was_pinned_and_approved_leaves_once(scene):
         ({"configuration": "0" * 64}, "that of otto is for another configuration"),
         ({"policy": "0" * 64}, "that of otto is for another policy"),
         ({"kind": "rotation"}, "that of otto is for another kind"),
-        ({"expires": "next year"}, "which is no moment"),
+        ({"expires": "next year"}, "which is not a time"),
     ],
 )
 def test_an_approval_of_something_else_counts_for_nothing(scene, changed, words):
@@ -374,7 +374,7 @@ def test_a_redirect_is_not_followed(scene):
 )
 def test_plain_http_goes_to_this_machine_alone(scene, url):
     scene.write(url=url)
-    with pytest.raises(PolicyError, match="plain http goes to this machine alone"):
+    with pytest.raises(PolicyError, match="without TLS it calls only this machine"):
         AgentSettings.load(scene.file, "t")
 
 

@@ -268,11 +268,11 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
 def test_a_file_of_another_encoding_says_which(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_bytes("name,n\nAnn,1\nRené,2\n".encode("cp1252"))
-    with pytest.raises(DataError, match=r"line 3 is no text in UTF-8 \(byte 0xE9\)") as caught:
+    with pytest.raises(DataError, match=r"line 3 is not text in UTF-8 \(byte 0xE9\)") as caught:
         open_table(file)
     assert "--encoding cp1252" in caught.value.hint
     file.write_bytes(b"name,n\n" + b"Ann,1\n" * 300_000 + "René,2\n".encode("cp1252"))
-    with pytest.raises(DataError, match="line 300,002 is no text"):
+    with pytest.raises(DataError, match="line 300,002 is not text"):
         open_table(file)
 
 

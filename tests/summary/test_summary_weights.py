@@ -183,7 +183,7 @@ def test_what_masks_do_not_show_is_left_out() -> None:
         ([1.0, None, 2.0] * 40, "weights of 40 rows are null"),
         ([1.0, float("inf")] * 60, "weights of 60 rows are infinite"),
         ([float("nan"), 1.0] * 60, "weights of 60 rows are null"),
-        (["a"] * ROWS, "has type string, which is no number"),
+        (["a"] * ROWS, "has type string, which is not a number"),
     ],
 )
 def test_what_is_no_weight_is_refused(weights: Any, problem: str) -> None:

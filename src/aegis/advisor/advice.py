@@ -67,7 +67,7 @@ class Advice:
         Empty without a best configuration, for a record-level release, and if the table has too
         many values to compute it in seconds.
     expected
-        The expected AUC of models with the best configuration, if the measure is no model metric;
+        The expected AUC of models with the best configuration, if the measure is not a model metric;
         None if it was not computed.
     proxy
         Results of small models for the best configurations on a sample; None if not requested.

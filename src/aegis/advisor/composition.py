@@ -168,7 +168,7 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
         after = tuple(map(dict, document.get("after", ())))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
-            f"{file} is no certificate of a masking configuration.",
+            f"{file} is not a certificate of a masking configuration.",
             hint="Record-level releases have no masks, and cannot be composed.",
         ) from error
     digest = sealed_digest(document)

@@ -277,7 +277,7 @@ class PartBlocks:
                     f"The label has {shown:,} classes; what models are expected to reach is worked out"
                     f" for at most {MOST_CLASSES}.",
                     hint="Group its values (masks of the label, such as bucketize), or name another"
-                    " measure. A number with many values is no class: its R2 is not expected.",
+                    " measure. A number with many values is not a class: its R2 is not expected.",
                 )
             self._rows[label] = rows, OtherParts.of(rows)
         return self._rows[label]

@@ -105,7 +105,7 @@ def import_project(
         raise DataError(f"{project} cannot be read: {error.strerror}.") from error
     except BadZipFile as error:
         raise DataError(
-            f"{project} is no ARX project.", hint="Give a .deid file that ARX saved."
+            f"{project} is not an ARX project.", hint="Give a .deid file that ARX saved."
         ) from error
 
 
@@ -123,7 +123,7 @@ class _Project:
         if version not in VOCABULARIES:
             raise DataError(
                 f"{path} is an ARX project of vocabulary {version!r}.",
-                hint=f"Read are: {', '.join(VOCABULARIES)}. Save it again with ARX 3.",
+                hint=f"Aegis reads {', '.join(VOCABULARIES)}. Save it again with ARX 3.",
             )
 
     def write(self, folder: Path, people: int | None) -> ImportedProject:
@@ -155,7 +155,7 @@ class _Project:
         text = write_mapping(policy)
         contents |= {"policy.yaml": text.encode(), **hierarchies}
         if folder.exists() and not folder.is_dir():
-            raise PolicyError(f"{folder} is no folder.", hint="Name one to write into.")
+            raise PolicyError(f"{folder} is not a folder.", hint="Name one to write into.")
         with TemporaryDirectory() as scratch:  # so that nothing is left of what is refused
             _put(Path(scratch), {"policy.yaml": text.encode(), **hierarchies})
             load_policy(Path(scratch) / "policy.yaml")
@@ -373,14 +373,14 @@ class _Project:
         try:
             return ElementTree.fromstring(text)  # no entities: see above
         except ElementTree.ParseError as error:
-            raise DataError(f"{self._path}: {name} is no XML: {error}.") from error
+            raise DataError(f"{self._path}: {name} is not XML: {error}.") from error
 
     def _read(self, name: str) -> bytes:
         try:
             size = self._archive.getinfo(name).file_size
         except KeyError:
             raise DataError(
-                f"{self._path} is no ARX project: it holds no {name}.",
+                f"{self._path} is not an ARX project: it holds no {name}.",
                 hint="Give a .deid file that ARX saved.",
             ) from None
         if size > MOST_BYTES:

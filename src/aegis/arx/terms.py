@@ -179,18 +179,18 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
             return said(match.groups())
     if re.fullmatch(r"(no-attack-)?profitability \(\w+\)", text):
         raise PolicyError(
-            f"The project requires {text!r}, and does not say in a text what is won and lost.",
-            hint="ARX writes the amounts once it has anonymised: do that, and save the project again.",
+            f"The project requires {text!r}, but states no amounts of gain and loss.",
+            hint="ARX writes the amounts when it anonymises: anonymise in ARX, then save the project again.",
         )
     uniqueness = re.fullmatch(rf"\({_NUMBER}\)-population-uniqueness \((\w+)\)", text)
     if uniqueness is None:
         raise PolicyError(
-            f"The project requires {text!r}, which no policy can say.",
+            f"The project requires {text!r}, which a policy cannot express.",
             hint=f"Understood are: {', '.join(_shown())}. Remove the model in ARX.",
         )
     if people is None:
         raise PolicyError(
-            f"The project requires {text!r}, and does not say in a text how large the population is.",
+            f"The project requires {text!r}, but does not state the size of the population.",
             hint="Give the number of people: --people N.",
         )
     kind = {"estimator": uniqueness[2], "threshold": float(uniqueness[1]), "population": people}

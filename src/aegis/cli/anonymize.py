@@ -202,7 +202,7 @@ def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeReques
         return Recipe(method, options, seed, style)
     if options or style is not None:
         raise PolicyError(
-            "A recipe brings its own options and style.",
+            "The recipe already sets options and style, so you cannot give them again.",
             hint="Change them in the file, or name the method with --method.",
         )
     loaded = load_recipe(file or "")
@@ -215,7 +215,7 @@ def _option(text: str) -> tuple[str, Any]:
 
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise PolicyError(f"--option {text!r} is no NAME=VALUE.", hint="Write --option k=10.")
+        raise PolicyError(f"--option {text!r} is not a NAME=VALUE.", hint="Write --option k=10.")
     return name.strip().replace("-", "_"), parse_value(value.strip(), f"--option {name.strip()}")
 
 

@@ -174,7 +174,7 @@ def _check_target(asked: ApplyCommand) -> None:
     output, into, opening = asked.release.output, asked.release.into, asked.opening
     if (output is None) == (into is None) or (asked.view and into is None):
         raise PolicyError(
-            "A release goes into a file or into a database.",
+            "You named no place for the release, or two.",
             hint="Give --output FILE, or --into NAME (and --view for a view).",
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.

@@ -159,7 +159,7 @@ class AskedCertificate:
         for option, value in (("--verify-key", self.verify_key), ("--original", self.original)):
             if value is not None and self.certificate is None:
                 raise PolicyError(
-                    f"{option} is for a certificate, which is not given.",
+                    f"{option} needs a certificate.",
                     hint="Add --certificate FILE.",
                 )
 
@@ -268,6 +268,6 @@ def _refuse(options: Mapping[str, object]) -> None:
     for name, given in options.items():
         if given is not None:
             raise PolicyError(
-                f"{name} is not for a certificate, which states roles, rule and masks itself.",
+                f"{name} cannot be used with a certificate, which states roles, rule and masks itself.",
                 hint=f"Leave out {name} or --certificate.",
             )

@@ -57,7 +57,7 @@ def command(
 
     if len(subjects) < 3:
         raise PolicyError(
-            "Two releases and their table are needed.",
+            "You named too few files: `compose` needs two releases and their table.",
             hint="Write: aegis compose A.yaml B.yaml -p policy.yaml TABLE.",
         )
     policy = load_policy(policy_file)

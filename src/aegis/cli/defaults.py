@@ -78,7 +78,7 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path, "file of defaults", PolicyError))
     except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{path} is no TOML: {error}.", hint="Write KEY = VALUE.") from error
+        raise PolicyError(f"{path} is not TOML: {error}.", hint="Write KEY = VALUE.") from error
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:

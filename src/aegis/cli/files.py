@@ -68,7 +68,7 @@ def open_subject(
     elsewhere = engine is not None and engine.elsewhere
     if memory_limit is not None and elsewhere:
         raise PolicyError(
-            "--memory-limit is for the embedded engine.",
+            "--memory-limit works only with the embedded engine.",
             hint="Set spark.driver.memory and spark.executor.memory in Spark's configuration.",
         )
     if memory_limit is not None:
@@ -78,14 +78,14 @@ def open_subject(
     if is_bundle(given):
         if engine is not None or master is not None:
             raise PolicyError(
-                f"{given} is a summary, which no engine reads.",
+                f"{given} is a summary, and engines read only tables.",
                 hint="Leave out --engine and --master.",
             )
         return read_summary(given, verify_key)
     if verify_key is not None:
         raise PolicyError(
-            f"{shown(given)} is a table, which nobody signs.",
-            hint="--verify-key is for summaries (.aegis).",
+            f"{shown(given)} is a table, and tables are not signed.",
+            hint="Leave out --verify-key: it checks summaries (.aegis).",
         )
     from aegis.sources import open_proposing, open_table
 
@@ -141,7 +141,7 @@ def check_outputs(
         if format_of(path) in TABLE_FORMATS and not read.isdisjoint(place.parents):
             raise PolicyError(
                 f"{path} lies in the folder that is read.",
-                hint="The next run would take it for data: write it somewhere else.",
+                hint="Write it somewhere else: the next run would read it as data.",
             )
         check_output(path, force=force, formats=formats)
         _remove_leftovers(path)

@@ -130,7 +130,7 @@ def command(asked: ReportCommand) -> None:
         Output(quiet=asked.quiet).say(*written([output]))
         return
     if given.policy_file is None:
-        raise PolicyError("A table needs its policy.", hint="Add --policy FILE.")
+        raise PolicyError("A report on a table needs its policy.", hint="Add --policy FILE.")
     policy = load_policy(given.policy_file).without(split_names(given.leave_out) or ())
     if given.evaluate is not None:
         _check_training(table, policy)
@@ -211,5 +211,5 @@ def _report_release(certificate: Path, output: Path) -> None:
             hint="Give what `aegis apply --certificate` wrote.",
         ) from error
     if not isinstance(document, dict):
-        raise DataError(f"{certificate} is no certificate.", hint="Give a JSON object.")
+        raise DataError(f"{certificate} is not a certificate.", hint="Give a JSON object.")
     write_page(output, render_certificate(document))

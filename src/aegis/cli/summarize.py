@@ -151,7 +151,8 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
     policy = load_policy(asked.policy_file)
     if given.verify_key is not None and given.like is None:
         raise PolicyError(
-            "--verify-key is for the summary of --like, which is not given.", hint="Leave it out."
+            "--verify-key checks the summary of --like, which you did not give.",
+            hint="Leave it out.",
         )
     model = None if given.like is None else read_summary(given.like, given.verify_key)
     key = None if given.sign is None else load_private_key(given.sign)

@@ -162,7 +162,7 @@ def randomised_response_channel(
     else:
         if not 0 <= float(keep or 0.0) <= 1:
             raise PolicyError(
-                f"Randomised response: keep={keep} is no probability.", hint="Allowed: 0..1."
+                f"Randomised response: keep={keep} is not a probability.", hint="Allowed: 0..1."
             )
         off = (1 - float(keep or 0.0)) / size
     channel = np.full((size, size), off)
@@ -231,7 +231,7 @@ def _numbers(values: npt.ArrayLike, what: str) -> FloatArray:
     if not np.isfinite(numbers).all():
         raise DataError(
             f"Noise needs finite {what}; some are missing or infinite.",
-            hint="Nulls are masked on their own.",
+            hint="Leave nulls out: the mask treats them separately.",
         )
     return numbers
 

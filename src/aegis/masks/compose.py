@@ -44,7 +44,7 @@ class Compose(Mask):
         for mask in masks:
             if not mask.deterministic:
                 raise PolicyError(
-                    f"Mask {self.name!r} cannot hold {mask.name!r}, which draws what it shows.",
+                    f"Mask {self.name!r} cannot hold {mask.name!r}, which draws its values at random.",
                     hint="Use the noise mask by itself.",
                 )
         object.__setattr__(self, "masks", masks)

@@ -305,7 +305,7 @@ def _split(text: str, name: str) -> list[list[str]]:
         best = max(best, rows, key=lambda rows: sum(len(row) > 1 for row in rows))
     if wrong is not None and not any(len(row) > 1 for row in best):
         raise DataError(
-            f"Hierarchy {name} is no CSV file: {wrong}.", hint="Save it as CSV, UTF-8."
+            f"Hierarchy {name} is not a CSV file: {wrong}.", hint="Save it as CSV, UTF-8."
         ) from wrong
     if not any(len(row) > 1 for row in best):
         raise DataError(

@@ -96,7 +96,7 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
                 left = residual[:, own].T @ missed[:, own]
                 errors[part, place, level] = ((to_level @ left) * to_level).sum(axis=1)
     if not np.isfinite(errors).all():
-        raise InternalError("Squared errors of columns are no numbers: the counts hold none.")
+        raise InternalError("Squared errors of columns are not numbers: the counts hold none.")
     return errors
 
 
@@ -121,7 +121,7 @@ def inverted(scatter: Floats, penalty: float) -> Floats:
     if not failed:
         inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
     if failed:
-        raise InternalError(f"LAPACK failed with code {failed}: the counts are no counts.")
+        raise InternalError(f"LAPACK failed with code {failed}: the counts are not counts.")
     # LAPACK leaves zeros below the diagonal.
     whole: Floats = inverse + inverse.T
     whole[np.diag_indices_from(whole)] *= 0.5

@@ -143,7 +143,7 @@ def _whole_counts(counts: npt.ArrayLike) -> Counts:
         bad |= ~np.isfinite(given) | (given != np.floor(given))
     if bad.any():
         raise DataError(
-            f"A contingency table holds {given[bad][0]!s}, which is no count.",
+            f"A contingency table holds {given[bad][0]!s}, which is not a count.",
             hint="Give counts: whole numbers from 0 up.",
         )
     return np.ascontiguousarray(given, dtype=np.int64)

@@ -289,7 +289,7 @@ class _Others:
         scored = self.outside.scored[:, :, None, None]
         first, second = np.where(scored, first, 0.0), np.where(scored, second, 0.0)
         if not np.isfinite(second).all():
-            raise InternalError("Scores out of fold are no numbers: the counts hold none.")
+            raise InternalError("Scores out of fold are not numbers: the counts hold none.")
         return Scores(
             counts.rows,
             told,
@@ -570,6 +570,6 @@ def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
         # LAPACK reads the transpose, whose upper triangle it factorises faster than a lower one.
         _, solved, info = dposv(own.T, right, lower=0, overwrite_a=1)
         if info:
-            raise InternalError(f"LAPACK dposv failed with code {info}: the counts are no counts.")
+            raise InternalError(f"LAPACK dposv failed with code {info}: the counts are not counts.")
         solutions[place] = solved
     return solutions

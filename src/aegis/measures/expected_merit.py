@@ -135,8 +135,8 @@ class Expected:
     def __post_init__(self) -> None:
         if self.interacting and self.merit is not Merit.AUC:
             raise PolicyError(
-                f"No {self.merit.value} is expected of interactions of pairs (models: pairs).",
-                hint="Ask for `--merit auc`, or for boosted trees without them: `--models gbdt`.",
+                f"Aegis predicts only the AUC of models with interactions (pairs), not the {self.merit.value}.",
+                hint="Ask for `--metric auc`, or for boosted trees without interactions: `--models gbdt`.",
             )
 
     @property

@@ -83,7 +83,7 @@ def squared_errors(
         scores, offsets = slopes @ joint[part], slopes @ middle
         errors[part] += offsets * (n[part] * offsets - 2 * scores)
     if not np.isfinite(errors).all():
-        raise InternalError("Squared errors out of fold are no numbers: the sums hold none.")
+        raise InternalError("Squared errors out of fold are not numbers: the sums hold none.")
     return np.maximum(errors, 0.0)
 
 
@@ -175,7 +175,7 @@ class ExpectedR2:
         for learner in self.learners:
             if learner not in _STANDS_FOR:
                 raise PolicyError(
-                    f"No R2 is expected of {learner.value!r}.",
+                    f"Aegis cannot predict the R2 of {learner.value!r}.",
                     hint=f"Allowed: {', '.join(_STANDS_FOR)}; or leave the models out.",
                 )
 

@@ -169,7 +169,7 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
     """Return the adjusted form of a trace; see `PillaiFit` for edge cases."""
     freedom = n - rank - 1
-    if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is no whole number
+    if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is not a whole number
         return 0.0
     limit = classes - 1
     return trace - (1 - trace / limit) * rank * limit / freedom

@@ -280,23 +280,23 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
         return measure
     if measure.label is LabelKind.SEVERAL:
         raise PolicyError(
-            f"Measure {measure.name!r} is of several labels, and the policy has not several.",
+            f"Measure {measure.name!r} combines several labels, but the policy does not name several.",
             hint="Name them in the policy: `labels: [COLUMN, COLUMN]`, or leave the measure out.",
         )
     if label is LabelKind.NONE:
         raise PolicyError(
-            f"Measure {measure.name!r} is of a label, and the policy has none.",
+            f"Measure {measure.name!r} needs a label, but the policy names none.",
             hint=f"Name the label in the policy (`label: COLUMN`), or leave the measure out: "
             f"{UNLABELLED_MEASURE} then predicts each column from the others.",
         )
     if label is LabelKind.NUMBER:
         raise PolicyError(
-            f"Measure {measure.name!r} is of classes, and the label is a number.",
+            f"Measure {measure.name!r} needs classes, but the label is a number to predict.",
             hint=f"Leave the measure out: {NUMBER_MEASURE} then says how well the number is predicted. "
             "Or cut the number into classes: `label: {column: NAME, bins: 5}`.",
         )
     raise PolicyError(
-        f"Measure {measure.name!r} is of a number to predict, and the label has classes.",
+        f"Measure {measure.name!r} needs a number to predict, but the label has classes.",
         hint="Write `label: {column: NAME, kind: number}`, or leave the measure out: "
         f"{DEFAULT_MEASURE} is then expected.",
     )

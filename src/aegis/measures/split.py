@@ -246,7 +246,7 @@ def _factor(matrix: Floats, ridge: float) -> Floats:
     # LAPACK reads the transpose, whose upper triangle it factorises faster than a lower one.
     factor, info = dpotrf(shifted.T, lower=0, overwrite_a=1)
     if info:
-        raise InternalError(f"LAPACK dpotrf failed with code {info}: the counts are no counts.")
+        raise InternalError(f"LAPACK dpotrf failed with code {info}: the counts are not counts.")
     upper: Floats = factor
     return upper
 

@@ -19,12 +19,12 @@ def require_joint_rule(policy: Policy) -> None:
     """
     if policy.person is not None:
         raise PolicyError(
-            "Releases are put together by rows, and the policy counts persons.",
+            "Aegis combines releases row by row, but the policy counts persons.",
             hint="Leave `person` out of the policy.",
         )
     if not policy.privacy.monotone:
         raise PolicyError(
-            "The rule compares classes with the whole table, so that joint classes that meet it say "
+            "The rule compares classes with the whole table. So even if the joint classes meet it, single "
             "nothing of a single release.",
             hint="Use criteria that coarser tables keep, such as k or l_diversity.",
         )

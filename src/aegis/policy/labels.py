@@ -52,7 +52,7 @@ class Label:
         if self.is_number and (self.classes or self.cut):
             given = "classes" if self.classes else "bins" if self.bins else "cuts"
             raise PolicyError(
-                f"The label {self.column!r} is a number and has `{given}`, which make classes of it.",
+                f"The label {self.column!r} is a number to predict, but `{given}` would cut it into classes.",
                 hint="Leave `kind: number` out to predict classes, or leave "
                 f"`{given}` out to predict the number.",
             )
@@ -85,7 +85,7 @@ class Label:
             return
         if not self.is_number:
             raise PolicyError(
-                f"The label {self.column!r} has `bounds`, which are of a number to predict.",
+                f"The label {self.column!r} has `bounds`, but it is not a number to predict.",
                 hint="Add `kind: number`, or leave `bounds` out.",
             )
         low, high = self.bounds

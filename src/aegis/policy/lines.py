@@ -239,7 +239,7 @@ class _Reader:
             raise PolicyError(
                 f"{self.origin}, line {line}: more than {MOST_DEPTH} mappings and lists within one "
                 "another.",
-                hint="Nothing that is read goes so deep.",
+                hint="Write it with fewer levels: no part of a policy needs so many.",
             )
         if event.anchor is not None:
             self.anchors[event.anchor] = None

@@ -434,8 +434,8 @@ class _Loader:
         key = "kind" if entry.order is None else "order"
         if (entry.kind or entry.order) and role is not Role.QUASI_IDENTIFIER:
             raise PolicyError(
-                f"{self.located.where(*path, key)}: {key!r} of {path[1]!r}, whose role is {role}.",
-                hint="Only quasi-identifiers are grouped by: leave it out.",
+                f"{self.located.where(*path, key)}: {path[1]!r} has the role {role}, so it cannot have {key!r}.",
+                hint=f"Leave {key!r} out: only quasi-identifiers have one.",
             )
         if entry.order is None:
             return (None if entry.kind is None else AttributeKind(entry.kind)), ()

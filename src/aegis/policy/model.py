@@ -184,7 +184,7 @@ def listed_configurations(given: object) -> tuple[Configuration, ...]:
 
 def _no_configuration(given: object) -> PolicyError:
     return PolicyError(
-        f"{brief(given)} is no configuration, but of type {type(given).__name__}.",
+        f"{brief(given)} is not a configuration, but of type {type(given).__name__}.",
         hint="Allowed: configurations in a list, or in a mapping by name.",
     )
 
@@ -406,12 +406,12 @@ class Policy:
         self.refuse_several(what)
         if not self.label:
             raise PolicyError(
-                f"{what} is about a label, and the policy has none.",
+                f"{what} needs a label, but the policy names none.",
                 hint="Name the column to predict in the policy: `label: COLUMN`.",
             )
         if self.label.is_number and not number:
             raise PolicyError(
-                f"{what} is about classes, and the label {self.label.column!r} is a number to predict.",
+                f"{what} needs classes, but the label {self.label.column!r} is a number to predict.",
                 hint=f"Cut it into classes: `label: {{column: {self.label.column}, bins: 5}}`.",
             )
 
@@ -427,7 +427,7 @@ class Policy:
         """
         if self.tasks:
             raise PolicyError(
-                f"{what} serves one label, and the policy has several: {self.label}.",
+                f"{what} works with one label, but the policy names several: {self.label}.",
                 hint="Name one of them in a policy for it: `label: COLUMN` in place of `labels`.",
             )
 
@@ -500,8 +500,8 @@ class Policy:
         """
         if self.weight is not None:
             raise PolicyError(
-                f"{what} would count rows alike, and the policy weights them by {self.weight!r}.",
-                hint="Leave `weight` out of the policy to count rows alike.",
+                f"{what} counts each row once, but the policy weights rows by {self.weight!r}.",
+                hint="Leave `weight` out of the policy to count each row once.",
             )
 
     def _check_bins(self) -> None:

@@ -42,13 +42,13 @@ class OwnerRule:
         """Return the rule that `to_dict` wrote; raise `PolicyError` for any other content."""
         if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
-                f"{where} says of the rule that it was made under: {given!r}.",
+                f"{where} does not state correctly which rule the summary was made under: {given!r}.",
                 hint="Write {privacy: {k: 5}}, with person and locked where they matter.",
             )
         person, locked = given.get("person"), given.get("locked", False)
         if not isinstance(person, str | None) or not isinstance(locked, bool):
             raise PolicyError(
-                f"{where} says of the rule that it was made under: {given!r}.",
+                f"{where} does not state correctly which rule the summary was made under: {given!r}.",
                 hint="person is the name of a column, and locked is true or false.",
             )
         return cls(replace(rule_of(given.get("privacy")), person=person), locked)
@@ -180,7 +180,7 @@ class Terms:
         except ValueError as error:
             raise ValueError(f"its policy is not JSON: {error}") from error
         if not isinstance(mapping, dict):
-            raise ValueError("its policy is no mapping")
+            raise ValueError("its policy is not a mapping")
         return mapping
 
     @cached_property
@@ -188,7 +188,7 @@ class Terms:
         """The owner's rule, and whether it is locked."""
         person = self.declared.get("person")
         if not isinstance(person, str | None):
-            raise ValueError("its policy's person is no column")
+            raise ValueError("its policy's person is not a column")
         rule = rule_of(self.declared.get("privacy"))
         return OwnerRule(replace(rule, person=person), self.locked)
 

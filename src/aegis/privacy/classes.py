@@ -466,7 +466,7 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
         pairs = np.unique(levels[:, height - 1 : height + 1], axis=0)
         if len(pairs) != len(np.unique(pairs[:, 0])):
             raise DataError(
-                f"The hierarchy is no tree: a group of level {height - 1} lies in two groups of "
+                f"The hierarchy is not a tree: a group of level {height - 1} lies in two groups of "
                 f"level {height}.",
                 hint="Give values that share a group the same groups on all levels above.",
             )

@@ -454,7 +454,7 @@ def _completed(
     for name, levels in hierarchies.items():
         if name not in table.sensitive:
             raise DataError(
-                f"A hierarchy is given for {name!r}, which is no sensitive attribute of the table.",
+                f"A hierarchy is given for {name!r}, which is not a sensitive attribute of the table.",
                 hint=f"Sensitive attributes: {', '.join(table.sensitive) or 'none'}.",
             )
         counts = replace(table.sensitive[name], levels=np.asarray(levels, dtype=np.int64))

@@ -76,8 +76,8 @@ def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> 
     chance = largest if rate is None else rate
     if not 0 < chance <= largest * (1 + 1e-12):
         raise PolicyError(
-            f"rate = {rate} with epsilon = {epsilon:g}.",
-            hint=f"Draw each record with a chance above 0 and up to 1 - e^-epsilon = {largest:.6g}.",
+            f"The rate {rate} is out of range for epsilon = {epsilon:g}.",
+            hint=f"Give a probability above 0 and at most 1 - e^-epsilon = {largest:.6g}.",
         )
     return SampledPrivacy(epsilon, delta, chance, _least_k(epsilon, delta, chance))
 

@@ -174,7 +174,7 @@ def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
         recipe = Recipe(method, request.options or {}, request.seed, request.style)
     elif request.options is not None or request.style is not None:
         raise PolicyError(
-            "A recipe brings its own options and style.",
+            "The recipe already sets options and style, so you cannot give them again.",
             hint="Name the method instead, or give the recipe alone.",
         )
     else:
@@ -182,7 +182,7 @@ def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
     if request.front and recipe.anonymizer.front is None:
         weighing = [a.name for a in ANONYMIZERS if a.front is not None]
         raise PolicyError(
-            f"Method {recipe.method!r} has no front.",
+            f"Method {recipe.method!r} cannot make a front.",
             hint=f"Only {', '.join(weighing)} weighs two aims.",
         )
     return recipe
@@ -232,7 +232,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         """Return alternative settings of the method next to those of the release."""
         if self.policy.person is not None:
             raise PolicyError(
-                f"A front is of rows, and the policy counts persons ({self.policy.person}).",
+                f"A front counts rows, but the policy counts persons ({self.policy.person}).",
                 hint="Leave the front out.",
             )
         started = time.perf_counter()

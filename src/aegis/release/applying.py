@@ -202,7 +202,7 @@ def _apply(
         instead = request.made_under.require(policy.privacy, override=override, what=what)
     if into is not None and output is not None:
         raise PolicyError(
-            f"The release is asked for in {output} and in {into}.", hint="Give one of them."
+            f"You asked for the release both in {output} and in {into}.", hint="Give one of them."
         )
     source = open_table(table, reading=policy.reading)
     if into is not None:
@@ -368,12 +368,12 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Create a table or view in the input's database; keep it only if its audit is as planned."""
         if self.after:
             raise PolicyError(
-                "Classes formed with earlier releases are not checked in the database.",
+                "The database cannot check the classes that the release forms with earlier ones.",
                 hint="Release into a file and load that.",
             )
         if self.drawn is not None:
             raise PolicyError(
-                "Noise is drawn here, not in the database.",
+                "A configuration with noise masks cannot be applied in the database.",
                 hint="Release into a file and load that.",
             )
         statements = create_statements(

@@ -266,7 +266,7 @@ def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> 
 def _refuse_population(person: str | None, population: Any) -> None:
     if person is not None and population is not None:
         raise PolicyError(
-            "A population is counted in rows, and the audit counts persons.",
+            "The population counts rows, but the audit counts persons.",
             hint="Leave out the population, or the column that names persons.",
         )
 
@@ -304,7 +304,7 @@ def _refuse_person(
     """Raise an error if the column that identifies persons has another role."""
     if person is not None and person in (*quasi_identifiers, *sensitive):
         raise PolicyError(
-            f"{person!r} names persons and is taken as a quasi-identifier or as sensitive.",
+            f"{person!r} names persons, so it cannot also be a quasi-identifier or sensitive.",
             hint="Name it in one of the roles.",
         )
 
@@ -317,7 +317,7 @@ def _refuse_both(quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> 
     for name in sensitive:
         if name in quasi_identifiers:
             raise PolicyError(
-                f"{name!r} is a quasi-identifier and sensitive: within a class it has one value.",
+                f"{name!r} cannot be both a quasi-identifier and sensitive: each class has only one value of it.",
                 hint="Name it in one of the two roles.",
             )
 

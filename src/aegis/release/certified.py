@@ -199,7 +199,7 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
     ]
     if missing or not isinstance(given, Mapping):
         raise DataError(
-            f"{origin} is no certificate: it lacks {', '.join(missing)}.",
+            f"{origin} is not a certificate: it lacks {', '.join(missing)}.",
             hint="Give what `aegis apply --certificate` wrote.",
         )
     return given
@@ -465,7 +465,7 @@ class _Check:
             self._differs("input.rows", rows, "a number of rows")
         elif rows >= released:  # fewer cannot be
             self._differs("suppressed_rows", suppressed, rows - released)
-            if is_count(suppressed):  # what is no count differs already
+            if is_count(suppressed):  # what is not a count differs already
                 self._limit("suppressed_rows", rows, suppressed, persons=False)
         unseen = self.document.get("unseen_rows")
         if not isinstance(unseen, Mapping) or not all(map(is_count, unseen.values())):

@@ -297,7 +297,9 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
     if missing not in list(Missing):
         raise PolicyError.unknown("meaning of missing values", str(missing), [*map(str, Missing)])
     if largest is not None and largest < 1:
-        raise PolicyError(f"Sets of at most {largest} columns.", hint="Give 1 or more.")
+        raise PolicyError(
+            f"You asked for sets of at most {largest} columns.", hint="Give 1 or more."
+        )
     if not 0 < fraction <= 1:
         raise PolicyError(
             f"The share of the population that was drawn is {fraction}.",
@@ -307,7 +309,7 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
         raise PolicyError(f"The interval is {interval}.", hint="Give a number above 0.")
     if (request.original is None) != (not request.numbers):
         raise PolicyError(
-            "Masked numbers are compared with those of the original table.",
+            "Aegis compares masked numbers with those of the original table, and you gave only one of the two.",
             hint="Give both the original table and the columns of numbers, or neither.",
         )
 

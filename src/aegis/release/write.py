@@ -43,7 +43,7 @@ class FileTarget:
         spare_input(self.source.files, self.path)
         if self.safe_csv and not is_text(self.path):
             raise PolicyError(
-                f"{self.path} is no CSV, in which texts could be taken for formulas.",
+                f"{self.path} is not CSV, in which texts could be taken for formulas.",
                 hint="Leave out --safe-csv.",
             )
 

@@ -84,7 +84,7 @@ class Destination:
             MEASURES.get(request.measure)
         if request.key is not None and file is None:
             raise PolicyError(
-                "A signature is of a certificate, and none is asked for.",
+                "Aegis signs certificates, and you asked for none.",
                 hint="Name a certificate, or leave the key out.",
             )
         return cls(output, file, request.measure, safe_csv, force, request.key)
@@ -93,7 +93,7 @@ class Destination:
 def _check_certificate(certificate: Path, output: str | Path | None, *, force: bool) -> None:
     if output is None:
         raise PolicyError(
-            "A certificate goes with a file, and no output is named.",
+            "A certificate describes a file, and you named no output.",
             hint="Name an output, or leave the certificate out.",
         )
     if certificate.resolve() == Path(output).resolve():

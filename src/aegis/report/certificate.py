@@ -18,7 +18,7 @@ from aegis.report.words import clean, count, measured, percent, share
 from aegis.summary.outside import Outside
 
 NEEDED = ("input", "output", "policy", "privacy")
-"""Keys without which a document is no certificate."""
+"""Keys without which a document is not a certificate."""
 
 
 def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release") -> str:
@@ -39,7 +39,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
     missing = [key for key in NEEDED if not isinstance(certificate.get(key), Mapping)]
     if missing:
         raise DataError(
-            f"The document is no certificate: it lacks {', '.join(missing)}.",
+            f"The document is not a certificate: it lacks {', '.join(missing)}.",
             hint="Give what `aegis apply --certificate` wrote.",
         )
     policy, audit = certificate["policy"], certificate["privacy"]

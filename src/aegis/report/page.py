@@ -39,7 +39,7 @@ def write_page(path: Path, page: str) -> None:
     browser = next((program for name in BROWSERS if (program := shutil.which(name))), None)
     if browser is None:
         raise PolicyError(
-            f"{path} is a PDF, which takes an installed Chromium, Chrome or Edge to print.",
+            f"To write the PDF {path}, Aegis needs an installed Chromium, Chrome or Edge.",
             hint="Write .html, and print it from any browser: the report has a print style.",
         )
     with tempfile.TemporaryDirectory() as folder, replacing(path) as temporary:

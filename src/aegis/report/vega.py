@@ -73,7 +73,7 @@ def _drawn_here(specification: dict[str, Any], version: str) -> str:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise EngineError(
             f"The chart engine failed: {reason[-1]}",
-            hint="It needs memory and open files (ulimit -n) of its own; or leave the report out.",
+            hint="Allow it more memory or open files (ulimit -n), or leave the report out.",
         ) from error
     return str(text)
 

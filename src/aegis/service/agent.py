@@ -83,7 +83,9 @@ class Heartbeat:
     @contextmanager
     def _step(self, title: str, total: float | None) -> Iterator[Step]:
         if self.stopped.is_set():
-            raise WrongState("The job is another's, or was cancelled.", hint="Nothing to do.")
+            raise WrongState(
+                "The job was cancelled, or another agent has it.", hint="Nothing to do."
+            )
         self._told = {"step": title, "done": 0, "total": total}
         yield _AgentCounter(self._told)
 
@@ -181,7 +183,10 @@ class Agent:
         if job is None:
             return False
         if not all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set")):
-            raise EngineError("The service gives no job that can be read.", hint="See its version.")
+            raise EngineError(
+                "The agent cannot read the job that the service sent.",
+                hint="Check that both have the same version.",
+            )
         try:
             self._work(job)
         except KeyboardInterrupt:

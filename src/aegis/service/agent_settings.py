@@ -101,7 +101,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     document = read_yaml(read_text(path, "agent", PolicyError), str(path)).data
     if not isinstance(document, dict) or not set(_SETTINGS[:3]) <= document.keys():
         raise PolicyError(
-            f"{path} is no agent's file.",
+            f"{path} is not an agent's file.",
             hint=f"It needs: {', '.join(_SETTINGS[:3])}; and may have: {', '.join(_SETTINGS[3:])}.",
         )
     unknown = document.keys() - set(_SETTINGS)
@@ -155,6 +155,6 @@ def _require_private(url: str) -> None:
     scheme = urlsplit(url).scheme
     if scheme != "https" and not (scheme == "http" and is_loopback(url)):
         raise PolicyError(
-            f"The agent does not call {url!r}: plain http goes to this machine alone.",
+            f"The agent does not call {url!r}: without TLS it calls only this machine.",
             hint="Give https://HOST. `certificate` of the agent's file pins the one that it shows.",
         )

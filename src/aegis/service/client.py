@@ -70,7 +70,7 @@ class Client:
         key: PrivateKey | None = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise EngineError(f"{url!r} is no address.", hint="Give https://HOST.")
+            raise EngineError(f"{url!r} is not an address.", hint="Give https://HOST.")
         self._http = httpx.Client(
             base_url=f"{url.rstrip('/')}/api/v1",
             headers={"Authorization": f"Bearer {token}"} if token else {},
@@ -312,7 +312,7 @@ class Client:
             if time.monotonic() > end:
                 raise EngineError(
                     f"The {job['kind']} of request {request} is not done after {seconds:g} seconds.",
-                    hint="See whether its agent runs.",
+                    hint="Check that its agent runs.",
                 )
             time.sleep(0.3)
 
@@ -349,7 +349,7 @@ class Client:
                     digest.update(piece)
                     file.write(piece)
             if digest.hexdigest() != answer.headers["X-Aegis-SHA256"]:
-                raise DataError("The download is not whole.", hint="Try it again.")
+                raise DataError("The download is incomplete.", hint="Try it again.")
         return target
 
     def log(self, **chosen: str) -> Iterator[dict[str, Any]]:
@@ -601,7 +601,7 @@ def _pinned(certificate: Path) -> ssl.SSLContext:
 def _checked(answer: httpx.Response) -> httpx.Response:
     if answer.is_redirect:
         raise EngineError(
-            "The service points to another address, which is not followed.",
+            "The service redirects to another address, and Aegis does not follow it.",
             hint="Give the address where the service answers itself.",
         )
     if answer.is_error:
@@ -617,7 +617,8 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise EngineError(
-            "The service answers what is no JSON object.", hint="Check that its address is right."
+            "The service did not answer with a JSON object.",
+            hint="Check that its address is right.",
         )
     return value
 

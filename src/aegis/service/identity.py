@@ -116,7 +116,9 @@ def require_form_key(signed_in: Caller, given: str) -> None:
     from secrets import compare_digest
 
     if not compare_digest(signed_in.form_key.encode(), given.encode()):
-        raise NotAllowed("The form has expired.", hint="Load the page again and repeat it.")
+        raise NotAllowed(
+            "The form has expired.", hint="Load the page again, then send the form again."
+        )
 
 
 async def _form_caller(

@@ -245,7 +245,7 @@ def load_channels(path: Path) -> tuple[Channel, ...]:
     }
     if not isinstance(document, Mapping) or not document or document.keys() - makers.keys():
         raise PolicyError(
-            f"{path} names no way to send notices.", hint=f"Allowed: {', '.join(makers)}."
+            f"{path} does not say how to send notices.", hint=f"Allowed: {', '.join(makers)}."
         )
     return tuple(makers[name](about, path) for name, about in document.items())
 
@@ -284,8 +284,8 @@ def _webhook(about: Any, path: Path) -> Webhook:
     url, secret = str(about["url"]), os.environ.get("AEGIS_WEBHOOK_SECRET", "")
     if not url.startswith("https://") and not (url.startswith("http://") and is_loopback(url)):
         raise PolicyError(
-            f"{path}: the webhook {url!r} is no https:// address.",
-            hint="Plain http goes to this machine alone.",
+            f"{path}: the webhook {url!r} must start with https://.",
+            hint="Use https. You can use http only for an address of this machine.",
         )
     if len(secret) < 16:
         raise PolicyError(

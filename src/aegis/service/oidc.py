@@ -58,7 +58,7 @@ class Provider:
         parts = urlsplit(self.issuer)
         if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
             raise PolicyError(
-                f"The identity provider {self.issuer!r} is not reached over TLS.",
+                f"The address of the identity provider, {self.issuer!r}, does not use TLS.",
                 hint="Give its address as https://... .",
             )
         unknown = [role for role in self.roles.values() if role not in list(AccountRole)]
@@ -108,7 +108,7 @@ class Begun:
         """Return the sign-in stored in a cookie; raise `NotSignedIn` if it is not valid."""
         parts = cookie.split(".")
         if len(parts) != 3 or not all(parts):
-            raise NotSignedIn("No sign-in was begun here.", hint="Begin it anew.")
+            raise NotSignedIn("No sign-in was begun here.", hint="Sign in again.")
         return cls(*parts)
 
     @property
@@ -165,7 +165,7 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
         The provider does not answer.
     """
     if not secrets.compare_digest(state.encode(), begun.state.encode()):
-        raise NotSignedIn("The answer is of another sign-in.", hint="Begin it anew.")
+        raise NotSignedIn("The answer belongs to another sign-in.", hint="Sign in again.")
     told = _configuration(provider)
     try:
         token = _exchanged(provider, told["token_endpoint"], begun, back, code)
@@ -176,7 +176,7 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
     except (JoseError, KeyError, ValueError, TypeError) as error:
         raise NotSignedIn(
             f"The identity provider's answer is not valid ({type(error).__name__}).",
-            hint="Begin it anew; where it stays so, see the settings of the provider.",
+            hint="Sign in again. If that fails, check the settings of the provider.",
         ) from error
     named = next((claims[k] for k in ("preferred_username", "email", "name") if claims.get(k)), "")
     subject = f"{provider.issuer} {claims['sub']}"[:255]

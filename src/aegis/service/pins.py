@@ -303,7 +303,7 @@ def require_shape(job: Mapping[str, Any]) -> None:
     if kind == "check" and not all(
         isinstance(text, str) for text in (*task["configurations"], *task["certificates"])
     ):
-        raise _malformed("a check of what is no text")
+        raise _malformed("a check of what is not text")
 
 
 def certificate_of(text: str) -> dict[str, Any]:
@@ -395,7 +395,7 @@ def _pinned(given: str, folder: Path) -> tuple[str, Policy | None]:
 def _floor(name: str, given: object) -> Floor:
     if not isinstance(given, Mapping):
         raise PolicyError(
-            f"The floor of {name!r} is no mapping.", hint=f"Its keys: {', '.join(_FLOOR_KEYS)}."
+            f"The floor of {name!r} is not a mapping.", hint=f"Its keys: {', '.join(_FLOOR_KEYS)}."
         )
     _require_known(f"the floor of {name!r}", given, _FLOOR_KEYS)
     ranges = {

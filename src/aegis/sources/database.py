@@ -47,7 +47,9 @@ def open_database(url: str, table: str | None) -> Source:
     if not url.lower().startswith("duckdb"):
         check_url(url)
     if table is None:
-        raise PolicyError(f"{shown} holds many tables.", hint="Name one with --table.")
+        raise PolicyError(
+            f"{shown} has several tables, and you named none.", hint="Name one with --table."
+        )
     connection = _connect(url, shown)
     return open_named(connection, table, f"{table} of {shown}")
 
@@ -80,7 +82,7 @@ def table_path(name: str) -> tuple[str, ...]:
         parts = ()
     if not parts or not all(parts) or len(parts) > 3:
         raise PolicyError(
-            f"{name!r} is no name of a table.",
+            f"{name!r} is not a name of a table.",
             hint="Write table or schema.table; quote parts that hold other than letters, digits and _.",
         )
     return parts

@@ -120,7 +120,7 @@ class Reading:
         if both:
             raise PolicyError(
                 f"The column {both[0]!r} is to be read as text and as numbers.",
-                hint="Name it once.",
+                hint="Name it in one of the two options.",
             )
 
     @classmethod
@@ -339,7 +339,7 @@ def not_of_encoding(
     likely = likely_encoding(data)
     line = lines + data.count(b"\n", 0, place) + 1
     return EncodingError(
-        f"Cannot read {name}: line {line:,} is no text in "
+        f"Cannot read {name}: line {line:,} is not text in "
         f"{encoding.upper()} (byte 0x{data[place]:02X}).",
         likely,
     )
@@ -405,14 +405,15 @@ def _check_character(name: str, value: str | None) -> None:
         )
     if name in ("delimiter", "quote", "escape") and ord(value) > 126:
         raise PolicyError(
-            f"The {name} {value!r} is no character of ASCII.", hint='Allowed are such as , ; | ".'
+            f"The {name} {value!r} is not a character of ASCII.",
+            hint='Allowed are such as , ; | ".',
         )
 
 
 def _check_unit(unit: str) -> None:
     if not unit.strip() or len(unit) > _UNIT or not _MARKS.isdisjoint(unit):
         raise PolicyError(
-            f"The unit {unit!r} is none.",
+            f"{unit!r} cannot be a unit.",
             hint=f"Give what is before or behind numbers, such as $, % or kg: up to {_UNIT} "
             "characters, without digits, signs, points, commas and quotes.",
         )
@@ -442,7 +443,7 @@ def _plain(name: str, value: Any) -> Any:
     if name in ("units", "null", "text", "numbers"):
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, Sequence) or not all(isinstance(v, str) for v in listed):
-            raise PolicyError(f"reading.{name} is no list of texts.", hint='Write ["NA", "?"].')
+            raise PolicyError(f"reading.{name} is not a list of texts.", hint='Write ["NA", "?"].')
         return tuple(listed)
     if name == "header":
         if not isinstance(value, bool):

@@ -45,7 +45,7 @@ def turn(*, stream: bool = False) -> Iterator[None]:
     """
     with _TURNS:
         if any(_streams):
-            raise RuntimeError("a query while rows of another are still read, which would end them")
+            raise RuntimeError("a second query began while rows of the first were still being read")
         _streams.append(stream)
         try:
             yield

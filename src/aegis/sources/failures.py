@@ -119,7 +119,7 @@ def _full(error: Exception, first: str, origin: str) -> ResourceError:
         return ResourceError(
             f"The disk is full: no space is left in {(written or spilled).parent} for the temporary "
             f"files of {origin}, which did not fit into memory{_used(first)}.",
-            hint="Free space there, have them elsewhere (TMPDIR names the folder), or give more "
+            hint="Free space there, name another folder (TMPDIR), or give more "
             "memory (--memory-limit); nothing was left half-written.",
         )
     return ResourceError(

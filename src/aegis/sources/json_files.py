@@ -85,7 +85,7 @@ def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
     """Return whether a double of the column differs from the number in the document."""
     text = quoted(column)
     nested = table[column].type().is_nested()
-    # What is no whole number has no HUGEINT, and neither has what is beyond 128 bits.
+    # What is not a whole number has no HUGEINT, and neither has what is beyond 128 bits.
     merged = (
         f"regexp_matches({text}, {literal(_LONG)})"
         if nested

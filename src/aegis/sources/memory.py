@@ -97,7 +97,7 @@ def parse_size(given: str | int) -> int:
     parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text)
     if parts is None or (parts[3] and not parts[2]):
         raise PolicyError(
-            f"{given!r} is no amount of memory.", hint="Write a number and a unit: 4GB, 512MiB."
+            f"{given!r} is not an amount of memory.", hint="Write a number and a unit: 4GB, 512MiB."
         )
     units = _BINARY if parts[3] else _UNITS
     size = float(parts[1]) * units[parts[2]]
@@ -132,9 +132,9 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
         )
     return ResourceError(
         message,
-        hint=f"About {_shown(needed)} are needed, by the engine's threads and the width of the "
-        f"rows: give --memory-limit {_shown(needed).replace(' ', '')}, or leave it out for 80 % of "
-        "the machine's memory.",
+        hint=f"Give --memory-limit {_shown(needed).replace(' ', '')}, or leave it out to use 80 % of the "
+        f"machine's memory. The engine needs about {_shown(needed)} for its threads and for rows of "
+        "this width.",
     )
 
 

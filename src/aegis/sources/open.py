@@ -97,7 +97,7 @@ def open_table(
         return _open_on_spark(table, name, engine, master)
     if master is not None:
         raise PolicyError(
-            f"The master {master!r} goes with the engine spark.", hint="Add --engine spark."
+            f"A master ({master!r}) works only with the engine spark.", hint="Add --engine spark."
         )
     if isinstance(table, str) and table.lower().startswith(SCHEMES):
         return open_database(table, name)
@@ -108,7 +108,7 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
     """Open a file or an object in the embedded engine."""
     if name is not None and not _is_sqlite(table):
         raise PolicyError(
-            f"A table {name!r} is named, but what is opened is no database.",
+            f"You named the table {name!r}, but the source is not a database.",
             hint=f"Give a URL ({', '.join(SCHEMES)}) or a SQLite file, or leave the name out.",
         )
     if isinstance(table, str | Path):

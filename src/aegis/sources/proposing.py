@@ -51,7 +51,7 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
             raise
         said = replace(said, encoding=error.likely)
         source = open_table(table, reading=said)
-        notes.append(f"{table} is no UTF-8, and read as {error.likely}.")
+        notes.append(f"{table} is not UTF-8, and read as {error.likely}.")
     if source.dialect is None:
         return source
     if source.collect(source.table.limit(1)).num_rows == 0:

@@ -115,7 +115,7 @@ def _types(
         whole, real, text, blob = answer[4 * place : 4 * place + 4]
         if blob:
             raise DataError(
-                f"Column {column!r} of {origin} holds bytes, which are no values to mask.",
+                f"Column {column!r} of {origin} holds bytes, which are not values to mask.",
                 hint="Give a view without it.",
             )
         mixed = bool(text and (whole or real)) or bool(real and answer[4 * len(columns) + place])

@@ -235,7 +235,7 @@ def _fill_sheet(source: Source, table: ir.Table, book: Any) -> None:
     for row, values in enumerate(_rows(source, table), start=1):
         if row == _MOST_ROWS:
             raise EngineError(
-                f"A sheet holds {_MOST_ROWS - 1:,} rows, and there are more.",
+                f"The table has more rows than a sheet can hold ({_MOST_ROWS - 1:,}).",
                 hint="Write Parquet or CSV.",
             )
         for place, value in enumerate(values):

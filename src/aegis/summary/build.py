@@ -755,11 +755,11 @@ class _TaskBuilder(_Builder):
 def _check_model(like: Summary, policy: Policy) -> None:
     if like.information is not Information.RAW:
         raise PolicyError(
-            f"The summary to be like carries {like.information} of an attribute, not the raw joints.",
+            f"The summary that you gave as an example holds {like.information} of an attribute, not the raw joints.",
             hint="Give one that was made with the raw joints.",
         )
     if like.digests.get("policy") != policy_digest(policy):
         raise PolicyError(
-            "The summary to be like was made under another policy.",
+            "The summary that you gave as an example was made under another policy.",
             hint="Parts can be merged only under one policy: give the one that it was made with.",
         )

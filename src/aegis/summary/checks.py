@@ -79,7 +79,7 @@ def check_classes(column: str, classes: pa.Array) -> None:
     """Raise `DataError` if the label has too few or too many classes."""
     if len(classes) == 0:
         raise DataError(
-            f"The label {column!r} is null in every row.", hint="Choose a label that is known."
+            f"The label {column!r} is null in every row.", hint="Choose a label with values."
         )
     if len(classes) == 1:
         raise DataError(

@@ -147,8 +147,8 @@ def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None
             continue
         if isinstance(mask, NoiseMask):
             raise PolicyError(
-                f"The rule depends on how many values each shown value may represent, and {mask} of "
-                f"{attribute.name!r} draws what it shows: {policy.privacy}.",
+                f"The rule depends on how many values each released value may represent, but {mask} of "
+                f"{attribute.name!r} draws its values at random: {policy.privacy}.",
                 hint="Choose a mask that groups values, or ask for k.",
             )
         (grouping,) = evaluate([mask], values, source.table[attribute.name].type())

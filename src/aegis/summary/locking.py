@@ -18,7 +18,7 @@ def lock(summary: Summary) -> Summary:
     """
     if summary.terms is None:
         raise PolicyError(
-            "The summary does not say which rule it was made under, so that none can be locked.",
+            "The summary does not say which rule it was made under, so Aegis cannot lock it to the rule.",
             hint="Summarise the table again.",
         )
     return replace(summary, terms=replace(summary.terms, locked=True, binding=True))

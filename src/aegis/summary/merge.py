@@ -103,7 +103,7 @@ def _check(summaries: Sequence[Summary]) -> None:
         if other.information is not Information.RAW:
             raise PolicyError(
                 f"Summary {number} carries {other.information} of an attribute, not the raw joints "
-                "that parts are added up by.",
+                "that Aegis adds up.",
                 hint="Merge the parts first, then leave out what the masks do not show.",
             )
         if other.max_levels != first.max_levels:
@@ -115,7 +115,7 @@ def _check(summaries: Sequence[Summary]) -> None:
         if other.sampled:
             raise DataError(
                 f"The co-occurrences of summary {number} come from a sample of "
-                f"{other.pairs.rows:,} rows: samples do not add up.",
+                f"{other.pairs.rows:,} rows: samples cannot be added up.",
                 hint="Summarise every part with --exact.",
             )
         if other.label.mask != first.label.mask:

@@ -252,7 +252,7 @@ class AttributeSummary:
         names = ", ".join(str(c.declared) for c in self.candidates)
         raise PolicyError(
             f"Mask {mask} of attribute {self.name!r} is not among the summarised candidates.",
-            hint=f"Candidates: {names}. Add it to the policy and summarise again.",
+            hint=f"Candidates: {names}. Add the mask to the policy, then summarise again.",
         )
 
     @cached_property
@@ -473,7 +473,7 @@ class Summary:
         """
         if self.weights is not None:
             raise PolicyError(
-                f"{what} is of rows that count alike, and this summary weights them by "
+                f"{what} counts each row once, but this summary weights rows by "
                 f"{self.weights.column!r}.",
                 hint="Summarise the table under a policy without `weight`.",
             )

@@ -91,12 +91,12 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
 
 def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:
     return PolicyError(
-        f"Mask {str(mask)!r} of {attribute!r} draws what it shows, but {why}.",
+        f"Mask {str(mask)!r} of {attribute!r} draws its values at random, but {why}.",
         hint="Give it masks that show equal values in the same way.",
     )
 
 
 def _noise(candidate: Candidate) -> NoiseMask:
     if candidate.noise is None:
-        raise InternalError(f"Mask {str(candidate.mask)!r} is no noise mask.")
+        raise InternalError(f"Mask {str(candidate.mask)!r} is not a noise mask.")
     return candidate.noise

@@ -155,7 +155,7 @@ def _people_are_counted(policy: Policy, people: float, rows: int) -> bool:
     if policy.privacy.needs_population:
         raise PolicyError(
             f"The rule needs to know how many people there are, and the weights {policy.weight!r} add up to "
-            f"{people:g}, less than the {rows:,} rows: they compare rows.",
+            f"{people:g}, less than the {rows:,} rows: they are relative weights and do not count people.",
             hint="Give weights that count people, name a table of the population (population: FILE), "
             "or ask for k.",
         )
@@ -175,9 +175,9 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
     """
     if policy.population is not None and policy.person is not None and policy.privacy.by_crowd:
         raise PolicyError(
-            "The policy names a population, which is counted in rows, and counts persons "
+            "The policy names a population, which counts rows, but its rule counts persons "
             f"({policy.person}).",
-            hint="Leave out one of the two.",
+            hint="Leave out `population` or `person`.",
         )
     people = people_of(policy, source)
     own = summary.weights

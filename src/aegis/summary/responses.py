@@ -154,13 +154,13 @@ def check_number(column: ir.Column, values: pa.Array) -> Floats:
     numbers = numbers_of(values)
     if np.isinf(numbers).any():
         raise DataError(
-            f"The label {name!r} has infinite values, which no mean is taken of.",
+            f"The label {name!r} has infinite values, so it has no mean.",
             hint="Replace them by null, or leave these rows out.",
         )
     known = numbers[~np.isnan(numbers)]
     if not len(known):
         raise DataError(
-            f"The label {name!r} is null in every row.", hint="Choose a label that is known."
+            f"The label {name!r} is null in every row.", hint="Choose a label with values."
         )
     if known.min() == known.max():
         raise DataError(

@@ -225,7 +225,7 @@ def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:
         raise DataError(
-            f"The weight {name!r} has type {column.type()}, which is no number.",
+            f"The weight {name!r} has type {column.type()}, which is not a number.",
             hint="Convert the column to a number, or leave `weight` out of the policy.",
         )
     numbers = numbers_of(values)

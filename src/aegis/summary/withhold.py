@@ -59,7 +59,7 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
         return summary
     if summary.information is not Information.RAW:
         raise PolicyError(
-            f"The summary carries {summary.information} already.",
+            f"The summary already holds only {summary.information}.",
             hint="Summarise the table again.",
         )
     withheld, cells, moved = {}, {}, []

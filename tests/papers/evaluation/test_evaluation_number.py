@@ -71,9 +71,9 @@ def test_metrics_of_a_number_are_those_of_scikit_learn() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"models": ["svm"]}, "'svm' predicts classes, and the label is a number"),
+        ({"models": ["svm"]}, "'svm' predicts classes, but the label is a number"),
         ({"metric": "roc_auc"}, "Metric 'roc_auc' does not suit the label"),
-        ({"methods": ["mondrian"]}, "is about classes, and the label 'wage' is a number"),
+        ({"methods": ["mondrian"]}, "needs classes, but the label 'wage' is a number"),
     ],
 )
 def test_what_is_of_classes_is_refused(given: dict[str, Any], problem: str) -> None:

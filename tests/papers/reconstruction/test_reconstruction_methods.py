@@ -103,7 +103,7 @@ class TestSampling:
 
     def test_bad_evidence(self):
         half = MaskedJoint("half", np.array([0, 0]), np.array([[0.5]]))
-        with pytest.raises(DataError, match="'half' holds fractions"):
+        with pytest.raises(DataError, match="'half' has fractions"):
             sampling(Evidence(2, 1, [half]), seed=0)
         whole = MaskedJoint("whole", np.array([0, 1]), np.array([[1.0], [1]]))
         with pytest.raises(DataError, match="1 rows in group 0, the histogram 0 rows"):

@@ -54,7 +54,7 @@ def test_each_population_has_a_ceiling_of_its_own(ledger):
 
 def test_a_cost_of_rows_is_not_taken_from_a_budget_of_persons(ledger):
     with pytest.raises(
-        PolicyError, match="'houses' protects persons, and the cost is stated for rows"
+        PolicyError, match="'houses' protects persons, but the cost is stated for rows"
     ):
         ledger.reserve("houses", Spend("a", 0.1))
     assert ledger.balance("houses").spent == 0

@@ -363,7 +363,7 @@ def test_exact_summaries_and_protected_ones_do_not_mix(protected, policy):
         ({"epsilon": 1}, "needs an epsilon and a delta"),
         ({"epsilon": 1, "delta": 1e-6, "public": ["nobody"]}, "Unknown attribute"),
         ({"epsilon": 1, "delta": 1e-6, "rows_per_person": 2}, "rows per person"),
-        ({"epsilon": 1, "delta": 1e-6, "key": b"x" * 16}, "was given with level noise"),
+        ({"epsilon": 1, "delta": 1e-6, "key": b"x" * 16}, "Level noise takes no"),
         ({"level": "none"}, "protects nothing"),
         ({"level": "secret"}, "Unknown level"),
         ({"epsilon": 1, "delta": 1e-6, "verdicts": 5}, "more than the 5"),

@@ -186,7 +186,7 @@ def test_a_refusal_that_noise_decided_costs_what_the_file_would(book):
     [entry] = book.entries("people")
     assert entry.state is EntryState.BEGUN
     assert book.balance("people").spent == entry.rho > 0
-    with pytest.raises(PolicyError, match="Step was given with level noise"):
+    with pytest.raises(PolicyError, match="Level noise takes no step"):
         told(book, table(12), **asked, step=3)
     assert book.entries("people")[1].state is EntryState.CANCELLED
     assert book.balance("people").spent == entry.rho

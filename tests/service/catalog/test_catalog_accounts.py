@@ -107,7 +107,7 @@ def test_each_sign_in_has_a_secret_of_its_own(mia):
 def test_wrong_names_and_passwords_are_answered_alike(mia, name):
     with pytest.raises(NotSignedIn) as told:
         accounts.sign_in(mia.catalog.database, name, "another sentence of words")
-    assert told.value.message == "Name and password do not fit."
+    assert told.value.message == "The name or the password is wrong."
 
 
 def test_a_closed_account_is_out_at_once(mia):

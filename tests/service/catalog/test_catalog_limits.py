@@ -41,7 +41,7 @@ def test_terms_lie_within_their_limits(place, name, allowed, refused):
             data_sets.change(session, place.paula, "census", **{name: value})
     with (
         place.catalog.database.writing() as session,
-        pytest.raises(CatalogError, match="A data set has no 'provider_id'"),
+        pytest.raises(CatalogError, match="A data set has no setting 'provider_id'"),
     ):
         data_sets.change(session, place.paula, "census", provider_id=place.peter.account)
 

@@ -67,7 +67,7 @@ class SearchFile:
         Raises
         ------
         PolicyError
-            The file is no file of a search, or one of another table, policy or measure.
+            The file is not a file of a search, or one of another table, policy or measure.
         """
         if not self.path.exists():
             return None

@@ -121,7 +121,7 @@ def _refuse_earlier(loss: str, problem: Problem) -> None:
     frequency = problem.summary.frequency
     if frequency is not None and frequency.earlier is not None:
         raise PolicyError(
-            f"Information loss {loss!r} is of the classes of one release, and classes are counted "
+            f"Information loss {loss!r} counts the classes of one release, but here classes are counted "
             "together with earlier ones.",
             hint="Search by a measure, or leave out the earlier releases.",
         )

@@ -150,7 +150,7 @@ class AverageClassSize(FactoredLoss):
         super().__init__(problem, plan, options, shown)
         if not self._options.suppressed:
             raise PolicyError(
-                f"The factor of {AverageClassSize.name} is 0, and no class that is kept would count.",
+                f"The factor of {AverageClassSize.name} is 0, so no class in the release would count.",
                 hint="Give a number above 0, up to 1; 0.5 counts all classes equally.",
             )
 

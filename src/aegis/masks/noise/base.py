@@ -58,8 +58,8 @@ class NoiseMask(Mask):
     def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing is computed of it
         """Raise `PolicyError`, because rows are drawn by `draw` and no query can compute them."""
         raise PolicyError(
-            f"Mask {str(self)!r} draws what it shows, which no query or SQL can express.",
-            hint="Use `aegis apply`, which draws it.",
+            f"Mask {str(self)!r} draws its values at random, so it cannot be written as a query.",
+            hint="Use `aegis apply`: it draws the values.",
         )
 
     def told_apart(self, column: ir.Column) -> ir.Value:

@@ -52,7 +52,7 @@ class CategoryNoise(NoiseMask):
         if self.fitted and type(self.categories()[0]) is not _TYPES[kind]:
             raise PolicyError(
                 f"Mask {self.name!r} of attribute {attribute!r} lists "
-                f"{self.categories()[0]!r}, which is no value of a column of {kind}.",
+                f"{self.categories()[0]!r}, which is not a value of a column of {kind}.",
                 hint="Write text in quotes, whole numbers and booleans without.",
             )
 
@@ -299,7 +299,7 @@ class Pram(CategoryNoise):
     def _check_matrix(self) -> None:
         if self.values is None:
             raise PolicyError(
-                f"Mask {self.name!r} with 'matrix' lacks 'values', which its rows belong to.",
+                f"Mask {self.name!r} with 'matrix' lacks 'values', the values of its rows.",
                 hint=f"For example {self.example}.",
             )
         if self.shares is not None:

@@ -146,7 +146,7 @@ def _named(option: str, values: Sequence[str]) -> dict[str, str]:
             )
         if name in tables:
             raise PolicyError(
-                f"{option} names two tables {name!r}.", hint="Give each its own name."
+                f"{option} gives two tables the name {name!r}.", hint="Give each its own name."
             )
         tables[name] = table
     return tables

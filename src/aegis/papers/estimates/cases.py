@@ -170,8 +170,8 @@ class _Estimator:
         self._known: dict[tuple[str, str], AttributeEstimate] = {}
         if case.know is Information.RAW and summary.information is not Information.RAW:
             raise PolicyError(
-                f"The summary carries {summary.information} of an attribute, not the raw joint.",
-                hint=f"Estimate it: {', '.join(c for c in CASES if c != 'raw')}.",
+                f"The summary holds {summary.information} of an attribute, not the raw joint.",
+                hint=f"Give `--estimate` one of {', '.join(c for c in CASES if c != 'raw')}.",
             )
 
     def estimate(self, name: str, choice: Choice) -> Estimate:

@@ -83,7 +83,7 @@ def evidence_of(
         noisy = [_noisy(attribute, c) for c in candidates if c.noise is not None]
     if not masked and not noisy:
         raise PolicyError(
-            f"Nothing is known of {attribute.name!r} but what `identity` shows, and that is the raw joint.",
+            f"The only candidate mask of {attribute.name!r} is `identity`, which shows the raw joint: there is nothing to estimate.",
             hint="Give it another candidate mask, or say that the raw joint is known.",
         )
     numbers = attribute.numbers
@@ -179,7 +179,7 @@ def estimate_pud(
     setting = summary.information if know is None else Information.of(know)
     if chosen.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
-            f"Measure {measure!r} is one of whole configurations; a deviation is per attribute.",
+            f"Measure {measure!r} scores whole configurations, but a deviation is computed per attribute.",
             hint="For example: mi, chi2, g3.",
         )
     scorer = Scorer(summary)

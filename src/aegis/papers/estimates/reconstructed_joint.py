@@ -95,7 +95,8 @@ def measure_of_attributes(name: str) -> Measure:
     measure = MEASURES.get(name)
     if measure.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
-            f"Measure {name!r} is one of whole configurations.", hint="For example: mi, chi2, g3."
+            f"Measure {name!r} scores whole configurations, not single attributes.",
+            hint="For example: mi, chi2, g3.",
         )
     return measure
 
@@ -104,12 +105,12 @@ def _require_label(summary: Summary) -> None:
     summary.refuse_weights("A reconstruction")
     if not summary.label.there:
         raise PolicyError(
-            "A reconstruction is of the joint with the label, and the summary has none.",
+            "Aegis reconstructs the joint with the label, but the summary has no label.",
             hint="Summarise the table under a policy with `label: COLUMN`.",
         )
     if not summary.label.has_classes:
         raise PolicyError(
-            f"A reconstruction is of the joint with classes, and {summary.label.column!r} is a number "
+            f"Aegis reconstructs the joint with classes, but {summary.label.column!r} is a number "
             "to predict.",
             hint="Summarise the table under a policy that cuts it into classes (`bins: 5`).",
         )

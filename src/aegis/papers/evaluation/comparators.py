@@ -304,7 +304,7 @@ def compare(
     if _has_noise(choices):
         if names:
             raise PolicyError(
-                f"Comparator {names[0]!r} is not defined for masks that draw what they show.",
+                f"Comparator {names[0]!r} is not defined for noise masks.",
                 hint="Leave the comparators out, or noise masks.",
             )
         return ()
@@ -339,7 +339,7 @@ def _attribute_measure(name: str) -> Measure:
     measure = MEASURES.get(name)
     if measure.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
-            f"Deviations are taken attribute by attribute; {name!r} is a measure of the whole.",
+            f"Aegis computes deviations for each attribute, but {name!r} scores the whole table.",
             hint=f"Use one of {', '.join(PUBLISHED)}.",
         )
     return measure

@@ -83,7 +83,7 @@ class Model:
         if own is None:
             able = [model.name for model in MODELS if model.regressor is not None]
             raise PolicyError(
-                f"Model {self.name!r} predicts classes, and the label is a number.",
+                f"Model {self.name!r} predicts classes, but the label is a number.",
                 hint=f"Allowed: {', '.join(able)}.",
             )
         return replace(

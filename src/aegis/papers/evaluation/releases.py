@@ -77,7 +77,7 @@ def code_release(
     if read.table.num_rows != rows.rows:
         raise EngineError(
             f"The engine gave {read.table.num_rows:,} rows, and {rows.rows:,} before.",
-            hint="Evaluate a table that nobody changes, such as a file.",
+            hint="Evaluate a table that does not change, such as a file.",
         )
     grouped = np.flatnonzero(made.grouped.groups.of >= 0)
     ranks = {a.name: a.codes.astype(np.int64) for a in read.records.attributes}

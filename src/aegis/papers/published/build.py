@@ -209,7 +209,7 @@ def _check_mapping(published: Published, name: str, attribute: str, possible: Po
         raise DataError(
             f"The mapping of {attribute!r} under {name} does not cover {len(missing)} of its masked "
             f"values: {', '.join(map(repr, missing[:5]))}.",
-            hint="Say for each masked value which raw ones it may represent.",
+            hint="For each masked value, list the raw values that it may represent.",
         )
     seen: dict[str, str] = {}
     for masked, raws in possible.items():
@@ -218,16 +218,16 @@ def _check_mapping(published: Published, name: str, attribute: str, possible: Po
                 raise DataError(
                     f"The mapping of {attribute!r} under {name} gives {raw!r} to {seen[raw]!r} and to "
                     f"{masked!r}.",
-                    hint="A mask shows each raw value as one: give it to one of them.",
+                    hint="A mask shows each raw value as one masked value: keep one of the two.",
                 )
             seen[raw] = masked
     domain = published.domain(attribute)
     lost = [value for value in domain if value not in seen]
     if lost:
         raise DataError(
-            f"The mapping of {attribute!r} under {name} gives {len(lost)} raw values to no masked "
+            f"The mapping of {attribute!r} under {name} assigns {len(lost)} raw values to no masked "
             f"one: {', '.join(map(repr, lost[:5]))}.",
-            hint="Give every value of the histogram, or of the other mappings, to a masked one.",
+            hint="Assign each value of the histogram, or of the other mappings, to a masked value.",
         )
 
 

@@ -50,7 +50,7 @@ def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int
         value, rows = text_of(line["value"]), _rows(source.origin, line)
         if attribute is None or label is None:
             raise DataError(
-                f"{source.origin} has a line without {'attribute' if attribute is None else 'label'}.",
+                f"{source.origin} has a row without {'attribute' if attribute is None else 'label'}.",
                 hint="Leave out what has no label: nothing can be predicted from it.",
             )
         of = cells.setdefault(attribute, {})

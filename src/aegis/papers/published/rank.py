@@ -172,15 +172,15 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
     names = ", ".join(sorted(published.marginal))
     if measure.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
-            f"{measure.name} looks at attributes together, of which contingency tables ({names}) "
-            "tell nothing.",
+            f"{measure.name} scores attributes together, but contingency tables ({names}) hold "
+            "single attributes.",
             hint="Rank by a measure of one attribute, such as --measure mi.",
         )
     if policy.privacy.criteria:
         raise PolicyError(
             f"Contingency tables ({names}) do not show which values share a row, so the rule cannot "
             "be compared with them.",
-            hint="Give masked tables; or write privacy: {} where the owner has held the rule.",
+            hint="Give masked tables; or write `privacy: {}` if the owner has already applied the rule.",
         )
 
 
@@ -247,8 +247,8 @@ class _PublishedEstimator:
     def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:
         if case.know is Information.RAW:
             raise PolicyError(
-                "The deviation itself takes the raw table, which is not at hand.",
-                hint="Estimate it: aegis+1d, aegis-1d, sampling, all-evidence.",
+                "`--estimate raw` needs the raw table, and you gave only masked tables.",
+                hint="Give `--estimate` one of aegis+1d, aegis-1d, sampling, all-evidence.",
             )
         self.published, self.case, self.measure = published, case, measure
         self.joints = {

@@ -45,8 +45,8 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     mask = the_only_mask(evidence, "sampling")
     if (mask.joint != np.round(mask.joint)).any():
         raise DataError(
-            f"Sampling draws whole rows; the joint of mask {mask.name!r} holds fractions.",
-            hint="Round it first (controlled_rounding).",
+            f"The contingency table of mask {mask.name!r} has fractions, but sampling draws whole rows.",
+            hint="Round the table first (controlled_rounding).",
         )
     histogram = evidence.histogram
     weights = np.ones(evidence.atoms) if histogram is None else histogram

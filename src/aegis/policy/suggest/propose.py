@@ -322,7 +322,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
         )
     if facts.values == 0:
         raise DataError(
-            f"The label {facts.name!r} is null in every row.", hint="Choose a label that is known."
+            f"The label {facts.name!r} is null in every row.", hint="Choose a label with values."
         )
     if facts.distinct < 2:
         raise DataError(

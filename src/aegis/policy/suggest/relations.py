@@ -91,7 +91,7 @@ def find_twins(
     EngineError
         The engine failed.
     """
-    # What is constant for a person gives away whatever else is, and is no copy of it.
+    # What is constant for a person gives away whatever else is, and is not a copy of it.
     able = [f for f in others if not f.fixes and not names_survey_weight(f.spoken)]
     compared = sorted(able, key=lambda facts: facts.distinct)[:MOST_COMPARED]
     copied = [facts for facts in quasi if facts.distinct > 1][:MOST_COPIED]

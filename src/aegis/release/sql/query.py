@@ -191,7 +191,7 @@ def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]
     node, name = source.table.op(), source.engine.name
     if not isinstance(node, DatabaseTable) or not source.is_stored or name not in list(Dialect):
         raise EngineError(
-            f"{source.origin} is no table of a database, so {into} cannot be made next to it.",
+            f"{source.origin} is not a table of a database, so {into} cannot be made next to it.",
             hint="Release into a file (-o FILE), or give a table of a database: its URL, such as "
             "duckdb:///path/to/file.db or postgres://..., and --table.",
         )
@@ -219,7 +219,7 @@ def create_statements(
     """
     shape = _member(Form, "form of the release", form)
     if shape is Form.SELECT:
-        raise PolicyError("A query makes nothing.", hint="Allowed: table, view.")
+        raise PolicyError("A query makes no table or view.", hint="Allowed: table, view.")
     node, dialect = require_database(source, into)
     parts = (node.namespace.catalog, node.namespace.database, node.name)
     place = ".".join(_quoted(part, dialect) for part in parts if part)
@@ -262,7 +262,7 @@ def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect:
         return
     if form is Form.SELECT:
         raise PolicyError(
-            f"A query has no name, and {into!r} was given for one.",
+            f"A query has no name, but you gave {into!r}.",
             hint="Ask for a view or a table, or leave the name out.",
         )
     if _parse_name(into, dialect) == place:
@@ -274,12 +274,12 @@ def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:
         parts = mask.masks if isinstance(mask, Compose) else (mask,)
         if any(isinstance(part, Tokenise) for part in parts):
             raise PolicyError(
-                f"{name!r} is tokenised: the key would be in the SQL.",
+                f"The SQL cannot tokenise {name!r}: it would hold the key.",
                 hint="Release with `aegis apply`, or leave the masks of the identifier out, so that it is dropped.",
             )
         if mask is not None and not mask.deterministic:
             raise PolicyError(
-                f"Mask {mask} of {name!r} is random: the SQL would give other rows each time.",
+                f"Mask {mask} of {name!r} is random, so the SQL would give other rows each time.",
                 hint="Release with `aegis apply`, which has a seed.",
             )
 
@@ -290,14 +290,14 @@ def _parse_name(name: str, dialect: Dialect) -> tuple[str, ...]:
         table = exp.to_table(name, dialect=dialect.grammar)
     except sqlglot.errors.SqlglotError as error:
         raise PolicyError(
-            f"{name!r} is no table name of {dialect}.",
+            f"{name!r} is not a table name of {dialect}.",
             hint="Quote the parts that hold other than letters, digits and _.",
         ) from error
     parts = tuple(part.name for part in table.parts)
     plain = all(isinstance(part, exp.Identifier) and part.name for part in table.parts)
     if not plain or table.args.get("alias") or len(parts) > 3:
         raise PolicyError(
-            f"{name!r} is no table name of {dialect}.",
+            f"{name!r} is not a table name of {dialect}.",
             hint="Write table, schema.table or catalog.schema.table.",
         )
     return parts

@@ -169,7 +169,7 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
         summary = _read(path)
         if isinstance(summary, ProtectedSummary):
             raise PolicyError(
-                f"{path} is protected, and does not show which values are rare.",
+                f"{path} is protected, so Aegis cannot see which values are rare.",
                 hint="Give the exact summary (.aegis).",
             )
         known.append(summary)

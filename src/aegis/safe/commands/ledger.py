@@ -54,14 +54,14 @@ class StatedCost:
 
         if (self.rho is None) == (self.epsilon is None):
             raise PolicyError(
-                "A cost is an epsilon at a delta, or a rho.",
+                "You gave no cost, or two: a cost is an epsilon with a delta, or a rho.",
                 hint="Give --epsilon and --delta, or --rho.",
             )
         if self.rho is not None:
             return self.rho
         if self.epsilon is None or self.delta is None:
             raise PolicyError(
-                "An epsilon goes with a delta.", hint="Add --delta, for example 1e-6."
+                "You gave an epsilon without a delta.", hint="Add --delta, for example 1e-6."
             )
         return budget_of(self.epsilon, self.delta)
 
@@ -165,7 +165,9 @@ def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
 
 def _number(text: str) -> int:
     if not text.isdigit():
-        raise PolicyError(f"{text!r} is no number of an entry.", hint="See aegis ledger FILE show.")
+        raise PolicyError(
+            f"{text!r} is not a number of an entry.", hint="See aegis ledger FILE show."
+        )
     return int(text)
 
 

@@ -125,7 +125,7 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
     for name, given in options.items():
         if given is not None:
             raise PolicyError(
-                f"{name} was given with a protected summary, whose label tables are all it knows.",
+                f"{name} cannot be used with a protected summary, which holds only label tables.",
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
             )
     joint = reconstruct_protected(load_protected(path), attribute)

@@ -146,7 +146,7 @@ class Ledger:
         version = connection.execute("pragma user_version").fetchone()[0]
         if made != APPLICATION or version != VERSION:
             raise DataError(
-                f"{self.path} is no ledger of version {VERSION}.", hint="Name another file."
+                f"{self.path} is not a ledger of version {VERSION}.", hint="Name another file."
             )
 
     def _broken(self, error: sqlite3.Error) -> AegisError:
@@ -174,7 +174,8 @@ class Ledger:
         with self._writing() as connection:
             if name in _populations(connection):
                 raise PolicyError(
-                    f"The population {name!r} is open already.", hint="A ceiling cannot be changed."
+                    f"The population {name!r} is open already.",
+                    hint="Use it as it is: its ceiling cannot be changed.",
                 )
             content = {"ceiling": ceiling, "delta": delta, "unit": unit}
             _append(connection, "open", name, 0, content)
@@ -195,7 +196,7 @@ class Ledger:
         known = _populations(connection)
         if name not in known:
             raise PolicyError(
-                f"The ledger {self.path} has no population {name!r}: it is of others.",
+                f"The ledger {self.path} has no population {name!r}.",
                 hint=choices(name, known),
             )
         return known[name]
@@ -261,7 +262,7 @@ class Ledger:
         name = population.name
         if spend.unit != population.unit:
             raise PolicyError(
-                f"The budget of {name!r} protects {population.unit}, and the cost is stated for "
+                f"The budget of {name!r} protects {population.unit}, but the cost is stated for "
                 f"{spend.unit}.",
                 hint=f"Protect {population.unit}.",
             )
@@ -547,7 +548,7 @@ def _append(
         f"{population}{written}".encode()
     except UnicodeEncodeError as error:
         raise PolicyError(
-            f"No file can hold the characters of {population!r}, {content!r}.",
+            f"The name {population!r} or {content!r} holds characters that a file cannot.",
             hint="Leave out the lone half of a pair of characters.",
         ) from error
     last = connection.execute("select coalesce(max(number), 0) from event").fetchone()[0]

@@ -183,7 +183,7 @@ def _level(given: ProtectionLevel | str) -> ProtectionLevel:
     chosen = ProtectionLevel(given)
     if chosen is ProtectionLevel.NONE:
         raise PolicyError(
-            "Level none protects nothing: it is the summary itself.",
+            "Level none protects nothing, so there is nothing to write.",
             hint="Take noise or counts, or summarise without protection.",
         )
     return chosen
@@ -207,7 +207,7 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise PolicyError(
-                f"{name.capitalize()} was given with level {level}, which has none.",
+                f"Level {level} takes no {name}.",
                 hint="Leave it out, or take the other level.",
             )
 
@@ -242,7 +242,8 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
         return
     if source is None:
         raise PolicyError(
-            "A summary does not show persons.", hint="Give the table, or leave the column out."
+            "A summary holds no persons, so Aegis cannot count them.",
+            hint="Give the table, or leave the column out.",
         )
     most = counted_rows(source, person)
     if most > allowed:
@@ -275,7 +276,7 @@ def _listed(
         size *= len(attribute.candidates)
     if size > asked:
         raise PolicyError(
-            f"The candidates make {amount(size)} combinations, more than the {asked:,} that verdicts "
+            f"The candidate masks make {amount(size)} combinations, more than the {asked:,} for which verdicts "
             "were asked for.",
             hint="Name the configurations, or leave out masks.",
         )

@@ -297,7 +297,7 @@ def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.b
 
 
 def numbers_one_by_one(values: pa.Array) -> npt.NDArray[np.float64]:
-    """Return values as numbers, each parsed by itself; NaN for null and for what is no number."""
+    """Return values as numbers, each parsed by itself; NaN for null and for what is not a number."""
     distinct = values.dictionary_encode()
     read = _read(distinct.dictionary, ColumnType.NUMBER)[0]
     column = read.take(distinct.indices).cast(pa.float64())

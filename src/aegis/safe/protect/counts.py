@@ -267,7 +267,7 @@ def _audited(
                 continue
             if own.count == 1:
                 raise PolicyError(
-                    f"A small cell of {own.name!r} could be derived from what would be published, "
+                    f"A small cell of {own.name!r} can be derived from the figures to be published, "
                     "whatever is put together: nothing is written.",
                     hint="Take a larger threshold or step, or another key.",
                 )

@@ -71,7 +71,7 @@ def compare(
     """
     if isinstance(newer, ProtectedSummary) != isinstance(older, ProtectedSummary):
         raise PolicyError(
-            "One summary is exact and the other protected: the exact one gives away all by itself.",
+            "One summary is exact and the other protected: the exact one alone reveals everything.",
             hint="Compare two of one kind.",
         )
     shared = [n for n in newer.attributes if n in older.attributes]

@@ -97,10 +97,10 @@ def loads(text: str, origin: str = "The text") -> ProtectedSummary:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(origin, "it is no JSON") from error
+        raise _damaged(origin, "it is not JSON") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DataError(
-            f"{origin} is no protected summary.",
+            f"{origin} is not a protected summary.",
             hint="Make one: `aegis protect TABLE --policy POLICY -o NAME.protected --epsilon 1 --delta 1e-6`.",
         )
     if document.get("version") != VERSION:
@@ -215,7 +215,7 @@ def _summary(content: Mapping[str, Any]) -> ProtectedSummary:
     _require(all(len(v.choice) == width for v in verdicts), "a verdict names other attributes")
     owner = content.get("made_under")
     error = float(content["cell_error"])
-    _require(math.isfinite(error) and error >= 0, "the error of cells is no number")
+    _require(math.isfinite(error) and error >= 0, "the error of cells is not a number")
     return ProtectedSummary(
         protection=_protection_from(content["protection"]),
         label=str(content["label"]["column"]),
@@ -238,7 +238,7 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
     method = said["method"]
     for name in ("threshold", "step"):
         whole = type(said[name]) is int and said[name] >= 0
-        _require(whole or said[name] is None, f"its {name} is no whole number")
+        _require(whole or said[name] is None, f"its {name} is not a whole number")
     return Protection(
         level=level,
         unit=Unit(said["unit"]),
@@ -311,7 +311,7 @@ def _moments_from(said: Mapping[str, Any] | None, size: int) -> Moments | None:
         return None
     upper = np.array(said["upper"], dtype=np.float64)
     _require(len(upper) == size * (size - 1) // 2, "moments do not fit the codes")
-    _require(bool(np.isfinite(upper).all()), "a moment is no number")
+    _require(bool(np.isfinite(upper).all()), "a moment is not a number")
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = upper
     return Moments(matrix + matrix.T, float(said["error"]))

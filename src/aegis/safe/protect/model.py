@@ -228,7 +228,7 @@ class ProtectedAttribute:
         names = ", ".join(str(c.declared) for c in self.candidates)
         raise PolicyError(
             f"Mask {mask} of attribute {self.name!r} is not among the protected candidates.",
-            hint=f"Candidates: {names}. Add it to the policy, and protect a summary again.",
+            hint=f"Candidates: {names}. Add the mask to the policy, then protect a summary again.",
         )
 
 

@@ -126,7 +126,7 @@ def _paying(
     if ledger is None or population is None:
         if new_version:
             raise PolicyError(
-                "--new-version is of a ledger's table.", hint="Name --ledger and --population."
+                "--new-version works only with a ledger.", hint="Name --ledger and --population."
             )
         yield None
         return

@@ -79,7 +79,7 @@ def with_rounded_label(
 def _rounded(
     values: pa.Array, bounds: tuple[int | float, int | float], chances: npt.NDArray[np.float64]
 ) -> pa.Array:
-    """Return the text of one of two bounds for each value; null where it is no number."""
+    """Return the text of one of two bounds for each value; null where it is not a number."""
     low, high = bounds
     numbers = numbers_one_by_one(values)
     above = chances < (np.clip(numbers, low, high) - low) / (high - low)

@@ -67,7 +67,7 @@ def sign_in(
     )
     if isinstance(opened, accounts.HalfOpen):
         if not given.code:
-            raise NotSignedIn("Your account has a second factor.", hint="Give its code, too.")
+            raise NotSignedIn("Your account needs a second factor.", hint="Also give its code.")
         opened = accounts.complete(catalog.database, opened.secret, given.code)
     start_session(request, response, catalog, settings, opened.secret)
     return {"form_key": opened.form_key}

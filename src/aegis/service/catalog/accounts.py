@@ -319,7 +319,7 @@ def sign_in(
     """
     if not _knows(database, name, password, address):
         raise NotSignedIn(
-            "Name and password do not fit.",
+            "The name or the password is wrong.",
             hint="Check both. After five wrong passwords you wait longer each time.",
         )
     with database.writing() as session:
@@ -331,7 +331,7 @@ def sign_in(
         else:
             opened = open_session(session, account)
     if opened is None:
-        raise NotSignedIn("Name and password do not fit.", hint="Check both, or ask an admin.")
+        raise NotSignedIn("The name or the password is wrong.", hint="Check both, or ask an admin.")
     return opened
 
 
@@ -359,7 +359,7 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
         raise NotSignedIn("This sign-in is over.", hint="Begin again with your password.")
     if opened is None:
         raise NotSignedIn(
-            "The code does not fit.",
+            "The code is wrong.",
             hint="Each code counts once: wait for the next. After five wrong ones none is taken for "
             "five minutes; a recovery code always is.",
         )
@@ -554,7 +554,7 @@ def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") 
             end_own_sessions(session, by, keep=keep)
     if codes is None:
         raise CatalogError(
-            "The code is not of this key.",
+            "The code does not belong to this key.",
             hint="Type the six digits that the app shows now; check the clock of the device. After five wrong ones "
             "begin again with your password.",
         )
@@ -601,11 +601,11 @@ def make_token(
             hint=f"Allowed: {', '.join(known)}.",
         )
     if not 1 <= days <= 365:
-        raise CatalogError(f"A token of {days} days.", hint="Allowed: 1 to 365 days.")
+        raise CatalogError(f"A token cannot last {days} days.", hint="Allowed: 1 to 365 days.")
     wider = [scope for scope in scopes if not _within(by, Action(scope))]
     if wider:
         raise NotAllowed(
-            f"{by.name} may not {', '.join(wider)}, so no token of it may.",
+            f"{by.name} may not {', '.join(wider)}, so its tokens may not either.",
             hint="Leave these scopes out.",
         )
     secret = f"aegis_{secrets.token_urlsafe(32)}"

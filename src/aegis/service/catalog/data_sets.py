@@ -128,12 +128,12 @@ def _check_names(session: Session, identifier: str, source: str, public_key: str
         )
     if not _SLUG.fullmatch(source.replace("_", "-").casefold()):
         raise CatalogError(
-            f"The source {source!r} is no name.",
+            f"The source {source!r} is not a name.",
             hint="Give the name under which the agent's list has the table, not its path or URL.",
         )
     if not re.fullmatch("[0-9a-f]{64}", public_key):
         raise CatalogError(
-            "The public key is no Ed25519 key in hexadecimal.",
+            "The public key is not an Ed25519 key in hexadecimal.",
             hint="Make one with: aegis keygen NAME.",
         )
 
@@ -145,8 +145,8 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
     if terms and data_set.provider_id != by.account:
         raise NotAllowed(
             f"{by.name} may not change {', '.join(terms)} here.",
-            hint="Who approves, how long a release lasts, its budget and who sees it are for the "
-            "provider.",
+            hint="Only the provider decides who approves, how long a release lasts, its budget and who "
+            "sees it.",
         )
     old = {name: getattr(data_set, name, None) for name in about}
     _set(data_set, about)
@@ -183,7 +183,9 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
     for key, value in zip((old, new), signed if isinstance(signed, list) else (), strict=False):
         _require_signed(rotation_of(old, new), key, value)
     if not isinstance(signed, list) or len(signed) != 2:
-        raise CatalogError("A rotation has two signatures.", hint="Use: aegis agent FILE --rotate.")
+        raise CatalogError(
+            "A rotation of the key needs two signatures.", hint="Use: aegis agent FILE --rotate."
+        )
     query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.public_key == old)
     changed = session.scalars(query).all()
     for data_set in changed:
@@ -253,7 +255,9 @@ def grant(
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
     other = named(session, account)
     if role not in other.roles:
-        raise CatalogError(f"{account} is no {role}.", hint="An admin gives accounts their roles.")
+        raise CatalogError(
+            f"{account} does not have the role {role}.", hint="An admin gives accounts their roles."
+        )
     if other.id == data_set.provider_id and role == AccountRole.APPROVER:
         raise CatalogError(
             "The provider cannot be the second person.", hint="Name another approver."
@@ -455,16 +459,20 @@ def _set(data_set: DataSet, about: Mapping[str, Any]) -> None:
     for name, value in about.items():
         if name not in CHANGEABLE:
             raise CatalogError(
-                f"A data set has no {name!r}.", hint=f"Allowed: {', '.join(CHANGEABLE)}."
+                f"A data set has no setting {name!r}.", hint=f"Allowed: {', '.join(CHANGEABLE)}."
             )
         setattr(data_set, name, value)
     if data_set.approvals not in (None, 1, 2):
         raise CatalogError(
-            f"{data_set.approvals} approvals.", hint="Allowed: 1, or 2 for two persons."
+            f"A data set cannot need {data_set.approvals} approvals.",
+            hint="Allowed: 1, or 2 for two persons.",
         )
     if data_set.days is not None and not 1 <= data_set.days <= 3650:
-        raise CatalogError(f"{data_set.days} days.", hint="Allowed: 1 to 3650.")
+        raise CatalogError(
+            f"A release cannot last {data_set.days} days.", hint="Allowed: 1 to 3650."
+        )
     if data_set.ceiling is not None and not 0 < data_set.ceiling < 1000:
         raise CatalogError(
-            f"A budget of {data_set.ceiling}.", hint="Give an epsilon above 0 and below 1000."
+            f"The budget cannot be {data_set.ceiling}.",
+            hint="Give an epsilon above 0 and below 1000.",
         )

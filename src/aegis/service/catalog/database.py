@@ -75,7 +75,9 @@ class Database:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if not self._writers.acquire(timeout=_PATIENCE):
-            raise EngineError("Too many wait to write.", hint="Try again in a minute.")
+            raise EngineError(
+                "Too many requests wait to write to the database.", hint="Try again in a minute."
+            )
         try:
             yield
         finally:
@@ -106,7 +108,7 @@ def _open(url: str, connections: int) -> Engine:
         engine = create_engine(address, pool_pre_ping=True, **_pool(address, connections))
     except (ArgumentError, ImportError) as error:
         raise EngineError(
-            "The database of the catalog is none that is known.",
+            "Aegis does not know this kind of database for the catalog.",
             hint="Give the path of an SQLite file, or postgresql://user@host/name.",
         ) from error
     if engine.dialect.name == "sqlite":

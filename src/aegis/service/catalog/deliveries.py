@@ -209,7 +209,7 @@ def release(
 
 
 def _check_file(catalog: Catalog, file_name: str, content: bytes) -> None:
-    """Refuse a file that is too large, or whose name is no file name of a known format."""
+    """Refuse a file that is too large, or whose name is not a file name of a known format."""
     if len(content) > catalog.limits.release:
         raise TooLarge(
             f"The file has {len(content):,} bytes.",
@@ -217,7 +217,7 @@ def _check_file(catalog: Catalog, file_name: str, content: bytes) -> None:
         )
     if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
         raise CatalogError(
-            f"{file_name!r} is no name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
+            f"{file_name!r} is not a name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
         )
 
 
@@ -280,7 +280,9 @@ def _job(
     job = jobs.held(session, job_id, attempt)
     data_set = data_sets.seen(session, by, Action.WORK, job.data_set_id)
     if kind is not None and job.kind != kind:
-        raise CatalogError(f"The job is to {job.kind}.", hint="Hand in what it asks for.")
+        raise CatalogError(
+            f"The job asks for something else: {job.kind}.", hint="Deliver the result of that job."
+        )
     return job, data_set
 
 
@@ -301,7 +303,7 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
     signature = Signature.of(given.get("signature", given))
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
         raise CatalogError(
-            "The signature is not that of the data set's agent.",
+            "The signature does not come from the data set's agent.",
             hint="Sign with the key whose public half the data set was registered with.",
         )
 
@@ -317,7 +319,7 @@ def _require_certificate(text: str, digest: str, shape: TableSize | None, reques
         told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
     except (ValueError, KeyError, TypeError) as error:
         raise CatalogError(
-            "The certificate is not one that Aegis writes.", hint="Have the agent make it anew."
+            "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
         ) from error
     policy = policy_of(request.version.policy)
     wanted = configuration_of(request.configuration or "", policy).spec()

@@ -58,7 +58,7 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
     request = requests.seen(session, by, Action.REVIEW, request_id)
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
-            f"A request that is {request.state} is not searched for.",
+            f"No search is started for a request that is {request.state}.",
             hint="Take it up for review first.",
         )
     return jobs.enqueue(
@@ -250,7 +250,9 @@ def policy_of(text: str) -> Policy:
     """
     data = read_yaml(text, "the policy").data
     if not isinstance(data, Mapping):
-        raise CatalogError("The policy is no mapping.", hint="Give a file as aegis init makes it.")
+        raise CatalogError(
+            "The policy is not a mapping.", hint="Give a file as aegis init makes it."
+        )
     return policy_in(data)
 
 
@@ -259,7 +261,7 @@ def policy_in(data: Mapping[str, Any]) -> Policy:
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(
-            "The policy names the table of a population, which is read on no other machine.",
+            "The policy names the table of a population, but the agent cannot read that file.",
             hint="Leave the key out, with the criteria that need it.",
         )
     policy = load_policy(data)
@@ -282,7 +284,7 @@ def configuration_of(text: str, policy: Policy) -> Configuration:
     chosen = load_configurations(located, policy)
     if len(chosen) != 1:
         raise CatalogError(
-            f"{len(chosen)} configurations are given.", hint="Give one to be released."
+            f"You gave {len(chosen)} configurations.", hint="Give one to be released."
         )
     return next(iter(chosen.values()))
 
@@ -295,14 +297,14 @@ def _require_self_contained(data: Any) -> None:
         if isinstance(node, Mapping):
             if isinstance(node.get("tokenise"), Mapping):
                 raise CatalogError(
-                    "The mask tokenise takes its key from the machine that masks.",
+                    "The mask tokenise cannot be used here: its key is on your machine, not on the agent's.",
                     hint="Tokenise beside the data before, or choose another mask.",
                 )
             attributes = node.get("attributes")
             entries = attributes.values() if isinstance(attributes, Mapping) else ()
             if any(isinstance(e, Mapping) and isinstance(e.get("hierarchy"), str) for e in entries):
                 raise CatalogError(
-                    "A hierarchy is named by its file, which is read on no other machine.",
+                    "The policy names the file of a hierarchy, but the agent cannot read that file.",
                     hint="Write the hierarchy itself into the policy; aegis catalog register does.",
                 )
             waiting.extend(node.values())

@@ -57,7 +57,7 @@ def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
     authorise(by, Action.ACCOUNTS)
     giver, receiver = named(session, name), _receiver(session, to)
     if giver.id == receiver.id:
-        raise WrongState("They are the same account.", hint="Name another account.")
+        raise WrongState("Both names are the same account.", hint="Name another account.")
     owned = owned_by(session, giver)
     for data_set in owned:
         _hand(session, by, data_set, receiver, None)
@@ -135,7 +135,7 @@ def _population(session: Session, by: Actor, name: str, giver: Account, receiver
         append(session, by.name, "admitted", population=name, account=receiver.name)
     elif receiver.id not in population.members:
         raise NotAllowed(
-            f"The population {name} is another provider's.",
+            f"The population {name} belongs to another provider.",
             hint="Have its owner admit the account first: aegis catalog admit.",
         )
 
@@ -143,7 +143,7 @@ def _population(session: Session, by: Actor, name: str, giver: Account, receiver
 def _key(given: str) -> str:
     if not re.fullmatch("[0-9a-f]{64}", given):
         raise CatalogError(
-            "The public key is no Ed25519 key in hexadecimal.",
+            "The public key is not an Ed25519 key in hexadecimal.",
             hint="Make one with: aegis keygen NAME.",
         )
     return given

@@ -61,7 +61,7 @@ def enqueue(
     queued = select(func.count()).where(Job.data_set_id == data_set_id, Job.state == "queued")
     if (session.scalar(queued) or 0) >= MOST_WAITING:
         raise TooOften(
-            f"{MOST_WAITING} jobs of {data_set_id} wait already.",
+            f"{MOST_WAITING} jobs of {data_set_id} are already waiting.",
             hint="Wait until its agent and the workers have done some of them.",
         )
     job = Job(

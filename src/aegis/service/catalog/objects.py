@@ -115,7 +115,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotThere("The file is not in the store.", hint="Ask the operator.") from error
+        raise NotThere("The store does not have the file.", hint="Ask the operator.") from error
     except BaseError as error:
         raise EngineError(
             f"The store of files did not give the file: {type(error).__name__}.",

@@ -81,7 +81,7 @@ def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
         raise WrongState(f"The account {name} is closed.", hint="Reopen it first.")
     if account.subject is not None:
         raise WrongState(
-            f"{name} signs in at an identity provider.", hint="The password is changed there."
+            f"{name} signs in at an identity provider.", hint="Change the password there."
         )
     return _make(session, by, account)
 

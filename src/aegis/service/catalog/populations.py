@@ -39,7 +39,7 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
     """Raise an error unless the account owns the population or was admitted by its owner."""
     if population is None or account not in (population.owner_id, *population.members):
         raise NotAllowed(
-            "The population of this name is another provider's.",
+            "The population of this name belongs to another provider.",
             hint="Choose another name, or have its owner admit you: aegis catalog admit.",
         )
 
@@ -55,7 +55,7 @@ def admit(
     other = named(session, account)
     if "provider" not in other.roles:
         raise CatalogError(
-            f"{account} is no provider.", hint="An admin gives accounts their roles."
+            f"{account} is not a provider.", hint="An admin gives accounts their roles."
         )
     old = list(population.members)
     population.members = [m for m in old if m != other.id] + ([other.id] if admitted else [])

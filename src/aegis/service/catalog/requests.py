@@ -176,15 +176,15 @@ def approve(
         return _sign(session, by, request, own, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
     if request.consumer_id == by.account:
-        raise NotAllowed("Nobody approves a request of their own.", hint="Ask another person.")
+        raise NotAllowed("You cannot approve your own request.", hint="Ask another person.")
     frozen = _frozen(session, request)
     digest = _digest(json.dumps(frozen, sort_keys=True))
     if own is not None:
         raise NotAllowed("You have approved this already.", hint="A second person must.")
     if any(approval.digest != digest for approval in given):
         raise WrongState(
-            "What was approved first is not what stands here now.",
-            hint="Choose the configuration anew; then both approve.",
+            "The request has changed since the first approval.",
+            hint="Choose the configuration again; then both approve.",
         )
     held = None if signed is None else _held(request, frozen, signed)
     session.add(Approval(request_id=request.id, account_id=by.account, digest=digest, signed=held))
@@ -300,7 +300,10 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     after(RequestState(request.state), RequestStep.RENEW)
     most = int(request.asked.get("days", request.data_set.days))
     if not 1 <= days <= most:
-        raise CatalogError(f"{days} days.", hint=f"Allowed: 1 to {most}, from now on.")
+        raise CatalogError(
+            f"A release cannot be renewed for {days} days.",
+            hint=f"Allowed: 1 to {most}, from now on.",
+        )
     release, until = file_of(session, request), now() + timedelta(days=days)
     if until <= release.expires:
         raise CatalogError(
@@ -414,11 +417,11 @@ def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]
     other = statements.differences(given.statement, expected)
     if other:
         raise CatalogError(
-            f"The signed statement is of another {', '.join(other)}.",
-            hint="Sign what stands here now: aegis catalog approve --key.",
+            f"The signed statement names another {', '.join(other)}.",
+            hint="Sign the request as it is now: aegis catalog approve --key.",
         )
     if not given.verified():
-        raise CatalogError("The signature is not of its statement.", hint="Sign it again.")
+        raise CatalogError("The signature does not fit its statement.", hint="Sign it again.")
     if not now() < given.expires <= now() + timedelta(days=statements.MOST_DAYS):
         raise CatalogError(
             f"The signed approval ends at {given.statement['expires']}.",
@@ -437,7 +440,7 @@ def _sign(
     """Add a signature to an approval that had none."""
     if request.state not in SIGNED_IN:
         raise WrongState(
-            f"A request that is {request.state} is not approved any more.", hint="See its state."
+            f"A request that is {request.state} can no longer be approved.", hint="See its state."
         )
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     approval.signed = _held(request, frozen, signed)
@@ -549,13 +552,14 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
             raise WrongState("No configuration is chosen.", hint="Choose one in the workbench.")
         if newest is None or newest.id != request.version_id:
             raise WrongState(
-                "The data set has changed since.", hint="Return the request, to be made anew."
+                "The data set has changed since the request was made.",
+                hint="Return the request, so that the consumer can make it again.",
             )
         if request.asked and request.asked != data_sets.terms_of(request.data_set):
             raise WrongState(
-                "The provider has changed the terms since: who approves, for how long, the budget, "
-                "or who sees it.",
-                hint="Return the request, to be submitted again.",
+                "The provider has changed the terms since the request was submitted (approvers, "
+                "duration, budget or visibility).",
+                hint="Return the request, so that the consumer can submit it again.",
             )
         _require_holding(session, request)
     version: Version | None = newest
@@ -580,8 +584,8 @@ def _require_holding(session: Session, request: Request) -> None:
         )
     if answer.get("releases") != [release.id for release in earlier(session, request)]:
         raise WrongState(
-            "Other releases of these persons have left since it was checked.",
-            hint="Have it checked again: choose the configuration once more.",
+            "Other releases about these persons were made since the configuration was checked.",
+            hint="Choose the configuration again, so that Aegis checks it again.",
         )
 
 

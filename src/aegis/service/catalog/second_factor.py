@@ -95,7 +95,7 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
     factor = session.get(SecondFactor, account.id)
     if factor is not None and factor.confirmed:
         raise WrongState(
-            "You have a second factor.", hint="Remove it first; then set up another one."
+            "You already have a second factor.", hint="Remove it first; then set up another one."
         )
     if factor is None:
         factor = SecondFactor(account_id=account.id, recovery=[], step=0, failures=0)

@@ -47,7 +47,7 @@ def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize 
     if Path(file_name).suffix.lower() == ".csv":
         _require_text(content[:_LOOKED_AT])
         return None
-    wrong = CatalogError("The file is no Parquet file.", hint="Have the agent make it anew.")
+    wrong = CatalogError("The file is not a Parquet file.", hint="Have the agent make it again.")
     if len(content) < 12 or content[:4] != _MAGIC or content[-4:] != _MAGIC:
         raise wrong
     try:
@@ -66,4 +66,4 @@ def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize 
 
 def _require_text(start: bytes) -> None:
     if b"\0" in start or start[:4] == _MAGIC or start[:2] in (b"PK", b"\x1f\x8b"):
-        raise CatalogError("The file is no CSV file.", hint="Have the agent make it anew.")
+        raise CatalogError("The file is not a CSV file.", hint="Have the agent make it again.")

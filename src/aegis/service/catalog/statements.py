@@ -146,6 +146,6 @@ def digest(text: str) -> str:
 
 def _no_moment(given: str) -> CatalogError:
     return CatalogError(
-        f"The statement ends at {given!r}, which is no moment.",
+        f"The statement ends at {given!r}, which is not a time.",
         hint="Write it in ISO 8601 with its zone, such as 2026-12-31T12:00:00+00:00.",
     )

@@ -72,9 +72,9 @@ def _read(bundle: bytes) -> ProtectedSummary:
     try:
         return loads(bundle.decode("utf-8"), "The file")
     except (UnicodeDecodeError, AegisError) as error:
-        reason = error.message if isinstance(error, AegisError) else "it is no UTF-8 text"
+        reason = error.message if isinstance(error, AegisError) else "it is not UTF-8 text"
         raise CatalogError(
-            f"The file is no protected summary: {reason}", hint="Have the agent make it anew."
+            f"The file is not a protected summary: {reason}", hint="Have the agent make it again."
         ) from error
 
 

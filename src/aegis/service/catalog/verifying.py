@@ -86,7 +86,7 @@ def verify_file(masked: MaskedFile) -> list[str]:
             reason = getattr(error, "message", type(error).__name__)
             raise CatalogError(
                 f"The masked file or its certificate cannot be read: {reason}",
-                hint="Have it made anew.",
+                hint="Have it made again.",
             ) from error
     return wrong + [str(mismatch) for mismatch in checked.mismatches]
 
@@ -144,7 +144,7 @@ def require_summary(
     if wrong:
         raise CatalogError(
             f"The summary is not the one that was asked for: {'; '.join(wrong)}.",
-            hint="Nothing was taken. Have the agent make it anew.",
+            hint="Nothing was taken. Have the agent make it again.",
         )
 
 
@@ -235,7 +235,7 @@ def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str,
         wrong = _other_configuration(answer, policy, task)
     if wrong:
         raise CatalogError(
-            f"The answer is not one that was asked for: {'; '.join(wrong)}.",
+            f"The agent sent another result than the service asked for: {'; '.join(wrong)}.",
             hint="Use an agent of this version.",
         )
 

@@ -253,19 +253,19 @@ def _check(local: Path | None, host: str) -> None:
             hint="Leave --host out; for several people serve a catalog, without --local.",
         )
     if local is not None and not local.is_dir():
-        raise PolicyError(f"{local} is no folder.", hint="Give the folder of your tables.")
+        raise PolicyError(f"{local} is not a folder.", hint="Give the folder of your tables.")
 
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
     """Raise an error if the options allow only one process."""
     if local is not None:
         raise PolicyError(
-            f"{processes} processes for a workbench, whose open tables are in the memory of one.",
+            f"A workbench cannot run {processes} processes: its open tables are in the memory of one.",
             hint="Leave --processes out; for several people serve a catalog, without --local.",
         )
     if sys.platform == "win32":
         raise PolicyError(
-            f"{processes} processes on Windows, where they cannot count calls together.",
+            f"On Windows, a service cannot run {processes} processes: they cannot count calls together.",
             hint="Leave --processes out.",
         )
     if port == 0:
@@ -279,7 +279,7 @@ def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
             ip_network(proxy)
         except ValueError as error:
             raise PolicyError(
-                f"{proxy!r} is no address of a proxy: {error}.",
+                f"{proxy!r} is not an address of a proxy: {error}.",
                 hint="Give an address such as 10.1.0.4, or a network such as 10.1.0.0/16.",
             ) from error
     return tuple(given) if given else None

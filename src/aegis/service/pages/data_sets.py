@@ -192,5 +192,6 @@ def _number(text: str) -> float | None:
         return float(text) if text.strip() else None
     except ValueError as error:
         raise CatalogError(
-            f"The budget {text!r} is no number.", hint="Give an epsilon such as 4, or leave it out."
+            f"The budget {text!r} is not a number.",
+            hint="Give an epsilon such as 4, or leave it out.",
         ) from error

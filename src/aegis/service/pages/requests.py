@@ -265,11 +265,11 @@ def _signed(text: str) -> dict[str, Any] | None:
         value = json.loads(text)
     except ValueError as error:
         raise CatalogError(
-            "The signed approval is no JSON.", hint="Paste what `aegis catalog sign` printed."
+            "The signed approval is not JSON.", hint="Paste what `aegis catalog sign` printed."
         ) from error
     if not isinstance(value, dict):
         raise CatalogError(
-            "The signed approval is no JSON object.",
+            "The signed approval is not a JSON object.",
             hint="Paste what `aegis catalog sign` printed.",
         )
     return value

@@ -171,7 +171,7 @@ def _read(
     if read != counted:
         raise DataError(
             f"{parts[0].file} has {counted:,} records, of which the engine reads {read:,}.",
-            hint="Check its quotes and line ends, or say how it is written: --delimiter, --quote.",
+            hint="Check its quotes and line ends, or give --delimiter and --quote.",
         )
     return table, columns
 

@@ -48,7 +48,7 @@ def names_of(
         return [f"c{i}" for i in range(1, len(first) + 1)], []
     if _numbers_rows(first, records[1:] if whole else records[1:-1]):
         first = ["", *first]
-    # What is cut off, or of another length, is no sample of the columns.
+    # What is cut off, or of another length, is not a sample of the columns.
     rows = [record for record in records[1:] if len(record) == len(first)]
     if reading.header is None:
         refuse_rows_as_names(first, rows if whole else rows[:-1], name)

@@ -64,7 +64,7 @@ def _unexplained(reason: str, line: int, name: str, dialect: TextDialect) -> Dat
         return DataError(
             f"The quote {quote} that opens a field in the record of line {line:,} of {name} is "
             "never closed.",
-            hint="Close it, or say that quotes are no quotes: --quote none.",
+            hint="Close it, or give --quote none if quotes have no special meaning.",
         )
     if "expected after" in reason:
         return DataError(

@@ -135,7 +135,7 @@ class AnyEngine:
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
         """Raise `EngineError`, because it is unknown whether it can create tables in a transaction."""
         raise EngineError(
-            f"{origin}: tables cannot be made there in one transaction.",
+            f"{origin} cannot make tables in one transaction.",
             hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
         )
 

@@ -83,7 +83,7 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
     if _is_of_spark(engine, "SparkSession"):
         return ibis.pyspark.connect(engine)
     raise PolicyError(
-        f"{engine!r} is no engine.",
+        f"{engine!r} is not an engine.",
         hint='Allowed: "duckdb", "spark", a SparkSession, an Ibis backend for Spark.',
     )
 
@@ -198,7 +198,7 @@ def _check_master(master: str | None) -> None:
         return
     places = [place.rpartition(":") for place in master.removeprefix("spark://").split(",")]
     if not all(host and port.isdigit() for host, _, port in places):
-        raise PolicyError(f"{master!r} is no master.", hint="Write spark://HOST:PORT.")
+        raise PolicyError(f"{master!r} is not a master.", hint="Write spark://HOST:PORT.")
     reasons = []
     for host, _, port in places:
         try:

@@ -264,7 +264,7 @@ def _check_size(path: Path, total: int) -> None:
         raise DataError(
             f"{path} expands to {total:,} bytes and takes up to twice as many to check; "
             f"{free:,} are free.",
-            hint="Load it where there is more memory.",
+            hint="Load it on a machine with more memory.",
         )
 
 
@@ -292,11 +292,11 @@ def _check_signature(path: Path, manifest: Mapping[str, Any], key: PublicKey | N
         raise DataError(
             f"{path} is signed with the key {signature.key}, not with that of {key.origin} "
             f"({key.text}).",
-            hint="Ask its maker for the public key, by a way that you trust.",
+            hint="Ask its maker for the public key on a channel that you trust.",
         )
     if not verify_seal(manifest, signature, key):
         raise DataError(
-            f"The signature of {path} is not that of its content.",
+            f"The signature of {path} does not fit its content.",
             hint="It was changed after it was signed: ask its maker for another one.",
         )
 

@@ -39,7 +39,7 @@ def pack(columns: Mapping[str, Any]) -> bytes:
         if not _plain(array.type):
             raise InternalError(f"{name!r} has type {array.type}, which a bundle cannot hold.")
         if array.null_count > 1:
-            raise InternalError(f"{name!r} is no array of distinct values: null occurs twice.")
+            raise InternalError(f"{name!r} is not an array of distinct values: null occurs twice.")
         if array.null_count:
             position = pc.index(pc.is_null(array), True).as_py()
             stored[name + _NULL] = _one_row(pa.array([position], pa.int64()))

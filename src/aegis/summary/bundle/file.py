@@ -115,7 +115,7 @@ def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Sum
         except MemoryError as error:
             raise DataError(
                 f"There is not enough memory to read {source}.",
-                hint="Load it where there is more.",
+                hint="Load it on a machine with more memory.",
             ) from error
         except _BROKEN as error:
             reason = getattr(error, "message", str(error)).rstrip(".") or type(error).__name__

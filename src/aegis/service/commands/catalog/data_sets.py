@@ -143,7 +143,7 @@ def change(
     }
     about = {name: value for name, value in given.items() if value is not None}
     if not about:
-        raise PolicyError("Nothing is to be changed.", hint=f"Give one of: {', '.join(given)}.")
+        raise PolicyError("You named nothing to change.", hint=f"Give one of: {', '.join(given)}.")
     with connected(url, token) as client:
         client.change(data_set, **about)
     Output().say(f"Changed {', '.join(about)} of {data_set}")
@@ -409,7 +409,7 @@ def _filter(metavar: str, text: str) -> Any:
 def _check_head(head: str | None, *, check: bool) -> None:
     """Raise `PolicyError` if a head of the log is malformed, or is given without `--verify`."""
     if head is not None and not check:
-        raise PolicyError("--head is given without --verify.", hint="Give both.")
+        raise PolicyError("--head works only with --verify.", hint="Give both.")
     if head is not None and not _HEAD.fullmatch(head):
         raise PolicyError(
             f"--head is {brief(head)}.",

@@ -280,11 +280,11 @@ def sign(
         offered = json.loads(text)
     except ValueError as error:
         raise PolicyError(
-            f"{statement} is no JSON: {error}.", hint="Download it from the page of the request."
+            f"{statement} is not JSON: {error}.", hint="Download it from the page of the request."
         ) from error
     if not isinstance(offered, dict):
         raise PolicyError(
-            f"{statement} is no statement.", hint="Download it from the page of the request."
+            f"{statement} is not a statement.", hint="Download it from the page of the request."
         )
     Output().json(sign_approval(offered, load_private_key(key)).to_dict())
 
