@@ -173,9 +173,9 @@ def test_measures_of_a_label_are_refused(summary: Summary, measure: str) -> None
 def test_losses_and_estimates_of_a_label_are_refused(summary: Summary) -> None:
     study = aegis.Study(summary, policy_of())
     for objective in ("classification", "classification(charges=arx)"):
-        with pytest.raises(PolicyError, match="is about a label"):
+        with pytest.raises(PolicyError, match="needs a label"):
             study.search(objective=objective)
-    with pytest.raises(PolicyError, match="An estimate is about a label"):
+    with pytest.raises(PolicyError, match="An estimate needs a label"):
         study.rank(estimate="aegis+1d")
     assert study.search(objective="loss").measure == "held-out-any"
 

@@ -128,7 +128,7 @@ def test_a_hierarchy_counts_leaves_also_of_integers() -> None:
         ("height(factor=0.2)", "takes no options"),
         ("discernibility(mean=max)", "takes no options but factor"),
         ("average-class-size(mean=max)", "takes no options but factor"),
-        ("average-class-size(factor=0)", "no class that is kept would count"),
+        ("average-class-size(factor=0)", "no class in the release would count"),
         ("classification(charge=arx)", "Did you mean 'charges'"),
         ("classification(charges=gini)", "Unknown charges of classification"),
         ("classification(factor=0.3)", "weighs the charges of ARX alone"),

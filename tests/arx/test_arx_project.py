@@ -75,7 +75,7 @@ def test_selected_rows_are_the_table(tmp_path: Path) -> None:
         ({"criteria": ("(1.0)-secrecy",)}, PolicyError, "which a policy cannot express"),
         ({"criteria": ("(9.0,1.0E-6)-DP",)}, PolicyError, "epsilon = 8.1"),
         ({"weights": {"town": "much"}}, DataError, "weight is 'much'"),
-        ({"criteria": ("profitability (prosecutor)",)}, PolicyError, "what is won and lost"),
+        ({"criteria": ("profitability (prosecutor)",)}, PolicyError, "no amounts of gain and loss"),
         ({"criteria": ("(0.1)-population-uniqueness (dankar)",)}, PolicyError, "--people N"),
         (
             {"replaced": {"input/config.xml": "<!DOCTYPE x [<!ENTITY a 'b'>]><config/>"}},

@@ -124,7 +124,7 @@ def test_reports(shell, folder):
         (("--recipe", "recipe.yaml", "--k", "5", "-o", "r.csv"), 2, "its own options"),
         (("--recipe", "best.yaml", "-o", "r.csv"), 2, "aegis apply"),
         (("--recipe", "none.yaml", "-o", "r.csv"), 2, "none.yaml"),
-        (("-m", "mdav", "--front"), 2, "has no front"),
+        (("-m", "mdav", "--front"), 2, "cannot make a front"),
         (("-m", "mdav", "--style", "x", "-o", "r.csv"), 2, "style"),
         (("-m", "mdav", "--option", "k={", "-o", "r.csv"), 2, "not valid YAML"),
         (

@@ -97,7 +97,7 @@ def test_examples_of_help_run(example, shell, folder):
     expected = 1 if raw else 0 if printed else 2
     result = shell(*words)
     assert result.code == expected, result.err
-    assert result.out if printed else "takes an installed Chromium" in result.err
+    assert result.out if printed else "needs an installed Chromium" in result.err
     assert all(path.stat().st_size if printed else not path.exists() for path in made)
 
 

@@ -341,7 +341,7 @@ def test_contingency_tables_say_nothing_of_rows(shell, cells):
     assert "do not show which values share a row" in refused.err
     refused = shell("advise", *_made(shell, "open.yaml"))
     assert refused.code == 2
-    assert "looks at attributes together" in refused.err
+    assert "scores attributes together" in refused.err
 
 
 def _made(shell, policy):
@@ -362,7 +362,7 @@ def _made(shell, policy):
         (lambda lines: ["a,b,c,d", *lines[1:]], "has no column 'attribute'"),
         (lambda lines: [*lines, "zip,1,no,3"], "Unknown attribute of contingency tables 'zip'"),
         (lambda lines: lines[:1], "add up to 0 rows"),
-        (lambda lines: [*lines, "age,7x,,3"], "a line without label"),
+        (lambda lines: [*lines, "age,7x,,3"], "a row without label"),
     ],
 )
 def test_wrong_contingency_tables_are_refused(shell, cells, change, message):

@@ -160,11 +160,11 @@ def test_the_memory_that_is_said_to_be_needed_is_enough(large: Path, tmp_path: P
     given = command("apply", large, tmp_path)
     said = " ".join(output_of(SPILLING, "64MiB", "9GB", *given).split())
     assert said.endswith(" 2")
-    found = re.search(r"About (\d+) MB are needed, .*: give --memory-limit (\d+MB),", said)
+    found = re.search(r"Give --memory-limit (\d+MB), .* needs about (\d+) MB", said)
     assert found is not None
-    assert found[2] == f"{found[1]}MB"
+    assert found[1] == f"{found[2]}MB"
     assert list(tmp_path.iterdir()) == []
-    assert output_of(SPILLING, found[2], "9GB", *given).endswith("0\n")
+    assert output_of(SPILLING, found[1], "9GB", *given).endswith("0\n")
     assert open_table(tmp_path / "m.parquet").rows == 700_000
 
 

@@ -243,7 +243,7 @@ def test_bad_places_are_refused(people: Source) -> None:
     chosen = configuration(rules)
     with pytest.raises(PolicyError, match="is the input itself"):
         aegis.apply(people, rules, chosen, into="people", force=True)
-    with pytest.raises(EngineError, match="no table of a database"):
+    with pytest.raises(EngineError, match="not a table of a database"):
         aegis.apply(awkward(), rules, chosen, into="t")
     with pytest.raises(NoAdmissibleConfiguration):
         aegis.apply(people, policy(k=3), chosen, into="never")

@@ -310,9 +310,9 @@ def test_the_commands_run_on_spark(
     # Messages are broken into lines by the width of the terminal.
     said = " ".join(capsys.readouterr().err.split())
     for part in (
-        "is for the embedded engine",
+        "works only with the embedded engine",
         "and local[7] is asked for",
-        "which no engine reads",
+        "engines read only tables",
         "Record-level methods read all rows, which would come to this process, the driver",
     ):
         assert part in said

@@ -40,6 +40,6 @@ def test_no_query_begins_while_rows_are_read(tmp_path: Path) -> None:
     source = open_table(tmp_path / "t.parquet")
     batches = source.batches(source.table, rows=1_000)
     read = len(next(batches))
-    with pytest.raises(RuntimeError, match="while rows of another are still read"):
+    with pytest.raises(RuntimeError, match="while rows of the first were still being read"):
         source.collect(source.table.limit(1))
     assert read + sum(map(len, batches)) == source.rows == 300_000

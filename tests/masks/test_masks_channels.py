@@ -159,7 +159,7 @@ def test_privacy_level_of_what_hides_all_or_nothing():
         (lambda: absolute_uniform_channel([1], [1], amount=-1), PolicyError, "at least 0"),
         (lambda: relative_uniform_channel([1], [1], ratio=-1), PolicyError, "at least 0"),
         (lambda: randomised_response_channel(3), PolicyError, "one of epsilon and keep"),
-        (lambda: randomised_response_channel(3, keep=1.2), PolicyError, "no probability"),
+        (lambda: randomised_response_channel(3, keep=1.2), PolicyError, "not a probability"),
         (lambda: randomised_response_channel(3, epsilon=0), PolicyError, "epsilon=0"),
         (lambda: randomised_response_channel(0, keep=1), PolicyError, "over 0 values"),
     ],

@@ -189,7 +189,7 @@ def test_a_measure_without_bounds_has_no_interval():
         ({"name": "height"}, "height"),
         ({"name": "age", "know": "everything"}, "information setting"),
         ({"name": "age", "masks": ["blur"]}, "candidate mask"),
-        ({"name": "sex"}, "what `identity` shows"),
+        ({"name": "sex"}, "nothing to estimate"),
         ({"name": "age", "method": "guess"}, "reconstruction method"),
         ({"name": "age", "method": "closed-form"}, "exactly one|one masked"),
     ],

@@ -79,7 +79,7 @@ def test_the_same_for_configurations_and_hierarchies(
 def test_a_hierarchy_that_is_no_csv(tmp_path: Path) -> None:
     file = tmp_path / "h.csv"
     file.write_text('a;"b"c\n')
-    with pytest.raises(DataError, match="no CSV file"):
+    with pytest.raises(DataError, match="not a CSV file"):
         Hierarchy.from_csv(file)
 
 

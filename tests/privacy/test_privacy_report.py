@@ -164,7 +164,7 @@ def test_hierarchy_and_population_are_checked() -> None:
         == 0.5
     )
     assert "0.5 hierarchical" in repr(report(table, hierarchies={"s": [[0, 0], [1, 0]]}))
-    with pytest.raises(DataError, match="no sensitive attribute of the table"):
+    with pytest.raises(DataError, match="not a sensitive attribute of the table"):
         report(table, hierarchies={"t": LEVELS})
     with pytest.raises(DataError, match="does not fit 2 sensitive values"):
         report(table, hierarchies={"s": LEVELS})

@@ -68,7 +68,7 @@ def test_a_smaller_rate_needs_a_smaller_class() -> None:
         (1.0, 0.0, None, "delta = 0"),
         (1.0, 1.0, None, "delta = 1"),
         (1.0, 0.1, 0.7, "The rate 0.7 is out of range for epsilon = 1"),
-        (1.0, 0.1, 0.0, "rate = 0.0"),
+        (1.0, 0.1, 0.0, "The rate 0.0"),
     ],
 )
 def test_bad_numbers(epsilon: float, delta: float, rate: float | None, match: str) -> None:

@@ -322,7 +322,7 @@ def test_other_bad_input(tmp_path):
         aegis.anonymize(fixed().drop_columns(["note"]), policy, "mdav")
     with pytest.raises(PolicyError, match="style"):
         aegis.anonymize(fixed(), policy, "mdav", style="rounded")
-    with pytest.raises(PolicyError, match="no front"):
+    with pytest.raises(PolicyError, match="cannot make a front"):
         aegis.anonymize(fixed(), policy, "mdav", front=True)
     with pytest.raises(PolicyError, match="no output"):
         aegis.anonymize(fixed(), policy, "mdav", certificate=tmp_path / "c.json")

@@ -460,7 +460,7 @@ def test_certificate_of_a_release_without_classes(tmp_path: Path) -> None:
 
 def test_certificates_that_have_no_place(tmp_path: Path) -> None:
     paper = tmp_path / "c.csv"
-    with pytest.raises(PolicyError, match="no output is named"):
+    with pytest.raises(PolicyError, match="you named no output"):
         apply(table_of(), policy_of(), CHOSEN, certificate=paper)
     with pytest.raises(PolicyError, match="would both be"):
         apply(table_of(), policy_of(), CHOSEN, output=paper, certificate=paper)

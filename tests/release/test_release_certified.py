@@ -182,7 +182,7 @@ def test_another_file_is_told_by_its_digest_and_figures(
 
 def test_what_is_no_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"input": {}}')
-    with pytest.raises(DataError, match="no certificate: it lacks output, policy, privacy"):
+    with pytest.raises(DataError, match="not a certificate: it lacks output, policy, privacy"):
         check_certificate(TABLE, tmp_path / "c.json")
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(DataError, match="is not JSON"):
@@ -250,7 +250,7 @@ def test_a_signature_binds_what_nothing_is_compared_with(tmp_path: Path) -> None
 def test_a_key_without_a_certificate_is_refused(tmp_path: Path) -> None:
     private, _ = keys(tmp_path, "hospital")
     study = aegis.Study(TABLE, POLICY)
-    with pytest.raises(PolicyError, match="none is asked for"):
+    with pytest.raises(PolicyError, match="you asked for none"):
         study.apply(study.advise(), tmp_path / "m.csv", key=load_private_key(private))
     assert not (tmp_path / "m.csv").exists()
 

@@ -121,7 +121,7 @@ def test_formulas_are_warned_of_and_written_safely_on_request(tmp_path: Path) ->
     assert found == {"'=HYPERLINK(1)", "'+1", "'-x", "'@y", "''=1", "fine"}
     table, policy = plain("v", ["-", "+", "=", "fine"] * 4)  # a lone sign stands for "none"
     assert aegis.apply(table, policy, chosen, output=tmp_path / "lone.csv").warnings == ()
-    with pytest.raises(PolicyError, match="no CSV"):
+    with pytest.raises(PolicyError, match="not CSV"):
         aegis.apply(table, policy, chosen, output=tmp_path / "safe.parquet", safe_csv=True)
 
 

@@ -90,8 +90,8 @@ def test_numbers_beside_the_original_ones() -> None:
         ({"weight": "b"}, DataError, "holds string, not numbers"),
         ({"weight": "a"}, DataError, "is not above 0 in every row"),
         ({"missing": "wild"}, PolicyError, "Did you mean 'wildcard'|Unknown meaning"),
-        ({"numbers": ["income"]}, PolicyError, "compared with those of the original"),
-        ({"original": SURVEY}, PolicyError, "compared with those of the original"),
+        ({"numbers": ["income"]}, PolicyError, "with those of the original"),
+        ({"original": SURVEY}, PolicyError, "with those of the original"),
         (
             {"original": SURVEY.slice(1), "numbers": ["income"]},
             DataError,

@@ -51,5 +51,5 @@ def test_the_certificate_states_weighted_figures(tmp_path: Path) -> None:
 
 
 def test_methods_that_group_records_refuse_weights() -> None:
-    with pytest.raises(PolicyError, match="A record-level method would count rows alike"):
+    with pytest.raises(PolicyError, match="A record-level method counts each row once"):
         aegis.anonymize(table(), POLICY, "mondrian")

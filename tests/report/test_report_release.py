@@ -143,7 +143,7 @@ def test_an_axis_does_not_blow_up_ties() -> None:
 
 def test_a_pdf_takes_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "BROWSERS", ("no-such-browser",))
-    with pytest.raises(PolicyError, match="takes an installed Chromium"):
+    with pytest.raises(PolicyError, match="needs an installed Chromium"):
         write_page(tmp_path / "a.pdf", "<p>x</p>")
     assert not list(tmp_path.iterdir())
 

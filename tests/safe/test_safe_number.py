@@ -69,7 +69,7 @@ def test_a_number_without_bounds_is_refused() -> None:
 @pytest.mark.parametrize(
     ("label", "says"),
     [
-        ({"column": "pay", "bounds": [0, 1]}, "which are of a number to predict"),
+        ({"column": "pay", "bounds": [0, 1]}, "not a number to predict"),
         ({"column": "pay", "kind": "number", "bounds": [1, 1]}, "two numbers, the least first"),
         ({"column": "pay", "kind": "number", "bounds": [0, float("inf")]}, "two numbers"),
     ],

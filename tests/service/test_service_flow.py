@@ -65,7 +65,7 @@ def test_an_unprotected_bundle_is_refused(place):
         deliveries.summary(
             place.catalog, None, "job", 1, policy=POLICY, bundle=b"PK\x03\x04", signature={}
         )
-    with pytest.raises(CatalogError, match="no protected summary"):
+    with pytest.raises(CatalogError, match="not a protected summary"):
         deliveries.summary(place.catalog, None, "job", 1, policy=POLICY, bundle=b"{}", signature={})
 
 

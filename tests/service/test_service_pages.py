@@ -60,11 +60,11 @@ def signed_in(place, caller: httpx.Client, name: str) -> str:
     ("field", "given", "status", "told"),
     [
         ("ceiling", "much", 400, "is not a number"),
-        ("ceiling", "nan", 400, "A budget of nan"),
+        ("ceiling", "nan", 400, "The budget cannot be nan"),
         ("approvals", "x", 422, "approvals: Input should be a valid integer"),
         ("source", "http://169.254.169.254/", 400, "is not a name"),
         ("identifier", "Census 2", 400, "cannot be a data set"),
-        ("public_key", "ab", 400, "no Ed25519 key"),
+        ("public_key", "ab", 400, "not an Ed25519 key"),
     ],
 )
 def test_a_field_that_is_wrong_is_told_on_the_page_and_nothing_is_registered(

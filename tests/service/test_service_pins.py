@@ -364,7 +364,7 @@ def test_a_redirect_is_not_followed(scene):
     other = FakeCatalog()
     with answering(other) as elsewhere:
         scene.fake.redirect = elsewhere
-        with pytest.raises(EngineError, match="points to another address"):
+        with pytest.raises(EngineError, match="redirects to another address"):
             scene.work()
     assert other.got == {}
 

@@ -65,7 +65,7 @@ def test_a_bomb_is_refused_by_its_footer():
 
 @pytest.mark.parametrize("name", ["../m.parquet", "a/b.csv", "m.exe", "m", "m.parquet.zip"])
 def test_names_of_files_lead_nowhere(place, name):
-    with pytest.raises(CatalogError, match="no name of a masked file"):
+    with pytest.raises(CatalogError, match="not a name of a masked file"):
         deliveries.release(
             place.catalog, None, "j", 1, file_name=name, content=b"", certificate="", signature={}
         )
@@ -139,7 +139,7 @@ def test_work_is_done_in_a_process_of_its_own(place):
     answer = limited.run("leak", limits, alive=told.append, bundle=key)
     assert answer["held"] is True
     assert answer["level"] == "noise"
-    with pytest.raises(CatalogError, match="no protected summary"):
+    with pytest.raises(CatalogError, match="not a protected summary"):
         limited.run("leak", limits, **BUNDLE_TASK)
 
 

@@ -132,7 +132,7 @@ def test_a_column_that_is_no_number_to_predict_is_refused(price: Any, problem: s
 
 def test_a_label_is_a_number_or_has_classes() -> None:
     for more in ({"bins": 5}, {"cuts": [1, 2]}, {"classes": [1, 2]}):
-        with pytest.raises(PolicyError, match="is a number and has"):
+        with pytest.raises(PolicyError, match="is a number to predict"):
             load_policy(policy(**more))
     with pytest.raises(PolicyError, match=r"label\.kind"):
         load_policy(policy(kind="numeric"))

@@ -134,7 +134,7 @@ def test_a_bundle_that_was_changed_and_sealed_again(keys: Path, tmp_path: Path) 
 
     file.write_bytes(rewritten(data, change=later))
     assert load_bundle(file).max_levels == 9
-    with pytest.raises(DataError, match="not that of its content"):
+    with pytest.raises(DataError, match="does not fit its content"):
         load_bundle(file, verify_key=public(keys))
 
     def other(manifest: dict[str, Any]) -> None:
@@ -178,7 +178,7 @@ def test_on_the_command_line(
         assert run([*filled, "--verify-key", "me.pub"]) == 2
         assert "is not signed" in capfd.readouterr().err
     assert run(["advise", "t.csv", "-p", "p.yaml", "--verify-key", "me.pub"]) == 2
-    assert "a table, which nobody signs" in capfd.readouterr().err
+    assert "tables are not signed" in capfd.readouterr().err
     assert run([*summarize, "n.aegis", "--verify-key", "me.pub"]) == 2
     assert "--like" in capfd.readouterr().err
     assert run([*summarize, "n.aegis", "--sign", "me.pub", "--format", "json"]) == 2

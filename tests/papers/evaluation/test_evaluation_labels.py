@@ -53,7 +53,7 @@ def test_each_label_is_evaluated_as_if_it_were_alone() -> None:
     ]
     assert verdicts[0] == verdicts[1] == verdicts[2]
     assert set(verdicts[0].values()) == {True, False}
-    with pytest.raises(PolicyError, match="serves one label"):
+    with pytest.raises(PolicyError, match="works with one label"):
         study.evaluate(generate_count=2, models=("lr",), methods=("mondrian",))
 
 

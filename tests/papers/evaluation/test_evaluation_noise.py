@@ -63,5 +63,5 @@ def test_comparators_leave_noise_out():
     scorer = Scorer(summary)
     choices = {"c": {a.name: a.candidates[0] for a in summary.all_attributes}}
     assert compare(scorer, choices) == ()
-    with pytest.raises(PolicyError, match="not defined for masks that draw"):
+    with pytest.raises(PolicyError, match="not defined for noise masks"):
         compare(scorer, choices, ["mascara"])

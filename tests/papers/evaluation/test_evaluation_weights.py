@@ -144,6 +144,6 @@ def test_what_takes_no_weights_is_refused() -> None:
         MODELS.get("nb"), name="knn", home="sklearn.neighbors:KNeighborsClassifier"
     )
     assert not neighbours.takes_weights
-    with pytest.raises(PolicyError, match="with comparators, would count rows alike"):
+    with pytest.raises(PolicyError, match="with comparators, counts each row once"):
         study().evaluate(models=("lr",), generate_count=3, comparators=["trace"])
     assert {metric.name for metric in METRICS} >= {"roc_auc", "r2"}

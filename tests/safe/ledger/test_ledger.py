@@ -127,7 +127,7 @@ def test_what_is_no_ledger_is_refused(tmp_path):
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
         connection.execute("create table a (b)")
-    with pytest.raises(DataError, match="no ledger of version"):
+    with pytest.raises(DataError, match="not a ledger of version"):
         Ledger(other, create=True)
 
 

@@ -83,5 +83,5 @@ def test_a_population_that_is_not_there_is_named_and_nothing_is_written(ledger, 
 def test_a_file_of_another_program_or_version_is_no_ledger(ledger, pragma, use):
     with sqlite3.connect(ledger.path) as connection:
         connection.execute(f"pragma {pragma}")
-    with pytest.raises(DataError, match="no ledger of version"):
+    with pytest.raises(DataError, match="not a ledger of version"):
         use(ledger)

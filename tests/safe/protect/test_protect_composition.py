@@ -224,7 +224,7 @@ def test_a_certificate_tells_its_configuration(tmp_path):
     assert told.masks == dict(chosen.masks)
     assert told.name == "m"
     (tmp_path / "n.json").write_text(json.dumps({"recipe": {}}))
-    with pytest.raises(DataError, match="no certificate"):
+    with pytest.raises(DataError, match="not a certificate"):
         read_release(tmp_path / "n.json", policy)
 
 

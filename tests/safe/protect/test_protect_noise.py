@@ -339,9 +339,9 @@ def test_a_tampered_file_is_refused(protected, tmp_path):
         loads(text.replace('"version": 1', '"version": 1').replace('"f"', '"x"'))
     with pytest.raises(DataError, match="version 9"):
         loads(text.replace('"version": 1', '"version": 9'))
-    with pytest.raises(DataError, match="no JSON"):
+    with pytest.raises(DataError, match="not JSON"):
         loads(text[:-20])
-    with pytest.raises(DataError, match="no protected summary"):
+    with pytest.raises(DataError, match="not a protected summary"):
         loads("{}")
     with pytest.raises(DataError):
         load_protected(tmp_path / "missing.protected")

@@ -244,9 +244,9 @@ def test_a_webhook_is_signed_and_follows_nothing(status):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{}", "names no way"),
-        ("pigeon: {}", "names no way"),
-        ("webhook: {url: 'http://chat.example.org'}", "is no https"),
+        ("{}", "does not say how"),
+        ("pigeon: {}", "does not say how"),
+        ("webhook: {url: 'http://chat.example.org'}", "must start with https"),
         ("webhook: {}", "has the keys none"),
         ("webhook: {url: 'https://x', key: y}", "has the keys key, url"),
         ("mail: {server: x, from: y}", "has the keys from, server"),

@@ -368,7 +368,7 @@ def test_a_second_factor_counts_once_it_is_confirmed(mia, clock):
         assert begun.address == (
             f"otpauth://totp/aegis.example.org:mia?secret={begun.secret}&issuer=aegis.example.org"
         )
-    with pytest.raises(CatalogError, match="not of this key"):
+    with pytest.raises(CatalogError, match="does not belong to this key"):
         accounts.confirm_factor(database, mia.mia, "000000x")
     assert isinstance(accounts.sign_in(database, "mia", PASSWORD), accounts.OpenSession)
     secret = enrolled(mia)
@@ -388,7 +388,7 @@ def test_who_took_a_session_over_does_not_guess_the_code_that_turns_it_on(mia, c
     with database.writing() as session:
         begun = second_factor.begin(session, accounts.own(session, mia.mia), "aegis.example.org")
     for _ in range(5):
-        with pytest.raises(CatalogError, match="not of this key"):
+        with pytest.raises(CatalogError, match="does not belong to this key"):
             accounts.confirm_factor(database, mia.mia, "000000x")
     with pytest.raises(WrongState, match="No second factor is being set up"):
         accounts.confirm_factor(database, mia.mia, second_factor.code_at(begun.secret, clock[0]))

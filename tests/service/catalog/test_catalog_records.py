@@ -138,7 +138,7 @@ def test_too_many_waiting_jobs_are_refused(place, monkeypatch):
     with place.catalog.database.writing() as session:
         for number in range(2):
             jobs.enqueue(session, "leak", "worker", "census", task={"n": number})
-        with pytest.raises(TooOften, match="wait already"):
+        with pytest.raises(TooOften, match="are already waiting"):
             jobs.enqueue(session, "leak", "worker", "census", task={"n": 3})
 
 
@@ -310,7 +310,7 @@ def test_what_is_registered_is_checked(place):
                     session, place.paula, identifier, source="t", public_key="ab" * 32
                 )
         for source in ("/etc/passwd", "postgres://x", "a.csv"):
-            with pytest.raises(CatalogError, match="no name"):
+            with pytest.raises(CatalogError, match="not a name"):
                 data_sets.register(session, place.paula, "a", source=source, public_key="ab" * 32)
         with pytest.raises(CatalogError, match="public key"):
             data_sets.register(session, place.paula, "a", source="t", public_key="zz")
