@@ -12,7 +12,7 @@ comma := ,
 # Engines whose tests run here; Spark is a large download and of no use without Java.
 ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
-.PHONY: help venv extras demo demo-service test core lint format types imports check docs site pictures bench fuzz mutants clean
+.PHONY: help venv extras demo demo-service test core wheels lint format types imports check docs site pictures bench fuzz mutants clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -53,6 +53,9 @@ test: extras ## Run the tests.
 
 core: extras ## Run the core's own tests in a copy without the wings.
 	$(BIN)/python -m tests.core_copy
+
+wheels: extras ## Build wheel and source archive; install each with every Python from 3.11 to 3.14 that is here, and run it.
+	$(BIN)/python -m tests.wheels $(PYTHONS)
 
 lint: extras ## Check format and lint.
 	$(BIN)/ruff format --check .

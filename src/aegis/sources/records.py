@@ -147,7 +147,7 @@ class Counter:
         """Count the records that end in a chunk; `returns` says whether the chunk contains a CR."""
         windows = np.zeros(len(ends), dtype=bool)
         if returns and self._end == _LF:
-            windows = np.where(ends > 0, data[ends - 1], self._last) == _CR
+            windows = np.where(ends > 0, data[ends - 1] == _CR, self._last == _CR)
         lengths = np.diff(ends, prepend=self._record_start - self._at - 1) - 1 - windows
         empty = int(np.count_nonzero(lengths <= 0))
         self._counts += (len(ends) - empty, empty, int(np.count_nonzero(windows)))
