@@ -62,6 +62,10 @@ def towns(rows: int = 4000) -> pa.Table:
 def test_a_number_without_bounds_is_refused() -> None:
     with pytest.raises(PolicyError, match="does not declare its bounds"):
         protect(towns(), POLICY, level="counts", key=KEY)
+    own = {"role": "feature", "masks": [{"round": {"step": 10}}]}
+    masked = {**BOUNDED, "attributes": {**BOUNDED["attributes"], "pay": own}}
+    with pytest.raises(PolicyError, match="rounds each number to a bound instead"):
+        protect(towns(), masked, level="counts", key=KEY)
     with pytest.raises(PolicyError, match="a summary has no rows"):
         protect(summarize(towns(), BOUNDED), BOUNDED, level="counts", key=KEY)
 

@@ -58,6 +58,12 @@ def with_rounded_label(
             hint=f"Write `label: {{column: {label.column}, kind: number, bounds: [LOW, HIGH]}}`, with bounds that "
             "are public knowledge and hold most numbers; or declare `cuts` in place of `kind`.",
         )
+    if policy.label_mask is not None:
+        raise PolicyError(
+            f"The label {label.column!r} has the mask {policy.label_mask}, and a protected summary rounds each "
+            "number to a bound instead.",
+            hint="Leave the label out of `attributes` to protect the table. A release masks it later.",
+        )
     source.require(label.column, where="the policy's label")
     if label.column in source.by_context:
         raise PolicyError(
