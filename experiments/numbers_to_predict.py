@@ -45,6 +45,11 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     "Boston": ("medv", []),
     "diabetes": ("target", []),  # scikit-learn
     "adult": ("hours-per-week", ["fnlwgt"]),  # UCI
+    "SLID": ("wages", []),  # Rdatasets; these five were chosen before any of them was looked at
+    "Star": ("tmathssk", []),
+    "Wages": ("lwage", []),
+    "births14": ("weight", ["lowbirthweight"]),
+    "CPSSW8": ("earnings", []),
 }
 """Number to predict, and columns that derive from it or number the rows."""
 
@@ -54,7 +59,7 @@ def read(folder: Path, name: str, rows: int, seed: int) -> pd.DataFrame:
     table = pd.read_csv(folder / f"{name}.csv")
     label, left_out = TABLES[name]
     table = table[table[label].notna()].drop(columns=[c for c in left_out if c in table])
-    table = table.drop(columns=[c for c in table if c.startswith("Unnamed")])
+    table = table.drop(columns=[c for c in table if c.startswith("Unnamed") or c == "rownames"])
     table = table.rename(columns={label: "y"})
     table.columns = [str(c).replace(" ", "_").replace(".", "_") for c in table.columns]
     return table.sample(min(rows, len(table)), random_state=seed).reset_index(drop=True)

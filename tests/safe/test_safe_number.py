@@ -11,6 +11,7 @@ import pytest
 
 from aegis.errors import PolicyError
 from aegis.policy import load_policy, policy_digest, policy_mapping
+from aegis.present import Finding, label_words
 from aegis.safe.protect import audit_leak, dumps, loads, protect, search_protected
 from aegis.safe.protect.rounded_label import with_rounded_label
 from aegis.sources import open_table
@@ -59,9 +60,27 @@ def towns(rows: int = 4000) -> pa.Table:
     )
 
 
+def test_words_say_that_the_number_was_rounded() -> None:
+    summary = protect(towns(), BOUNDED, level="counts", key=KEY)
+    assert summary.rounded
+    assert loads(dumps(summary)).rounded
+    advice = search_protected(summary)
+    assert label_words(advice.summary) == "a number, rounded at random to 0 or 100"
+    words = Finding.of(advice, advice.require_best()).figure
+    assert words.startswith("The masks explain about")
+    assert "of the variance of the rounded number" in words
+    notes = " ".join(audit_leak(summary).notes)
+    assert "bounds of pay" in notes
+    assert "classes of pay" not in notes
+
+
 def test_a_number_without_bounds_is_refused() -> None:
     with pytest.raises(PolicyError, match="does not declare its bounds"):
         protect(towns(), POLICY, level="counts", key=KEY)
+    own = {"role": "feature", "masks": [{"round": {"step": 10}}]}
+    masked = {**BOUNDED, "attributes": {**BOUNDED["attributes"], "pay": own}}
+    with pytest.raises(PolicyError, match="rounds each number to a bound instead"):
+        protect(towns(), masked, level="counts", key=KEY)
     with pytest.raises(PolicyError, match="a summary has no rows"):
         protect(summarize(towns(), BOUNDED), BOUNDED, level="counts", key=KEY)
 

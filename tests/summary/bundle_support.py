@@ -47,7 +47,7 @@ def assert_same(one: Summary, two: Summary) -> None:
     ):
         assert getattr(one, name) == getattr(two, name)
     assert one.to_dict() == two.to_dict()
-    for name in ("column", "classes", "unlabelled", "mask", "unit"):
+    for name in ("column", "classes", "unlabelled", "mask", "unit", "ends"):
         assert getattr(one.label, name) == getattr(two.label, name)
     assert_arrays(one.label.counts, two.label.counts)
     assert_arrays(one.label.weighted, two.label.weighted)

@@ -39,7 +39,7 @@ from aegis.summary.responses import ResponseSums
 
 COMPARED = {
     Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects read_by_context timings terms several weights",
-    LabelSummary: "column classes counts unlabelled mask unit totals",
+    LabelSummary: "column classes counts unlabelled mask unit totals ends",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels ranges",
     PairCounts: "names sizes classes rows joints index count folds responses weights",

@@ -138,7 +138,7 @@ def test_a_label_is_a_number_or_has_classes() -> None:
         load_policy(policy(kind="numeric"))
     masked = policy()
     masked["attributes"]["price"] = {"role": "sensitive"}
-    with pytest.raises(PolicyError, match="is a number and also has the role sensitive"):
+    with pytest.raises(PolicyError, match="is a number and has the role sensitive"):
         load_policy(masked)
     protected = policy()
     protected["privacy"] = {"k": 2, "l_diversity": {"attribute": "price", "l": 2}}

@@ -8,12 +8,16 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.ranked import Ranked
 from aegis.masks import Suppress
 from aegis.measures import MEASURES
-from aegis.words import predicted
+from aegis.policy.labels import MUCH_IN_ONE_ROW
+from aegis.summary import Summary
+from aegis.words import percent, predicted
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release keeps nothing to speak of."""
 FEWEST = 25
 """Rows of a class below which what models reach with it may be chance."""
+DERIVED = 0.99
+"""Share of a number's variance from which a column that explains it may be derived from it."""
 RARE = 0.1
 """Share of the labelled rows below which a class is rare."""
 
@@ -90,6 +94,44 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"the recommended {best.name} keeps nothing of what the attributes told of {subject}",
         )
     return ()
+
+
+def label_copies(summary: Summary) -> list[str]:
+    """Return a warning for each column that alone explains nearly all of a number to predict.
+
+    Such a column is often derived from the label. The share is R2 of the means of its atoms, adjusted
+    for their number. Columns with fewer than two rows per atom are left out, and so are labels of which
+    one row holds much of the variance, because a single row then decides the share.
+    """
+    parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
+    return [
+        f"{name} alone explains {percent(100 * share, 1)} of the variance of {part.label.column}, as a column "
+        "derived from it does: if it is not known when somebody predicts, leave it out of the policy"
+        for part in parts
+        for name, share in _explained_alone(part).items()
+        if share >= DERIVED
+    ]
+
+
+def _explained_alone(summary: Summary) -> dict[str, float]:
+    """Return the adjusted R2 of a numeric label by each attribute alone; empty for other labels."""
+    sums, rows = summary.pairs.responses, summary.pairs.counted
+    if sums is None or (summary.number or {}).get("one_row", 0.0) >= MUCH_IN_ONE_ROW:
+        return {}
+    centre, whole = sums.centre(rows), rows * sums.deviation(rows) ** 2
+    counted, shares = int(summary.label.counts.sum()), {}
+    for name, of_atoms, joint in zip(
+        summary.attributes, sums.sums, summary.pairs.joints, strict=True
+    ):
+        there = joint.sum(axis=1)
+        away = (of_atoms.sum(axis=0) - centre * there)[there > 0].astype(float)
+        held = there[there > 0].astype(float)
+        if 2 * len(held) > counted:
+            continue
+        between = float((away**2 / held).sum()) - float(away.sum()) ** 2 / rows
+        left = max(1 - between / whole, 0.0) if whole > 0 else 1.0
+        shares[name] = 1 - left * (counted - 1) / (counted - len(held))
+    return shares
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:

@@ -285,7 +285,8 @@ class ReleasedRows:
     def _unmasked(self) -> Scorer:
         assert self.source is not None
         assert self.policy is not None
-        return Scorer(summarize(self.source, as_it_is(self.policy), seed=self.seed), self._roles)
+        policy = as_it_is(self.policy, original=True)
+        return Scorer(summarize(self.source, policy, seed=self.seed), self._roles)
 
     def _masked(self, source: Source, policy: Policy, choice: Choice) -> Source:
         masks = policy.with_label(

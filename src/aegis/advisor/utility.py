@@ -16,7 +16,8 @@ from typing import Any
 from aegis.advisor.column_figures import ColumnFigure
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
-from aegis.words import counted, short
+from aegis.policy.labels import MUCH_IN_ONE_ROW
+from aegis.words import counted, percent, short
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """What a sentence calls a metric of models, by the unit of its measure."""
@@ -56,6 +57,46 @@ class Rows(StrEnum):
 
 
 @dataclass(frozen=True)
+class NumberErrors:
+    """The errors with which a numeric label is predicted.
+
+    Attributes
+    ----------
+    rmse, reference_rmse
+        Root of the mean squared error with the release, and with the reference.
+    one_row
+        The largest share of the label's variance that one released row holds; None if it is not known.
+    """
+
+    rmse: float
+    reference_rmse: float
+    one_row: float | None = None
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> NumberErrors | None:
+        """Rebuild the errors from a figure's JSON values; None if the figure has none."""
+        rmse, reference = entries.get("rmse"), entries.get("reference_rmse")
+        if rmse is None or reference is None:
+            return None
+        return cls(float(rmse), float(reference), entries.get("one_row"))
+
+    def caveats(self) -> tuple[str, ...]:
+        """Return a warning if one row holds much of the variance."""
+        if self.one_row is None or self.one_row < MUCH_IN_ONE_ROW:
+            return ()
+        return (
+            f"one row holds {percent(100 * self.one_row, 0)} of the variance of the number to predict, so R2 "
+            "describes little but that row. Cap the number by a mask, or leave the row out: under "
+            "`attributes`, give the label `{role: feature, masks: [{top_code: {at: BOUND}}]}`",
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the fields that are known as JSON values."""
+        known = {} if self.one_row is None else {"one_row": self.one_row}
+        return {"rmse": self.rmse, "reference_rmse": self.reference_rmse, **known}
+
+
+@dataclass(frozen=True)
 class UtilityFigure:
     """The utility of one release.
 
@@ -79,9 +120,8 @@ class UtilityFigure:
         because the released rows are not available.
     lost_classes
         Label classes of which the release has no row, with their rows in the unmasked table.
-    rmse, reference_rmse
-        For a numeric label, the error of predictions (root of the mean squared error) with the
-        release and with the reference; None for other labels, or if it is not known.
+    number
+        For a numeric label, the errors of predictions; None for other labels, or if they are not known.
     labels
         With several labels, the figure of each label, by its column; `value` combines them.
     columns
@@ -102,8 +142,7 @@ class UtilityFigure:
     stderr: float | None = None
     rows: Rows = Rows.RELEASED
     lost_classes: Mapping[str, int] = field(default_factory=dict)
-    rmse: float | None = None
-    reference_rmse: float | None = None
+    number: NumberErrors | None = None
     labels: Mapping[str, UtilityFigure] = field(default_factory=dict)
     columns: Mapping[str, ColumnFigure] = field(default_factory=dict)
 
@@ -132,8 +171,7 @@ class UtilityFigure:
             stderr=entries["stderr"],
             rows=Rows(entries["rows"]),
             lost_classes=dict(entries["lost_classes"]),
-            rmse=entries.get("rmse"),
-            reference_rmse=entries.get("reference_rmse"),
+            number=NumberErrors.from_dict(entries),
             labels={name: cls.from_dict(own) for name, own in entries.get("labels", {}).items()},
             columns={
                 name: ColumnFigure.from_dict(own)
@@ -153,11 +191,22 @@ class UtilityFigure:
         """
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
-        return replace(
-            self,
+        errors = NumberErrors(
             rmse=number["deviation"] * math.sqrt(max(1 - self.value, 0.0)),
             reference_rmse=reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0)),
+            one_row=number.get("one_row"),
         )
+        return replace(self, number=errors)
+
+    @property
+    def rmse(self) -> float | None:
+        """For a numeric label, the root of the mean squared error with the release; else None."""
+        return None if self.number is None else self.number.rmse
+
+    @property
+    def reference_rmse(self) -> float | None:
+        """The same error with the reference."""
+        return None if self.number is None else self.number.reference_rmse
 
     def _labels_dict(self) -> dict[str, Any]:
         if not self.labels:
@@ -181,9 +230,10 @@ class UtilityFigure:
     @property
     def _error(self) -> str:
         """The prediction errors for a numeric label, as the end of a sentence; empty if unknown."""
-        if self.rmse is None or self.reference_rmse is None:
+        own = self.number
+        if own is None:
             return ""
-        return f", error of a prediction {short(self.rmse)} instead of {short(self.reference_rmse)}"
+        return f", error of a prediction {short(own.rmse)} instead of {short(own.reference_rmse)}"
 
     @property
     def on(self) -> str:
@@ -257,11 +307,11 @@ class UtilityFigure:
         return f" (+-{RANGE * self.stderr:.{self.digits}f})"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return warnings on the suppressed rows of a release.
+        """Return warnings on the suppressed rows of a release, and on what its figure cannot say.
 
         Warnings on lost label classes come first.
         """
-        said = []
+        said: list[str] = []
         for label, own in self.labels.items():
             said += [f"{label}: {text}" for text in own.caveats(None)]
         if self.lost_classes:
@@ -279,6 +329,8 @@ class UtilityFigure:
                 f"{counted(suppressed_rows, 'row is', 'rows are')} left out: the released rows are not "
                 "at hand. The certificate states it for the released rows"
             )
+        if self.number is not None:
+            said += self.number.caveats()
         said += [
             f"{name} does not count in the mean over columns: {own.left_out}"
             for name, own in self.columns.items()
@@ -304,8 +356,7 @@ class UtilityFigure:
             "stderr": self.stderr,
             "rows": str(self.rows),
             "lost_classes": dict(self.lost_classes),
-            **({} if self.rmse is None else {"rmse": self.rmse}),
-            **({} if self.rmse is None else {"reference_rmse": self.reference_rmse}),
+            **({} if self.number is None else self.number.to_dict()),
             **self._labels_dict(),
             **({"columns": shown} if (shown := _as_json(self.columns)) else {}),
         }

@@ -12,7 +12,7 @@ from aegis.cli.pages.labels import label_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
 from aegis.cli.pages.short import ShortPage
-from aegis.present import Finding, label_words
+from aegis.present import Finding, label_words, score_words
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -439,7 +439,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     yield line(f"{words.released} {words.proof}")
     expected = advice.expectation
     if expected is None or expected.measure != figure.measure:
-        yield line(f"{figure.detail[:1].upper()}{figure.detail[1:]}, measured on {figure.on}.")
+        yield line(f"{score_words(advice.summary, figure)}, measured on {figure.on}.")
     if expected is not None:
         yield line(f"{advice.headline}, measured on {expected.on}.")
     if advice.proxy is not None:

@@ -13,6 +13,9 @@ from aegis.errors import PolicyError
 from aegis.measures import MEASURES, SHARE_KEPT, LabelKind, Measure, chosen_measure
 from aegis.words import amount
 
+MUCH_IN_ONE_ROW = 0.2
+"""Share of the variance of a number to predict in one row from which R2 describes that row."""
+
 
 @dataclass(frozen=True)
 class Label:

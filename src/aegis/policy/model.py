@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
+from aegis.masks import Hierarchy, Kind, Mask, Suppress, Tokenise, rows_to_share
 from aegis.measures import MEASURES, Measure, chosen_measure
 from aegis.policy.labels import Label, LabelTask
 from aegis.privacy import PrivacyRule
@@ -472,16 +472,10 @@ class Policy:
             )
 
     def _check_weight(self) -> None:
-        """Raise `PolicyError` if the weight column has another use in the policy, or there are
-        several labels.
-        """
+        """Raise `PolicyError` if the weight column has another use in the policy."""
         name = self.weight
-        if self.tasks:
-            self.refuse_weight("Scores of several labels")
-        taken: dict[str | None, str] = {
-            self.label.column: "is the label",
-            self.person: "names persons",
-        }
+        taken: dict[str | None, str] = dict.fromkeys(self.label.columns, "is the label")
+        taken |= {self.person: "names persons"}
         taken |= dict.fromkeys(self.privacy.sensitive, "is protected by the rule")
         if name is not None and name in taken:
             raise PolicyError(
@@ -517,7 +511,7 @@ class Policy:
             )
 
     def _check_number(self) -> None:
-        """Raise `PolicyError` if a numeric label is masked or protected, because it has no classes."""
+        """Raise `PolicyError` if a numeric label forms classes, or is not masked as one number."""
         name, own = self.label.column, self.label_attribute
         if not self.label.is_number:
             return
@@ -528,11 +522,7 @@ class Policy:
                 "out, and give the label one mask such as `{quantiles: {count: 5}}`.",
             )
         if own is not None and own.scored:
-            raise PolicyError(
-                f"The label {name!r} is a number and also has the role {own.role}.",
-                hint="A number to predict is released as it is: leave it out of the attributes. To "
-                "release ranges of it, leave `kind` out, and give the label one mask such as `{quantiles: {count: 5}}`.",
-            )
+            _check_number_masks(own)
 
     def _check_label(self) -> None:
         own = self.label_attribute
@@ -674,12 +664,13 @@ class Policy:
 
     @property
     def label_mask(self) -> Mask | None:
-        """The mask of a label whose intervals are the classes: the only mask of a label that is a
-        feature."""
+        """The only mask of a label that is a feature: the number that it shows is predicted, or the
+        intervals that it shows are the classes."""
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None
-        return own.masks[0] if own.masks[0].shows_intervals else None
+        only = own.masks[0]
+        return only if only.shows_intervals or self.label.is_number else None
 
     @property
     def chosen_label(self) -> Attribute | None:
@@ -719,3 +710,29 @@ class Policy:
             tokenised = attribute.role is Role.IDENTIFIER and attribute.masks
             if attribute.scored or tokenised:
                 yield attribute
+
+
+def _check_number_masks(label: Attribute) -> None:
+    """Raise `PolicyError` unless a numeric label is a feature with one mask that shows a number."""
+    name, masks = label.name, label.masks
+    ranges = (
+        "To release ranges, leave `kind` out: they are classes, with one mask such as "
+        "`{quantiles: {count: 5}}`."
+    )
+    if label.role is not Role.FEATURE:
+        raise PolicyError(
+            f"The label {name!r} is a number and has the role {label.role}.",
+            hint="A number to predict has no role, or the role feature with one mask such as "
+            f"`{{round: {{step: 100}}}}`. {ranges}",
+        )
+    if len(masks) != 1:
+        raise PolicyError(
+            f"The label {name!r} is a number and has {len(masks)} masks.",
+            hint="Give it one: Aegis does not search for the mask of a number to predict.",
+        )
+    if not all(masks[0].output_kind(kind).numeric for kind in (Kind.INTEGER, Kind.NUMBER)):
+        raise PolicyError(
+            f"The label {name!r} is a number, and its mask {str(masks[0])!r} shows no number.",
+            hint=f"Give it a mask that shows a number, such as `{{round: {{step: 100}}}}` or "
+            f"`{{top_code: {{at: 1000}}}}`. {ranges}",
+        )

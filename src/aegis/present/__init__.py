@@ -1,7 +1,15 @@
 """Write texts about a result that the terminal, report, workbench and notebook all show."""
 
 from aegis.present.finding import Finding, ranked_words
-from aegis.present.label import label_words
+from aegis.present.label import label_words, score_words
 from aegis.present.labels import LabelLine, label_lines, labels_kept
 
-__all__ = ["Finding", "LabelLine", "label_lines", "label_words", "labels_kept", "ranked_words"]
+__all__ = [
+    "Finding",
+    "LabelLine",
+    "label_lines",
+    "label_words",
+    "labels_kept",
+    "ranked_words",
+    "score_words",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aegis.present.label import score_words
 from aegis.present.labels import labels_kept
 from aegis.words import counted, percent, predicted
 
@@ -75,7 +76,7 @@ def _figure(advice: Advice, figure: UtilityFigure) -> str:
     """
     if advice.labels:
         return labels_kept(advice)
-    return advice.headline or figure.detail[:1].upper() + figure.detail[1:]
+    return advice.headline or score_words(advice.summary, figure)
 
 
 def ranked_words(advice: Advice) -> str:

@@ -1,11 +1,34 @@
-"""Describe the label of a table in plain words."""
+"""Describe the label of a table, and a score of it, in plain words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aegis.words import counted, short
+from aegis.words import counted, percent, short
+
+if TYPE_CHECKING:
+    from aegis.advisor.utility import UtilityFigure
+
+
+def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
+    """Return the score of a release and of its reference, as a sentence without its full stop.
+
+    Examples
+    --------
+    >>> from aegis.advisor.utility import UtilityFigure
+    >>> score_words({}, UtilityFigure("held-out-auc", 0.9081, 0.9169))
+    'Held-out-auc 0.9081 of 0.9169 unmasked'
+    >>> score_words({"label_rounded": ["0", "9"]}, UtilityFigure("held-out-target-coded", 0.02, 0.03))
+    'The masks explain about 2.0 % of the variance of the rounded number, of 3.0 % unmasked'
+    """
+    if not summary.get("label_rounded"):
+        return figure.detail[:1].upper() + figure.detail[1:]
+    own, reference = (percent(100 * max(share, 0.0)) for share in (figure.value, figure.reference))
+    return (
+        f"The masks explain about {own} of the variance of the rounded number, of {reference} "
+        f"{figure.reference_name.short}"
+    )
 
 
 def label_words(summary: Mapping[str, Any]) -> str:
@@ -23,6 +46,8 @@ def label_words(summary: Mapping[str, Any]) -> str:
     >>> label_words({"classes": {}, "label_number": {"mean": 1250.5, "deviation": 320.25}})
     'a mean of 1,250 and a standard deviation of 320.2'
     """
+    if bounds := summary.get("label_rounded"):
+        return f"a number, rounded at random to {bounds[0]} or {bounds[1]}"
     number = summary.get("label_number")
     if number is None:
         return counted(len(summary["classes"]), "class", "classes")

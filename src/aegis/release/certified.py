@@ -716,7 +716,7 @@ class _Check:
         self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
         self._differs("utility.rows", said.get("rows"), Rows.RELEASED)
         number = scorer.summary.number
-        of_number = () if number is None else ("rmse", "reference_rmse")
+        of_number = () if number is None else ("rmse", "reference_rmse", "one_row")
         for key in ("kept", "stderr", "lost_classes", *of_number):
             if key not in said:
                 self._differs(f"utility.{key}", NOTHING, "a field of every utility")
@@ -724,7 +724,8 @@ class _Check:
         of_input += ["utility.columns.*.weight, .unmasked and .kept"] * ("columns" in said)
         if number is not None:
             figure = UtilityFigure(chosen.name, value, value).with_errors(number, number)
-            self._differs("utility.rmse", said.get("rmse"), figure.rmse)
+            for key in ("rmse", "one_row"):
+                self._differs(f"utility.{key}", said.get(key), figure.to_dict().get(key))
             of_input.append("utility.reference_rmse")
         whole = self.document.get("suppressed_rows") == 0
         if whole:

@@ -85,7 +85,9 @@ def _label(
         yield "value", said.get("value"), value
         figure = UtilityFigure(chosen.name, value, value)
         number = scorer.summary.number
-        yield "rmse", said.get("rmse"), figure.with_errors(number, number).rmse
+        errors = figure.with_errors(number, number).to_dict()
+        for key in ("rmse", "one_row"):
+            yield key, said.get(key), errors.get(key)
     else:
         value = chosen.worst()
         if chosen.constant is None:

@@ -143,6 +143,7 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
         "utility.stderr": _LEAST_ZERO,
         "utility.rmse": _LEAST_ZERO,
         "utility.reference_rmse": _LEAST_ZERO,
+        "utility.one_row": _or_null(_between(0, 1, "a share")),
         "utility.reference": _range_of(name),
         "utility.lost_classes.*": _counts(1, rows, "of rows "),
         "groups.count": number_of_rows,

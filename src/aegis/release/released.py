@@ -55,7 +55,7 @@ def utility_of(
     rows have weights, the output does not contain them; `weighted` holds the output with weights.
     """
     if policy.tasks:
-        return _utility_of_labels(source, with_hidden(output, policy), policy.measured_by(measure))
+        return _utility_of_labels(source, output, policy.measured_by(measure), weighted)
     if not tells_classes_apart(output, policy):
         return None
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
@@ -71,15 +71,20 @@ def utility_of(
     return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)
 
 
-def _utility_of_labels(source: Source, output: Source, policy: Policy) -> UtilityFigure:
+def _utility_of_labels(
+    source: Source, output: Source, policy: Policy, weighted: Source | None
+) -> UtilityFigure:
     """Combine the shares of utility that an output keeps for each of several labels."""
     several = policy.label.several
     assert several is not None
+    output = with_hidden(output, policy)
+    weighted = None if weighted is None else with_hidden(weighted, policy)
     figures: dict[str, UtilityFigure] = {}
     for task in policy.tasks:
         own = policy.of_task(task)
         measure = task.named_measure(policy.measure)
-        figure = utility_of(source, output, own, measure=measure) or _nothing(source, own, measure)
+        figure = utility_of(source, output, own, measure=measure, weighted=weighted)
+        figure = figure or _nothing(source, own, measure)
         figures[task.label.column] = figure
     shares = [f.utility_kept and f.utility_kept / 100 for f in figures.values()]
     value = combined(several.serve, shares, [task.weight for task in policy.tasks])

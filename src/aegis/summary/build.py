@@ -52,7 +52,7 @@ from aegis.summary.pairs_in_engine import count_pairs_in_engine
 from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_with_number
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
-from aegis.summary.weights import RowWeights, TableWeights, WeightSums
+from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_text_weights
 
 MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
@@ -173,21 +173,28 @@ class _Response:
         Name of its column.
     values
         Its distinct values.
+    shown
+        The number that each value shows: the value itself, unless the policy masks the label.
     unit
-        The unit of which every value is a whole multiple.
+        The unit of which every number is a whole multiple.
+    mask
+        The label's mask; None if it is released as it is.
     """
 
     name: str
     values: pa.Array
+    shown: pa.Array
     unit: NumberUnit
+    mask: Mask | None
 
     def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
         """Return the numeric label of each row in units, shape (N,); 0 if it is missing."""
-        return self.unit.of_values(self.values)[code_values(column, self.values)]
+        return self.unit.of_values(self.shown)[code_values(column, self.values)]
 
     def expression(self, table: ir.Table) -> ir.Value:
         """Return the label in units as an expression on an engine's table."""
-        return self.unit.expression(table[self.name])
+        column = table[self.name]
+        return self.unit.expression(column if self.mask is None else self.mask.expression(column))
 
 
 class _Builder:
@@ -263,6 +270,7 @@ class _Builder:
         if name is None:
             return None
         column = self.source.table[name]
+        refuse_text_weights(self.source, name)
         like = None if self.like is None or self.like.weights is None else self.like.weights.unit
         return RowWeights.read(column, *self._distinct(column), like)
 
@@ -329,15 +337,30 @@ class _Builder:
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
     ) -> tuple[LabelSummary, pa.Array]:
         """Return the summary of a numeric label, for which all rows are one class."""
-        numbers = check_number(column, values)
+        numbers, shown = check_number(column, values), values
+        if self.policy.label_mask is not None:
+            self.label_mask = self._label_mask(column, values, counts)
+            shown = _shown(self.label_mask, values)
+            numbers = check_number(column, shown, f" under its mask {self.label_mask}")
         known = ~np.isnan(numbers)
         like = None if self.like is None else self.like.label.unit
         most = MOST_BITS if self.weights is None else MOST_WEIGHT_BITS
         unit = NumberUnit.of(numbers[known], self.rows, most) if like is None else like
-        self.response = _Response(column.get_name(), values, unit)
+        self.response = _Response(column.get_name(), values, shown, unit, self.label_mask)
         rows = int(counts[known].sum())
         classes, own = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
-        label = LabelSummary(column.get_name(), (ALL_ROWS,), own, self.rows - rows, unit=unit)
+        whole = unit.whole(numbers[known])
+        ends = int(whole.min()), int(whole.max())
+        missing = self.rows - rows
+        label = LabelSummary(
+            column.get_name(),
+            (ALL_ROWS,),
+            own,
+            missing,
+            self.label_mask,
+            unit,
+            ends=ends,
+        )
         return label, classes
 
     def _label_mask(
@@ -582,7 +605,7 @@ class _Builder:
         if self.response is None or self.coded is None:
             return None
         name = self.response.name
-        whole = self.response.unit.of_values(self.coded.values[name])
+        whole = self.response.of(self.coded.values[name])
         return np.take(whole, self.coded.codes[name][rows])
 
     def _coded(
@@ -672,6 +695,12 @@ class _Builder:
             )
 
 
+def _shown(mask: Mask, values: pa.Array) -> pa.Array:
+    """Return what a mask shows of each value, in the type of its output."""
+    [grouping] = evaluate([mask], values)
+    return grouping.shown.take(pa.array(grouping.codes))
+
+
 def _total(weights: ir.Value) -> ir.Value:
     """Return the sum of weights in units, which are integers of 64 bits."""
     return weights.sum().cast("int64")
@@ -707,10 +736,7 @@ class _TaskBuilder(_Builder):
             known = ~np.isnan(numbers_of(values))
             of_value = np.where(known, 0, len(classes))
         else:
-            shown = values
-            if self.label_mask is not None:
-                [grouping] = evaluate([self.label_mask], values)
-                shown = grouping.shown.take(pa.array(grouping.codes))
+            shown = values if self.label_mask is None else _shown(self.label_mask, values)
             places = pc.index_in(settle(shown), value_set=classes)
             of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
         label = of_value.astype(np.int64)[rows.codes[column]]
@@ -744,7 +770,7 @@ class _TaskBuilder(_Builder):
         """Return the label as an attribute of all rows, with its rows by class."""
         own = self.whole.described[attribute.name]
         joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
-        np.fill_diagonal(joint, label.counts)
+        np.fill_diagonal(joint, label.weighted)
         return replace(own, joint=joint)
 
     def _frequency(self, *_: Any) -> FrequencyTable | None:

@@ -218,9 +218,20 @@ class _Merger:
             totals = np.zeros(len(self.classes), dtype=np.int64)
             for summary, codes in zip(self.summaries, self.class_codes, strict=True):
                 totals[codes] += summary.label.weighted
+        ends = self._ends()
         return LabelSummary(
-            label.column, self.classes, counts, missing, label.mask, self._unit(), totals
+            label.column, self.classes, counts, missing, label.mask, self._unit(), totals, ends
         )
+
+    def _ends(self) -> tuple[int, int] | None:
+        """Return the smallest and largest number of all parts; None if a part does not know its own."""
+        unit, ends = self._unit(), []
+        for label in (summary.label for summary in self.summaries):
+            if unit is None or label.unit is None or label.ends is None:
+                return None
+            factor = int(label.unit.exact / unit.exact)
+            ends += [end * factor for end in label.ends]
+        return min(ends), max(ends)
 
     def _unit(self) -> NumberUnit | None:
         """Return the smallest unit of a numeric label among the parts, of which all numbers are

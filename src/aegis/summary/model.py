@@ -293,6 +293,9 @@ class LabelSummary:
         all rows are in one class. None for a label with classes.
     totals
         Sums of the weights of the rows of each class, shape (C,); None if each row counts once.
+    ends
+        For a numeric label, the smallest and the largest number, in units; None for other labels,
+        and in bundles of earlier versions.
     """
 
     column: str
@@ -302,6 +305,7 @@ class LabelSummary:
     mask: Mask | None = None
     unit: NumberUnit | None = None
     totals: npt.NDArray[Any] | None = None
+    ends: tuple[int, int] | None = None
 
     @property
     def weighted(self) -> npt.NDArray[Any]:
@@ -455,12 +459,20 @@ class Summary:
 
     @cached_property
     def number(self) -> dict[str, float] | None:
-        """Mean and standard deviation of a numeric label, over the rows of the pair counts."""
+        """Mean and standard deviation of a numeric label, over the rows of the pair counts.
+
+        `one_row` is the largest share of its variance that one row holds, at most 1. With weights,
+        the share is that of a row of average weight.
+        """
         sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:
             return None
-        mean = Fraction(int(sums.total.sum()), rows) * unit.exact
-        return {"mean": float(mean), "deviation": sums.deviation(rows) * unit.size}
+        mean, deviation = Fraction(int(sums.total.sum()), rows), sums.deviation(rows)
+        figures = {"mean": float(mean * unit.exact), "deviation": deviation * unit.size}
+        if self.label.ends is not None and deviation > 0:
+            away = max(abs(float(end - mean)) for end in self.label.ends)
+            figures["one_row"] = min((away / deviation) ** 2 / int(self.label.counts.sum()), 1.0)
+        return figures
 
     def refuse_weights(self, what: str) -> None:
         """Raise `PolicyError` if counts are sums of weights, because `what` needs counts of rows.

@@ -136,8 +136,10 @@ def present(column: ir.Column) -> ir.BooleanValue:
     return there & ~column.isnan() if column.type().is_floating() else there
 
 
-def check_number(column: ir.Column, values: pa.Array) -> Floats:
+def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Floats:
     """Return the values of a numeric label as floats, NaN if missing.
+
+    `masked` ends a message on values that a mask shows.
 
     Raises
     ------
@@ -164,8 +166,9 @@ def check_number(column: ir.Column, values: pa.Array) -> Floats:
         )
     if known.min() == known.max():
         raise DataError(
-            f"The label {name!r} is {known[0]:g} in every row.",
-            hint="Advice needs a number that differs between rows.",
+            f"The label {name!r} is {known[0]:g} in every row{masked}.",
+            hint="Advice needs a number that differs between rows."
+            + (" Give the label a finer mask." if masked else ""),
         )
     return numbers
 

@@ -22,8 +22,10 @@ import pyarrow as pa
 
 from aegis.errors import DataError
 from aegis.masks import Kind
+from aegis.sources import Source
 from aegis.summary.codes import code_values, numbers_of
 from aegis.summary.responses import NumberUnit
+from aegis.words import brief
 
 Counts = npt.NDArray[np.int64]
 MOST_BITS = 31
@@ -218,6 +220,29 @@ class RowWeights:
     def expression(self, table: ir.Table) -> ir.Value:
         """Return the weight of each row in units, as an expression on an engine's table."""
         return self.unit.expression(table[self.column])
+
+
+def refuse_text_weights(source: Source, name: str) -> None:
+    """Raise `DataError` if a column of weights holds texts, and name the first that is not a number."""
+    column = source.table[name]
+    if not column.type().is_string():
+        return
+    row = 0
+    for batch in source.batches(source.table.select(w=column)):
+        for text in batch.column("w").to_pylist():
+            row += 1
+            if text is not None and not _is_number(text):
+                raise DataError(
+                    f"The weight {name!r} is a column of texts: row {row:,} is {brief(text)}, which is not a number.",
+                    hint="Correct this row and others like it, or leave `weight` out of the policy.",
+                )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray[np.float64]:

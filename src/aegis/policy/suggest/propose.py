@@ -11,13 +11,18 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
-from aegis.policy.labels import ANY_LABEL, Label, LabelTask, several_labels
+from aegis.policy.labels import ANY_LABEL, MUCH_IN_ONE_ROW, Label, LabelTask, several_labels
 from aegis.policy.model import Attribute, AttributeKind, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.masks import RISKY_SHARE, propose_masks
 from aegis.policy.suggest.profile import measure_columns
-from aegis.policy.suggest.relations import find_identifying, find_twins
+from aegis.policy.suggest.relations import (
+    find_derived,
+    find_identifying,
+    find_twins,
+    one_row_share,
+)
 from aegis.policy.suggest.roles import (
     FEWEST_FOR_UNIQUE,
     names_persons,
@@ -183,7 +188,7 @@ def init_policy(
     named = [label] if isinstance(label, str) else list(label or ())
     source = _opened(table, named, weight)
     facts = measure_columns(source, progress=progress)
-    labels = [_propose_label(facts[name]) for name in named]
+    labels = [_with_doubts(source, *_propose_label(facts[name]), facts) for name in named]
     target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
     profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
@@ -354,6 +359,30 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     return Label(facts.name), ColumnProfile(
         facts, None, "the label", warning=warn_of_label(facts), question=question
     )
+
+
+def _with_doubts(
+    source: Source, label: Label, profile: ColumnProfile, facts: Mapping[str, ColumnFacts]
+) -> tuple[Label, ColumnProfile]:
+    """Add warnings to the label if it is a number of which one row holds most of the variance, or that
+    another column repeats."""
+    if not label.is_number:
+        return label, profile
+    doubts = [profile.warning] if profile.warning else []
+    share = one_row_share(source, profile.facts)
+    if share >= MUCH_IN_ONE_ROW:
+        doubts.append(
+            f"one row holds {percent(100 * share, 0)} of its variance, so R2 describes little but that row. Cap it: "
+            f"`{show(label.column)}: {{role: feature, masks: [{{top_code: {{at: BOUND}}}}]}}` under `attributes`"
+        )
+    copies = find_derived(source, profile.facts, [f for n, f in facts.items() if n != label.column])
+    if copies:
+        verb = "orders" if len(copies) == 1 else "order"
+        doubts.append(
+            f"{joined(map(show, copies))} {verb} the rows as it does, as columns derived from it do. If they are not "
+            "known when somebody predicts, delete them from the policy"
+        )
+    return label, replace(profile, warning="; ".join(doubts))
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:

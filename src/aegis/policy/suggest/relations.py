@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from aegis.masks import Kind
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
+from aegis.policy.suggest.profile import finite
 from aegis.privacy.inference import lift, predictability_of_rows
 from aegis.privacy.singling import RowCounts, Singling, find_singling
 from aegis.sources import Source
@@ -116,6 +117,55 @@ def find_twins(
             if twin is not None:
                 twins.setdefault(other.name, twin)
     return twins
+
+
+def find_derived(
+    source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
+) -> tuple[str, ...]:
+    """Return the columns of numbers that order the rows as a numeric label does, or nearly.
+
+    They may be derived from the label, as its logarithm or a multiple is.
+
+    Raises
+    ------
+    EngineError
+        The engine failed.
+    """
+    numeric = [f for f in others if f.kind in (Kind.INTEGER, Kind.NUMBER)]
+    compared = [f for f in numeric if f.distinct >= FEWEST_NUMBERS][:MOST_COMPARED]
+    if not compared:
+        return ()
+    columns = _collect(source, [label, *compared], TWIN_ROWS)
+    numbers = {name: _numbers(column) for name, column in columns.items()}
+    ranks = {name: _ranks(own) for name, own in numbers.items()}
+    return tuple(
+        f.name
+        for f in compared
+        if _linear(label.name, f.name, numbers) or _linear(label.name, f.name, ranks)
+    )
+
+
+def one_row_share(source: Source, label: ColumnFacts) -> float:
+    """Return the largest share of the variance of a numeric column that one row holds.
+
+    Raises
+    ------
+    EngineError
+        The engine failed.
+    """
+    column = finite(source.table[label.name]).cast("float64")
+    asked = {"n": column.count(), "mean": column.mean(), "variance": column.var(how="pop")}
+    row = source.collect(source.table.aggregate(**asked)).to_pylist()[0]
+    if not row["n"] or not row["variance"]:
+        return 0.0
+    away = max(abs(float(end) - row["mean"]) for end in (label.low, label.high))
+    return float(min(away**2 / (row["n"] * row["variance"]), 1.0))
+
+
+def _ranks(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the place of each number among the distinct ones; NaN stays NaN."""
+    places = np.unique(numbers, return_inverse=True)[1].astype(np.float64)
+    return np.where(np.isfinite(numbers), places, np.nan)
 
 
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:

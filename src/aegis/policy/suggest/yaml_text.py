@@ -242,6 +242,9 @@ def _label(declared: Label, label: ColumnProfile) -> Iterator[str]:
         yield f"# To release ranges instead, write `label: {column}`, and under `attributes`"
         yield f"#   {column}: {{role: {Role.FEATURE}, masks: {flow([m.spec() for m in label.alternative])}}}"
     if declared.is_number:
+        if label.alternative:
+            yield "# To release rounded numbers, leave the label as it is, and write under `attributes`"
+            yield f"#   {column}: {{role: {Role.FEATURE}, masks: [{{round: {{digits: 2}}}}]}}"
         yield f"# {label.reason}"
         yield f"label: {{column: {column}, kind: number}}"
         yield f"# label: {{column: {column}, bins: 5}}   # or classes: so many quantile bins"

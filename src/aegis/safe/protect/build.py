@@ -31,7 +31,7 @@ from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLev
 from aegis.safe.protect.moments import rows_per_person as counted_rows
 from aegis.safe.protect.noise import Noise, protect_with_noise
 from aegis.safe.protect.plan import refuse_read_by_context
-from aegis.safe.protect.rounded_label import note_on_rounding, with_rounded_label
+from aegis.safe.protect.rounded_label import note_on_rounding, with_bounds, with_rounded_label
 from aegis.safe.requests import ProtectOptions, ProtectRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
@@ -93,7 +93,7 @@ def protect(
     made = by_level(summary, source, policy, given, progress)
     notes = () if override is None else (override.sentence,)
     if declared.is_number:
-        made = replace(made, policy=digest)
+        made = replace(made, policy=digest, protection=with_bounds(made.protection, declared))
         notes = (*notes, note_on_rounding(declared))
     return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 

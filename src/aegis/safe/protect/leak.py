@@ -476,7 +476,7 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
         )
         return
     told = {(d.what, d.column) for d in domains}
-    if not {("classes", summary.label), ("cuts", summary.label)} & told:
+    if not {(what, summary.label) for what in ("classes", "cuts", "bounds")} & told:
         yield f"it does not say where the classes of {summary.label} come from"
     for name, attribute in summary.attributes.items():
         wanted = ["kind", "values"] if summary.level is ProtectionLevel.NOISE else []

@@ -57,8 +57,9 @@ class PublishedDomain:
     Attributes
     ----------
     what
-        `classes` or `cuts` of the label; `kind`, `values` or `bounds` of an attribute. Bounds are
-        the parameters that masks learn: cut points, frequent values.
+        `classes`, `cuts` or `bounds` of the label; `kind`, `values` or `bounds` of an attribute.
+        Bounds of a label are those to which a number was rounded. Bounds of an attribute are the
+        parameters that masks learn: cut points, frequent values.
     column
         The column.
     source
@@ -346,6 +347,12 @@ class ProtectedSummary:
         return {v.choice: v.admissible for v in self.verdicts}
 
     @property
+    def rounded(self) -> bool:
+        """Whether the label is a number that was rounded to its bounds, which are then its classes."""
+        own = ("bounds", self.label)
+        return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
+
+    @property
     def combinations(self) -> int:
         """Number of configurations that the candidates allow."""
         size = 1
@@ -388,6 +395,7 @@ class ProtectedSummary:
             "rows": self.rows,
             "label": self.label,
             "classes": dict(zip(self.classes, self.class_counts.tolist(), strict=True)),
+            **({"label_rounded": list(self.classes)} if self.rounded else {}),
             "attributes": {
                 a.name: {
                     "role": str(a.role),

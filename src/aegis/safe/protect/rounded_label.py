@@ -22,6 +22,7 @@ import pyarrow as pa
 from aegis.errors import PolicyError
 from aegis.policy import Label, Policy
 from aegis.safe.protect.columns import numbers_one_by_one
+from aegis.safe.protect.model import Protection
 from aegis.sources import Source, open_table
 from aegis.summary.codes import show
 
@@ -57,6 +58,12 @@ def with_rounded_label(
             "protected summary limits what one row can change.",
             hint=f"Write `label: {{column: {label.column}, kind: number, bounds: [LOW, HIGH]}}`, with bounds that "
             "are public knowledge and hold most numbers; or declare `cuts` in place of `kind`.",
+        )
+    if policy.label_mask is not None:
+        raise PolicyError(
+            f"The label {label.column!r} has the mask {policy.label_mask}, and a protected summary rounds each "
+            "number to a bound instead.",
+            hint="Leave the label out of `attributes` to protect the table. A release masks it later.",
         )
     source.require(label.column, where="the policy's label")
     if label.column in source.by_context:
@@ -108,10 +115,20 @@ def _chances(table: pa.Table, key: bytes | None) -> npt.NDArray[np.float64]:
     return np.frombuffer(drawn, dtype="<u8") / 2.0**64
 
 
+def with_bounds(protection: Protection, label: Label) -> Protection:
+    """Return what was promised of a rounded table, where the classes of the label are its bounds."""
+    domains = tuple(
+        replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own
+        for own in protection.domains or ()
+    )
+    return replace(protection, domains=domains)
+
+
 def note_on_rounding(label: Label) -> str:
     """Return what a summary says of a number that was rounded to its bounds."""
     low, high = (f"{bound:,}" for bound in label.bounds or ())
     return (
         f"{label.column} is a number: each row's was rounded at random to one of its declared bounds, {low} or "
-        f"{high}, so that the mean of many rows is kept; its classes are these bounds"
+        f"{high}, so that the mean of many rows is kept. Scores say how well masks predict the rounded number; they "
+        "rank masks nearly as R2 does, and are smaller"
     )

@@ -293,8 +293,9 @@ def _label_from(said: LabelShape) -> LabelSummary:
     counts = np.array(said.counts, dtype=np.int64)
     unit = None if said.unit is None else NumberUnit(said.unit.base, said.unit.exponent)
     totals = None if said.totals is None else np.array(said.totals, dtype=np.int64)
+    ends = None if said.ends is None else (said.ends[0], said.ends[1])
     return LabelSummary(
-        said.column, tuple(said.classes), counts, said.unlabelled, mask, unit, totals
+        said.column, tuple(said.classes), counts, said.unlabelled, mask, unit, totals, ends
     )
 
 

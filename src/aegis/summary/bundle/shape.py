@@ -13,6 +13,7 @@ MOST_ROWS = 1 << 53
 
 Rows = Annotated[int, Field(ge=0, le=MOST_ROWS)]
 Weights = Annotated[int, Field(ge=0, lt=1 << 62)]
+Number = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
 Large = Annotated[str, Field(pattern=r"^[0-9]{1,60}$")]
 """A whole number that may take more than 64 bits."""
 Character = Annotated[str, Field(min_length=1, max_length=1)]
@@ -44,6 +45,8 @@ class LabelShape(BundleMapping):
     unit: UnitShape | None = None
     totals: list[Weights] | None = None
     """Sums of the weights of each class, where rows have weights."""
+    ends: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    """The smallest and largest number of a numeric label, in its unit."""
 
 
 class CandidateShape(BundleMapping):

@@ -101,6 +101,7 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
         "mask": None if label.mask is None else label.mask.spec(),
         **_unit_to(label.unit),
         **({} if label.totals is None else {"totals": label.totals.tolist()}),
+        **({} if label.ends is None else {"ends": list(label.ends)}),
     }
 
 
