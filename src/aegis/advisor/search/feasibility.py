@@ -36,6 +36,8 @@ from aegis.summary import Candidate, FrequencyTable
 
 _PARTS = 1 << 18
 """Classes at the finest masks of a box up to which they are looked at as parts of coarser ones."""
+_LOOK, _PER_CELL, _QUERY = 1e-4, 5e-9, 0.1
+"""Work of a count of classes in memory, of each of its cells, and of a query."""
 _FILTERED = 256
 """Candidates in a domain up to which each is checked; larger domains are divided first."""
 
@@ -185,13 +187,13 @@ class InMemory:
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
-            self.checked += 1
+            self.count()
             return True
         key: Hashable = rule, self._node(box, instead)
         if masks is not None or self._by_person or not (rule is None or rule.sizes_only):
             key = key, *(box[place] for place in self._protected)
         if key not in self._passed:
-            self.checked += 1
+            self.count()
             self._passed[key] = self._meets(box, rule, instead, masks)
         if masks is None or not self._passed[key] or not self._judge.bounds_parts:
             return self._passed[key]
@@ -219,7 +221,7 @@ class InMemory:
         if key not in self._passed:
             if not self._judge.parts_pay.worth():
                 return True
-            self.checked += 1
+            self.count()
             ids, space = self._classes(box, instead)
             parts = self._tables.parts(inner)
             self._passed[key] = self._judge.possible_in_parts(*dense(ids, space), parts, masks)
@@ -356,11 +358,11 @@ class InMemory:
         if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:
-            self.checked += 1
+            self.count()
             return self.plan.check(self.problem.choice(box)).admissible
         key = self._node(box, None), *(box[place] for place in self._protected)
         if key not in self._passed:
-            self.checked += 1
+            self.count()
             self._passed[key] = self._judged(box)
         return self._passed[key]
 
@@ -370,6 +372,11 @@ class InMemory:
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
         return self._judge.admits(ids[self.cells.of_cell], space, masks)
+
+    def count(self) -> None:
+        """Count one look at the classes of a configuration."""
+        self.checked += 1
+        self.problem.work.add(_LOOK + _PER_CELL * self.frequency.cells)
 
     @cached_property
     def _judge(self) -> Judge:
@@ -417,6 +424,7 @@ class InEngine:
         )
         if key not in self._admits:
             self.checked += 1
+            self.problem.work.add(_QUERY)
             self._admits[key] = self.plan.check(self.problem.choice(box)).admissible
         return self._admits[key]
 
