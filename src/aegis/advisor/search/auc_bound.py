@@ -67,7 +67,8 @@ class FinestMasks:
 
 def work_at(coded: CodedMasks) -> float:
     """Return the work of a bound at these masks."""
-    return score_work(sum(int(level.max(initial=0)) + 1 for level in coded.levels))
+    levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
+    return score_work(levels, levels)
 
 
 def _refined(variable: Variable, domain: int) -> Ints:

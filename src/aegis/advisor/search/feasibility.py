@@ -102,6 +102,7 @@ class InMemory:
         self._admits: dict[Box, bool] = {}
         self._passed: dict[Hashable, bool] = {}
         self._nodes: dict[tuple[int, int], int] = {}
+        self._corner: tuple[Box, list[int]] = (), []
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
         self._rest: dict[PrivacyRule, PrivacyRule | None] = {}
         self._places = {v.name: i for i, v in enumerate(problem.variables)}
@@ -302,7 +303,10 @@ class InMemory:
         A domain without a coarsest candidate is its own key. `instead` replaces the domain of one
         variable.
         """
-        node = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
+        if self._corner[0] != box:  # a box is asked about once for each of its candidates
+            own = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
+            self._corner = box, own
+        node = list(self._corner[1])
         if instead is not None:
             node[instead[0]] = self._coarsest(*instead)
         return tuple(node)

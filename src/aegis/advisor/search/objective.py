@@ -130,5 +130,6 @@ class OfMeasure(Priced):
 
     def _score(self, box: Box) -> float:
         """Return the score of a configuration, and count the work."""
-        self._problem.work.add(score_work(levels_of(self._problem, box)))
+        chosen, settled = levels_of(self._problem, box)
+        self._problem.work.add(score_work(chosen, chosen + settled))
         return self._scorer.value(self._problem.choice(box), self._measure)

@@ -421,7 +421,7 @@ def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
 
 
 def _why_stopped(outcome: Found) -> str | None:
-    """Return why a search ended early: by its time limit or by the user; None if it ran to its end."""
+    """Return why a search ended early: by its limit or by the user; None if it ran to its end."""
     if outcome.complete:
         return None
     return "interrupt" if outcome.interrupted else "time limit"
@@ -429,7 +429,7 @@ def _why_stopped(outcome: Found) -> str | None:
 
 def _stopped(outcome: Found) -> str:
     """Return a sentence on a search that ended early: why, and whether it has a result."""
-    why = "was interrupted" if outcome.interrupted else "reached its time limit"
+    why = "was interrupted" if outcome.interrupted else "reached its limit"
     if outcome.best:
         return f"the search {why}: this is the best until then"
     return f"the search {why} before it found an admissible configuration; there may be one"
