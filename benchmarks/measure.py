@@ -128,7 +128,9 @@ def advised(*words: object) -> dict[str, Any]:
     """Run `aegis` with these words once more, for what it states; return its JSON."""
     program = Path(sys.executable).with_name("aegis")
     printed = subprocess.run(
-        [program, *map(str, words), "--json", "--quiet"], stdout=subprocess.PIPE, check=True
+        [program, *map(str, words), "--format", "json", "--quiet"],
+        stdout=subprocess.PIPE,
+        check=True,
     )
     stated: dict[str, Any] = json.loads(printed.stdout)
     return stated

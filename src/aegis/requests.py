@@ -33,6 +33,10 @@ class Span(Protocol):
         """The values of the parameter, from the weakest to the strictest."""
 
 
+SEARCH_WORK = 30.0
+"""Work after which `advise` ends a search if nobody sets a time limit (see `SearchRequest.work`)."""
+
+
 @documented
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
@@ -52,7 +56,8 @@ class SearchRequest:
         None,
         "Search until the best is proven or this time is over; Aegis then prints the best so "
         "far and its gap. Without this option, the search stops after the most promising "
-        "combinations, or after 30 seconds. The time to read the table does not count.",
+        "combinations, or after work that takes about 30 seconds on an idle machine: a busy one "
+        "takes longer and finds the same. The time to read the table does not count.",
         "SECONDS",
     )
     front: Span | str | None = option(
@@ -80,6 +85,11 @@ class SearchRequest:
         "For a measure with a loose bound (expected AUC): whether to continue until the best "
         "is proven or the time limit ends. The reported gap falls over time.",
     )
+    work: float | None = keyword(
+        None,
+        "Without a time limit: the work after which the search stops, in seconds of an ordinary "
+        "idle machine. It is counted, so the result does not depend on how busy the machine is.",
+    )
     explain_best: bool = keyword(
         False,
         "Whether to also find why the rule allows no finer masks, the cost of each mask "
@@ -98,6 +108,7 @@ class SearchOptions(TypedDict, total=False):
     prefer: str | None
     resume: str | Path | None
     prove: bool
+    work: float | None
     explain_best: bool
 
 

@@ -165,7 +165,7 @@ def test_an_interrupted_search_takes_no_time_for_the_front(
     run = Searcher.run
 
     def interrupted(self: Searcher, *args: Any, **options: Any) -> Any:
-        given.append(options["time_limit"])
+        given.append(options["time_limit"].left())
         found, figures = run(self, *args, **options)
         found.interrupted = True
         found.bound = math.inf

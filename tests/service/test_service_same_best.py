@@ -6,6 +6,7 @@ import html
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import aegis
+from aegis.advisor.search import search_combinations
 from aegis.cli.main import run
 from aegis.errors import AegisError
 from aegis.policy import Configuration
 from aegis.present import Finding
+from aegis.requests import SEARCH_WORK
 from aegis.service.pages.local import EFFORTS, _yaml_of
 from aegis.service.pages.render import fragment
 from aegis.service.workbench import Bench
-from aegis.study import SEARCH_SECONDS
 from aegis.words import percent
 
 
@@ -138,8 +140,19 @@ def test_no_list_states_another_figure_of_the_unmasked_table(
     assert "Kept" not in page  # the only share of utility is that of the released rows
 
 
-def test_the_last_search_of_the_workbench_takes_as_long_as_the_command() -> None:
-    assert EFFORTS[-1] == SEARCH_SECONDS
+def test_the_last_search_of_the_workbench_does_as_much_work_as_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, given = tmp_path / "t.parquet", {}
+    pq.write_table(TABLES["two classes"][0], path)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        given.update(options)
+        return search_combinations(*args, **options)
+
+    monkeypatch.setattr("aegis.service.workbench.search_combinations", noted)
+    Bench.open(str(path), "pay").best(EFFORTS[-1])
+    assert (given["time_limit"], given["work"]) == (None, SEARCH_WORK)
 
 
 def test_the_report_of_a_release_says_what_the_search_proved(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from aegis.summary import Summary
 
 BREAKING = 0.1
 """Share of the rows whose classes may break the rule under the finer masks."""
-SECONDS = 10.0
-"""How long finer masks are looked for at most."""
+WORK = 10.0
+"""Work after which the search for finer masks ends (see `SearchRequest.work`)."""
 
 
 def beside_rows(
@@ -93,7 +93,7 @@ def _finer(
         looser,
         measure=advice.measure,
         top=1,
-        time_limit=SECONDS,
+        work=WORK,
         prefer="score",
         progress=progress,
     )

@@ -45,7 +45,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
-from aegis.requests import SearchRequest
+from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.summary_formats import format_of_summary
 
 if TYPE_CHECKING:
@@ -351,8 +351,6 @@ def _advice(
     measure: str | None,
 ) -> Advice:
     """Run the search or the ranking, and return its advice."""
-    from aegis.study import SEARCH_SECONDS
-
     releases, given = asked.releases, asked.searched
     methods = split_names(releases.methods)
     if not (study.searchable and asked.searches(study.policy)):
@@ -368,7 +366,7 @@ def _advice(
         given,
         measure=measure,
         top=asked.pages.top or TOP,
-        time_limit=SEARCH_SECONDS if given.time_limit is None else given.time_limit,
+        work=SEARCH_WORK,
         prove=given.time_limit is not None,
         explain_best=not asked.short or asked.pages.report is not None,
     )

@@ -39,6 +39,7 @@ from aegis.policy.load import parse_value
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
 from aegis.progress import SILENT, Progress
+from aegis.requests import SEARCH_WORK
 from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.sources import open_part
@@ -384,8 +385,9 @@ class Bench:
             known = self._known = _Known.of(self.study)
         return known
 
-    def best(self, seconds: float) -> Advice:
-        """Search the best configuration for at most this many seconds.
+    def best(self, seconds: float | None) -> Advice:
+        """Search the best configuration for at most this many seconds; None for as long as `aegis
+        advise`.
 
         Raises
         ------
@@ -411,6 +413,7 @@ class Bench:
                     policy,
                     top=_LISTED,
                     time_limit=seconds,
+                    work=SEARCH_WORK,
                     explain_best=True,
                     progress=watch,
                     prepared=known.prepared if shares and not plan.by_population else None,

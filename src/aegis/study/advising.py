@@ -14,7 +14,7 @@ from aegis.measures import MEASURES
 from aegis.options import asked
 from aegis.policy import Configuration, Policy
 from aegis.progress import Progress
-from aegis.requests import RankOptions, RankRequest, SearchOptions, SearchRequest, Span
+from aegis.requests import SEARCH_WORK, RankOptions, RankRequest, SearchOptions, SearchRequest, Span
 from aegis.sources import Source
 from aegis.study.answers import (
     Configurations,
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from aegis.advisor.figures import Front
     from aegis.anonymizers import Recipe
     from aegis.summary import Information
-
-SEARCH_SECONDS = 30.0
-"""How long a search takes at most where nobody says."""
 
 
 def _measure_of(objective: str | None) -> str | None:
@@ -121,7 +118,7 @@ class Advising(ABC):
         generate_count: int | None = None,
         measure: str | None = None,
         top: int = 10,
-        time_limit: float | None = SEARCH_SECONDS,
+        time_limit: float | None = None,
         methods: Sequence[str | Recipe] | None = None,
         explain_best: bool = False,
     ) -> Advice:
@@ -133,8 +130,9 @@ class Advising(ABC):
         configurations, generate_count, measure, methods
             As in `rank`. If the policy lists configurations, they are ranked by default.
         top, time_limit, explain_best
-            As in `search`. If the search stops early, the advice says how much better another
-            configuration could be.
+            As in `search`. Without a time limit, the search stops after work that takes about 30
+            seconds on an idle machine. The advice then says how much better another configuration
+            could be.
 
         Examples
         --------
@@ -152,6 +150,7 @@ class Advising(ABC):
             measure=measure,
             top=top,
             time_limit=time_limit,
+            work=SEARCH_WORK,
             methods=methods,
             explain_best=explain_best,
         )
@@ -251,8 +250,8 @@ class Advising(ABC):
         ----------
         request, options
             How to search: a `SearchRequest`, or its fields as keywords. Without a time limit, the
-            search runs to its end; only `advise` and the command `aegis advise` stop after 30
-            seconds.
+            search runs to its end; only `advise` and the command `aegis advise` stop after a
+            stated amount of work.
         methods
             Record-level methods whose releases are also ranked, as in `rank`.
 

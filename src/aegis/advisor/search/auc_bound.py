@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
+from aegis.advisor.search.trace import score_work
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, Expected, Merit, PartCounts
 from aegis.measures.split import SplitCounts
@@ -32,55 +33,42 @@ def has_reach(objective: str, problem: Problem) -> bool:
     return summary.label_attribute is None
 
 
-class FinestBound:
-    """Bounds the expected AUC, or R2, of all configurations in a box from above.
+class FinestMasks:
+    """The finest masks of boxes: for each attribute, the common refinement of its candidates.
 
-    The bound is computed for the finest masks of the box: for each attribute, the common refinement
-    of the levels and ranges of its candidates. A coarser mask allows only some of the linear scores
-    that a finer mask allows, so no configuration exceeds the bound. If a candidate adds noise, the
-    atoms are used instead, because the noisy value is a random function of them. All boxes share
-    the counts of pairs of attributes, and boxes with the same finest masks share the bound.
-
-    Parameters
-    ----------
-    problem
-        The search space.
-    most
-        Returns the largest figure of any score that is linear in the counted levels:
-        `reachable_auc` or `explained_share`.
+    The refinement covers levels and ranges. If a candidate adds noise, it is the atoms instead,
+    because the noisy value is a random function of them. Boxes share the masks of equal domains.
     """
 
-    def __init__(self, problem: Problem, most: Callable[[PartCounts | SplitCounts], float]) -> None:
-        self._problem = problem
-        self._most = most
-        self._blocks = PartBlocks(problem.summary.pairs)
+    def __init__(self, problem: Problem) -> None:
+        self._variables = problem.variables[: len(problem.summary.attributes)]
         self._numbers: dict[tuple[int, bytes], int] = {}
-        self._known: dict[tuple[int, ...], float] = {}
+        self._known: dict[tuple[int, int], tuple[int, Ints, int]] = {}
 
-    def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; 1, which bounds nothing, above 1,024 levels."""
-        levels = finest(self._problem, box)
-        if levels is None:
-            return 1.0
-        keys = tuple(
-            self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
-            for index, level in enumerate(levels)
-        )
-        if keys not in self._known:
-            coded = CodedMasks(levels, keys, [None] * len(levels))
-            self._known[keys] = self._most(self._blocks.counts(range(len(levels)), coded))
-        return self._known[keys]
+    def coded(self, box: Box) -> CodedMasks | None:
+        """Return the level of each atom at the finest masks of a box, with a number for each mask.
+
+        Equal numbers mean equal masks. None if the masks have more than 1,024 levels together.
+        """
+        masks = [self._of(i, box[i]) for i in range(len(self._variables))]
+        if sum(size for _, _, size in masks) > _LEVELS:
+            return None
+        keys, levels, _ = zip(*masks, strict=True) if masks else ((), (), ())
+        return CodedMasks(levels, keys, [None] * len(masks))
+
+    def _of(self, index: int, domain: int) -> tuple[int, Ints, int]:
+        """Return the number of a domain's finest mask, the level of each atom, and the number of levels."""
+        if (index, domain) not in self._known:
+            level = _refined(self._variables[index], domain)
+            number = self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
+            self._known[index, domain] = number, level, int(level.max(initial=0)) + 1
+        return self._known[index, domain]
 
 
-def finest(problem: Problem, box: Box) -> list[Ints] | None:
-    """Return for each attribute the level of each atom at the finest masks of a box.
-
-    None if these have more than 1,024 levels together.
-    """
-    attributes = problem.variables[: len(problem.summary.attributes)]
-    levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]
-    many = sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS
-    return None if many else levels
+def work_at(coded: CodedMasks) -> float:
+    """Return the work of a bound at these masks."""
+    levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
+    return score_work(levels, levels)
 
 
 def _refined(variable: Variable, domain: int) -> Ints:
@@ -92,3 +80,39 @@ def _refined(variable: Variable, domain: int) -> Ints:
     groupings += [candidate.ranges for candidate in chosen if candidate.ranges is not None]
     distinct = {grouping.tobytes(): grouping for grouping in groupings}
     return common_refinement(list(distinct.values()))
+
+
+class FinestBound:
+    """Bounds the expected AUC, or R2, of all configurations in a box from above.
+
+    The bound is computed for the finest masks of the box (`FinestMasks`). A coarser mask allows
+    only some of the linear scores that a finer mask allows, so no configuration exceeds the bound.
+    All boxes share the counts of pairs of attributes, and boxes with the same finest masks share
+    the bound.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    most
+        Returns the largest figure of any score that is linear in the counted levels:
+        `reachable_auc` or `explained_share`.
+    """
+
+    def __init__(self, problem: Problem, most: Callable[[PartCounts | SplitCounts], float]) -> None:
+        self._most, self._work = most, problem.work
+        self._masks = FinestMasks(problem)
+        self._blocks = PartBlocks(problem.summary.pairs)
+        self._known: dict[tuple[Hashable, ...], float] = {}
+
+    def bound(self, box: Box) -> float:
+        """Return an upper bound for a box; 1, which bounds nothing, above 1,024 levels."""
+        coded = self._masks.coded(box)
+        if coded is None:
+            return 1.0
+        keys = tuple(coded.keys)
+        if keys not in self._known:
+            self._work.add(work_at(coded))
+            counts = self._blocks.counts(range(len(keys)), coded)
+            self._known[keys] = self._most(counts)
+        return self._known[keys]

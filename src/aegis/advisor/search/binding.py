@@ -57,7 +57,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
         others = [*next_finer(problem, index, current), *_hiding_less(problem, index, current)]
         for candidate in others:
             other = (*box[:index], 1 << candidate, *box[index + 1 :])
-            if not clock.allows(2 * searcher.objective.effort(other)):
+            if not clock.allows(searcher.objective.effort(other), times=2):
                 continue
             verdict = searcher.plan.check(problem.choice(other))
             finer.append(
@@ -98,7 +98,7 @@ def _relaxed(
     start = tuple(dict.fromkeys((leader, box)))
     for change, rule in relaxations(searcher.plan.rule):
         best, figures = searcher.run(
-            rule, top=1, time_limit=clock.left(), start=start, briefly=True
+            rule, top=1, time_limit=clock.part(), start=start, briefly=True
         )
         if best.interrupted:
             clock.stop()

@@ -45,7 +45,7 @@ _SPLITS = 8
 """Splits of one domain that are considered."""
 _STRONG = 8
 """Splits of a box whose finer half is narrowed before one is chosen, at most."""
-_PATIENCE = 32
+_PATIENCE = 128
 """Nodes after which one more such split is tried."""
 _GUESSED = 4
 """Splits of a box whose losses are guessed again, those that lost most in the boxes before."""

@@ -1,41 +1,91 @@
-"""Limit the time of all parts of a search together."""
+"""Limit all parts of a search together: by the clock, or by counted work."""
 
 from __future__ import annotations
 
 import time
 
+_CHECK = 1e-4
+"""Work between two looks at the clock, besides what is announced."""
+
 
 class OutOfTimeError(Exception):
-    """The time limit of a search has passed; the caller of the search handles it."""
+    """The limit of a search has passed; the caller of the search handles it."""
+
+
+class Work:
+    """The work that a search has done, in seconds of an ordinary idle machine.
+
+    It is counted, not measured: fits, class counts and scores are added up with their usual
+    duration. So it is the same on a fast, a slow and a busy machine.
+    """
+
+    def __init__(self) -> None:
+        self.done = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count work that usually takes so many seconds."""
+        self.done += seconds
 
 
 class Clock:
-    """A time limit that several searches share.
+    """A limit that several searches share.
 
     Parameters
     ----------
     limit
         Seconds from now; None for no limit.
+    work
+        Work that is counted in place of seconds by the clock.
     """
 
-    def __init__(self, limit: float | None) -> None:
-        self._deadline = None if limit is None else time.monotonic() + limit
+    def __init__(self, limit: float | None, work: Work | None = None) -> None:
+        self._work = work
+        self._deadline = None if limit is None else self._now() + limit
+        self._began: float | None = None
+        self._longest = 0.0
 
-    def left(self, parts: int = 1) -> float | None:
-        """Return the remaining seconds divided by `parts`, at least 0; None without a limit."""
-        if self._deadline is None:
-            return None
-        return max(0.0, self._deadline - time.monotonic()) / parts
+    @classmethod
+    def of(cls, limit: Clock | float | None) -> Clock:
+        """Return a clock for a limit in seconds; a clock stays itself."""
+        return limit if isinstance(limit, Clock) else cls(limit)
+
+    def _now(self) -> float:
+        return time.monotonic() if self._work is None else self._work.done
+
+    def left(self) -> float | None:
+        """Return the remaining seconds, at least 0; None without a limit."""
+        return None if self._deadline is None else max(0.0, self._deadline - self._now())
+
+    def part(self, share: float = 1.0) -> Clock:
+        """Return a clock that ends after this share of what remains."""
+        left = self.left()
+        return Clock(None if left is None else share * left, self._work)
 
     def check(self, seconds: float = 0.0) -> None:
         """Raise `OutOfTimeError` if work of this many seconds would end after the limit."""
+        if self._work is not None:
+            self._work.add(_CHECK)
         if not self.allows(seconds):
             raise OutOfTimeError
 
-    def allows(self, seconds: float = 0.0) -> bool:
-        """Return whether work of this many seconds would end within the limit."""
-        return self._deadline is None or time.monotonic() + seconds < self._deadline
+    def allows(self, seconds: float = 0.0, times: int = 1) -> bool:
+        """Return whether work would end within the limit.
+
+        Parameters
+        ----------
+        seconds
+            Estimated seconds of one piece of the work. If the longest piece so far took longer
+            than its estimate, the piece counts as that long; 0 means that it takes no time.
+        times
+            Number of pieces.
+        """
+        now = self._now()
+        if self._began is not None:
+            self._longest, self._began = max(self._longest, now - self._began), None
+        if seconds > 0.0:
+            self._began, seconds = now, max(seconds, self._longest)
+        return self._deadline is None or now + times * seconds < self._deadline
 
     def stop(self) -> None:
         """Set the remaining time to 0, because the user has interrupted the search."""
-        self._deadline = time.monotonic()
+        self._deadline = self._now()

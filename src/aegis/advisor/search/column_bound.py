@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import finest
+from aegis.advisor.search.auc_bound import FinestMasks, work_at
 from aegis.advisor.search.objective import OfMeasure
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, is_leaf, members
 from aegis.advisor.search.trace import seconds_of
@@ -40,22 +41,30 @@ class EveryColumn(OfMeasure):
         roles = scorer.column_roles
         self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
         self._blocks: PartBlocks | None = None
-        self._numbers: dict[tuple[int, bytes], int] = {}
-        self._known: OrderedDict[tuple[int, ...], list[Floats]] = OrderedDict()
-        self._groups: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        self._masks = FinestMasks(problem)
+        self._scored: dict[Box, float] = {}
+        self._known: OrderedDict[tuple[Hashable, ...], list[Floats]] = OrderedDict()
+        self._groups: dict[tuple[Hashable, int], tuple[Floats, Floats]] = {}
 
     def bound(self, box: Box) -> float:
         """Return an upper bound for a box; for a single configuration, its exact value."""
-        if is_leaf(box):
-            return self._scorer.value(self._problem.choice(box), self._measure)
-        levels = finest(self._problem, box)
-        if levels is None:
+        if not is_leaf(box):
+            return self.upper(box)
+        if box not in self._scored:
+            self._scored[box] = self._score(box)
+        return self._scored[box]
+
+    def upper(self, box: Box) -> float:
+        """Return an upper bound from least squares, which is quicker than an exact value."""
+        if box in self._scored:
+            return self._scored[box]
+        coded = self._masks.coded(box)
+        if coded is None:
             return 1.0
-        keys = self._keys(levels)
-        explained = self._explained(keys, levels)
+        explained = self._explained(coded)
         each = [
-            max(self._reached(i, keys[i], levels[i], c, explained[i]) for c in members(domain))
-            for i, domain in enumerate(box[: len(levels)])
+            max(self._reached(i, coded, c, explained[i]) for c in members(box[i]))
+            for i in range(len(explained))
         ]
         return float(weighted(np.array(each), self._weights))
 
@@ -63,28 +72,20 @@ class EveryColumn(OfMeasure):
         """Return the approximate seconds that the fits take."""
         return seconds_of(self._problem, box)
 
-    def _keys(self, levels: list[Ints]) -> tuple[int, ...]:
-        """Return a number for each column's finest masks; equal numbers mean equal masks."""
-        return tuple(
-            self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
-            for index, level in enumerate(levels)
-        )
-
-    def _explained(self, keys: tuple[int, ...], levels: list[Ints]) -> list[Floats]:
+    def _explained(self, coded: CodedMasks) -> list[Floats]:
         """Return for each column the scatter of its finest levels that the other columns explain."""
+        keys = tuple(coded.keys)
         if keys not in self._known:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
-            coded = CodedMasks(levels, keys, [None] * len(levels))
-            counts = self._blocks.in_one_piece(range(len(levels)), coded)
+            self._problem.work.add(work_at(coded))
+            counts = self._blocks.in_one_piece(range(len(keys)), coded)
             self._known[keys] = explained_by_others(counts)
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return self._known[keys]
 
-    def _reached(
-        self, index: int, key: int, level: Ints, candidate: int, explained: Floats
-    ) -> float:
+    def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
         """Return an upper bound of V / (1 + V) for one candidate of a column.
 
         V is the explained scatter of the candidate's groups, each divided by its rows. The report
@@ -92,9 +93,11 @@ class EveryColumn(OfMeasure):
         """
         if not len(explained):
             return 0.0
-        if (key, candidate) not in self._groups:
-            self._groups[key, candidate] = self._grouped(self._variables[index], level, candidate)
-        groups, rows = self._groups[key, candidate]
+        key = coded.keys[index], candidate
+        if key not in self._groups:
+            variable, level = self._variables[index], coded.levels[index]
+            self._groups[key] = self._grouped(variable, level, candidate)
+        groups, rows = self._groups[key]
         value = max(float((((explained @ groups) * groups).sum(axis=0) / rows).sum()), 0.0)
         return value / (1 + value)
 

@@ -36,6 +36,8 @@ from aegis.summary import Candidate, FrequencyTable
 
 _PARTS = 1 << 18
 """Classes at the finest masks of a box up to which they are looked at as parts of coarser ones."""
+_LOOK, _PER_CELL, _QUERY = 1e-4, 5e-9, 0.1
+"""Work of a count of classes in memory, of each of its cells, and of a query."""
 _FILTERED = 256
 """Candidates in a domain up to which each is checked; larger domains are divided first."""
 
@@ -100,6 +102,7 @@ class InMemory:
         self._admits: dict[Box, bool] = {}
         self._passed: dict[Hashable, bool] = {}
         self._nodes: dict[tuple[int, int], int] = {}
+        self._corner: tuple[Box, list[int]] = (), []
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
         self._rest: dict[PrivacyRule, PrivacyRule | None] = {}
         self._places = {v.name: i for i, v in enumerate(problem.variables)}
@@ -185,13 +188,13 @@ class InMemory:
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
-            self.checked += 1
+            self.count()
             return True
         key: Hashable = rule, self._node(box, instead)
         if masks is not None or self._by_person or not (rule is None or rule.sizes_only):
             key = key, *(box[place] for place in self._protected)
         if key not in self._passed:
-            self.checked += 1
+            self.count()
             self._passed[key] = self._meets(box, rule, instead, masks)
         if masks is None or not self._passed[key] or not self._judge.bounds_parts:
             return self._passed[key]
@@ -219,7 +222,7 @@ class InMemory:
         if key not in self._passed:
             if not self._judge.parts_pay.worth():
                 return True
-            self.checked += 1
+            self.count()
             ids, space = self._classes(box, instead)
             parts = self._tables.parts(inner)
             self._passed[key] = self._judge.possible_in_parts(*dense(ids, space), parts, masks)
@@ -300,7 +303,10 @@ class InMemory:
         A domain without a coarsest candidate is its own key. `instead` replaces the domain of one
         variable.
         """
-        node = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
+        if self._corner[0] != box:  # a box is asked about once for each of its candidates
+            own = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
+            self._corner = box, own
+        node = list(self._corner[1])
         if instead is not None:
             node[instead[0]] = self._coarsest(*instead)
         return tuple(node)
@@ -356,11 +362,11 @@ class InMemory:
         if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:
-            self.checked += 1
+            self.count()
             return self.plan.check(self.problem.choice(box)).admissible
         key = self._node(box, None), *(box[place] for place in self._protected)
         if key not in self._passed:
-            self.checked += 1
+            self.count()
             self._passed[key] = self._judged(box)
         return self._passed[key]
 
@@ -370,6 +376,11 @@ class InMemory:
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
         return self._judge.admits(ids[self.cells.of_cell], space, masks)
+
+    def count(self) -> None:
+        """Count one look at the classes of a configuration."""
+        self.checked += 1
+        self.problem.work.add(_LOOK + _PER_CELL * self.frequency.cells)
 
     @cached_property
     def _judge(self) -> Judge:
@@ -417,6 +428,7 @@ class InEngine:
         )
         if key not in self._admits:
             self.checked += 1
+            self.problem.work.add(_QUERY)
             self._admits[key] = self.plan.check(self.problem.choice(box)).admissible
         return self._admits[key]
 

@@ -288,7 +288,7 @@ def _settle(
     outcome, figures = searcher.run(
         strength.rule,
         top=1,
-        time_limit=clock.left(parts),
+        time_limit=clock.part(1 / parts),
         start=tuple(reversed(known)),
         briefly=True,
     )
@@ -299,7 +299,7 @@ def _settle(
     strength.box = outcome.best[0][1] if outcome.best else None
     if strength.box is None and not outcome.complete:
         plan = searcher.plan.under(strength.rule)
-        closest = find_closest(searcher.problem, plan, Clock(clock.left(parts)))
+        closest = find_closest(searcher.problem, plan, clock.part(1 / parts))
         strength.box = closest if closest and _meets(searcher, strength.rule, closest) else None
 
 

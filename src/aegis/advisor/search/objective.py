@@ -10,6 +10,7 @@ from typing import Protocol
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.trace import levels_of, score_work
 from aegis.measures import Direction, Measure
 from aegis.registry import Registry
 
@@ -126,3 +127,9 @@ class OfMeasure(Priced):
         self._problem = problem
         self._scorer = scorer
         self._measure = measure
+
+    def _score(self, box: Box) -> float:
+        """Return the score of a configuration, and count the work."""
+        chosen, settled = levels_of(self._problem, box)
+        self._problem.work.add(score_work(chosen, chosen + settled))
+        return self._scorer.value(self._problem.choice(box), self._measure)

@@ -8,7 +8,7 @@ are better are negated here, and negated again in the result.
 from __future__ import annotations
 
 import math
-import time
+from dataclasses import replace
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
@@ -78,20 +78,14 @@ class Unbounded(OfMeasure):
 
     bounded = False
     divides = False
-    _longest = 0.0
 
     def bound(self, box: Box) -> float:
         """Return the value of a single configuration, and infinity for any larger box."""
-        if not is_leaf(box):
-            return math.inf
-        began = time.perf_counter()
-        value = self.sign * self._scorer.value(self._problem.choice(box), self._measure)
-        self._longest = max(self._longest, time.perf_counter() - began)
-        return value
+        return self.sign * self._score(box) if is_leaf(box) else math.inf
 
     def effort(self, box: Box) -> float:
-        """Return the longest time that a score took; before the first, an estimate from the box's size."""
-        return max(self._longest, seconds_of(self._problem, box))
+        """Return the approximate seconds that scoring takes."""
+        return seconds_of(self._problem, box)
 
 
 class BelowBound(OfMeasure):
@@ -133,7 +127,7 @@ class BelowBound(OfMeasure):
         if not is_leaf(box):
             return self._plain.bound(box)
         if box not in self.scored:
-            self.scored[box] = self._scorer.value(self._problem.choice(box), self._measure)
+            self.scored[box] = self._score(box)
         return self.scored[box]
 
     def guess(self, box: Box) -> float:
@@ -200,7 +194,8 @@ def shares_kept(
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:
-        own, measure = make_problem(task.task.summary), task.measure
+        own = replace(make_problem(task.task.summary), work=problem.work)
+        measure = task.measure
         if loose and has_reach(measure.name, own):
             inner: Objective = below_bound(own, task.scorer, measure)
         else:

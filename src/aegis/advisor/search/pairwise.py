@@ -53,7 +53,7 @@ class Pairwise(OfMeasure):
     def bound(self, box: Box) -> float:
         """Return an upper bound for a box; for a single configuration, its exact value."""
         if is_leaf(box):
-            return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
+            return self.sign * self._score(box)
         left = np.zeros(len(self._owner), dtype=np.bool_)
         for start, domain in zip(self._starts, box, strict=False):
             left[start + np.array(members(domain))] = True

@@ -73,7 +73,7 @@ class BesidePopulation(InMemory):
         part = sound_part(self._part, undecided(self.problem, box))
         key = (tuple(corner), part)
         if key not in self._corners:
-            self.checked += 1
+            self.count()
             table = self.plan.classes(self.problem.choice(key[0]))
             lost = any(
                 criterion.model.hopeless is not None and criterion.model.hopeless(table, criterion)

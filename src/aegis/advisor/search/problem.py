@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.advisor.search.clock import Work
 from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
@@ -239,11 +240,14 @@ class Problem:
         The scored attributes in the summary's order, then the label if it has candidates.
     duplicates
         Sentences on candidates that were left out because another one has the same groups.
+    work
+        The work of all searches of this space.
     """
 
     summary: Summary
     variables: tuple[Variable, ...]
     duplicates: tuple[str, ...]
+    work: Work = field(default_factory=Work)
 
     @property
     def root(self) -> Box:

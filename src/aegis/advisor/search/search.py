@@ -163,13 +163,13 @@ def _run(
 ) -> _Searched:
     """Search for the best configurations under the rule of a plan, and resolve ties."""
     searcher = prepared.searcher.under(plan, progress)
-    clock, top = Clock(request.time_limit), request.top
-    part = SHARED if tasks_of(searcher.scorer) else SEARCHED
-    share = None if request.time_limit is None else part * request.time_limit
+    counted = request.work is not None and request.time_limit is None
+    limit, top = request.work if counted else request.time_limit, request.top
+    clock = Clock(limit, searcher.problem.work if counted else None)
     outcome, figures = searcher.run(
         plan.rule,
         top=top,
-        time_limit=share,
+        time_limit=clock.part(SHARED if tasks_of(searcher.scorer) else SEARCHED),
         start=prepared.tried,
         prove=request.prove,
         file=prepared.file,
@@ -200,9 +200,10 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
     )
     labels = []
     for place, task in enumerate(tasks):
-        share = None if clock.left() is None else clock.left(len(tasks) - place)
         alone = searcher.for_label(place)
-        outcome, figures = alone.run(alone.plan.rule, top=1, time_limit=share, start=start)
+        outcome, figures = alone.run(
+            alone.plan.rule, top=1, time_limit=clock.part(1 / (len(tasks) - place)), start=start
+        )
         most = None if not outcome.best else 100 * outcome.best[0][0]
         labels.append(ServedLabel.of(task, choice, most, proven=figures.optimal))
     notes = notes_on_labels(searcher.scorer, labels)

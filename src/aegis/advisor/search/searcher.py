@@ -47,6 +47,8 @@ LISTED, BRIEFLY = 100, 10
 """Configurations that are listed by the trace and scored, at most, by an objective without a bound."""
 ENUMERATED = 3_000
 """Largest space in which every admissible configuration is scored by such an objective."""
+_PER_PAIR = 3e-8
+"""Seconds in which a pair of values is counted without one fold of the rows."""
 TRACES = ("adjusted-pillai", "pillai-plain")
 """What lists them: the second one where the first sees nothing."""
 
@@ -132,7 +134,7 @@ class Searcher:
         rule: PrivacyRule,
         *,
         top: int,
-        time_limit: float | None,
+        time_limit: Clock | float | None,
         start: tuple[Box, ...] = (),
         briefly: bool = False,
         prove: bool = False,
@@ -148,7 +150,7 @@ class Searcher:
         top
             Number of best configurations to return.
         time_limit
-            Seconds; None for no limit.
+            Seconds, or a clock; None for no limit.
         start
             Configurations that are worth trying first.
         briefly
@@ -160,7 +162,7 @@ class Searcher:
             them.
         """
         began = time.perf_counter()
-        clock = Clock(time_limit)
+        clock = Clock.of(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
         outcome, proven, generous = self._find(
@@ -337,10 +339,10 @@ class Searcher:
         # What is made of scores by part leaves parts out of them: no further fit.
         if self.measure.without_parts is not None:
             return True
-        folds = self.summary.pairs.folds
-        count = 0 if folds is None else len(folds.rows)
+        pairs = self.summary.pairs
+        count = 0 if pairs.folds is None else len(pairs.folds.rows)
         each = self.objective.effort(box) * len(choices)
-        return clock.allows(count * (self.summary.timings.get("cooccurrence", 0.0) + each))
+        return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
     def suppressed_rows(self, box: Box) -> int:
         """Return the number of rows that a configuration suppresses."""
@@ -419,7 +421,7 @@ def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
 
 
 def _why_stopped(outcome: Found) -> str | None:
-    """Return why a search ended early: by its time limit or by the user; None if it ran to its end."""
+    """Return why a search ended early: by its limit or by the user; None if it ran to its end."""
     if outcome.complete:
         return None
     return "interrupt" if outcome.interrupted else "time limit"
@@ -427,7 +429,7 @@ def _why_stopped(outcome: Found) -> str | None:
 
 def _stopped(outcome: Found) -> str:
     """Return a sentence on a search that ended early: why, and whether it has a result."""
-    why = "was interrupted" if outcome.interrupted else "reached its time limit"
+    why = "was interrupted" if outcome.interrupted else "reached its limit"
     if outcome.best:
         return f"the search {why}: this is the best until then"
     return f"the search {why} before it found an admissible configuration; there may be one"

@@ -168,6 +168,7 @@ class Shortlist:
         others.
         """
         for box in boxes[:1]:
+            self._clock.allows(self._objective.effort(box))  # notes when it begins
             self._score(box)  # in any case
         self._common.expect([self._problem.choice(box) for box in boxes])
         if boxes and not every:
@@ -208,7 +209,7 @@ class Shortlist:
             trace,
             self._feasibility,
             top=self._listed,
-            clock=Clock(self._clock.left(2)),
+            clock=self._clock.part(0.5),
             step=self._step,
             most_nodes=most_splits,
         ).run(start)
@@ -216,7 +217,7 @@ class Shortlist:
     def _bound(self) -> float:
         """Return an upper bound for all admissible configurations; infinity if time does not suffice."""
         took = self._objective.effort(self._problem.root)
-        if self._reaching is None or not self._clock.allows(_REACHING * took):
+        if self._reaching is None or not self._clock.allows(took, times=_REACHING):
             return math.inf
         whole = self._feasibility.narrow(self._problem.root) or self._problem.root
         return self._reaching.bound(whole)

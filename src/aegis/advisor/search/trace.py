@@ -29,6 +29,8 @@ _LEVELS = 1024
 """Levels of all attributes together up to which a box is fitted before it is split."""
 _CUBED = 1e-10
 """Seconds of a fit per cubed level, on a machine of the slow kind."""
+_FIT, _SCORE, _FITS = 3e-4, 5e-3, 2
+"""Work of a fit and of a score in any case, and how many fits a score by fold counts as."""
 _STAYING = 16
 """Levels of attributes with one candidate from which on they are factorised once for all boxes."""
 _DENSE = 1 << 11
@@ -92,8 +94,10 @@ class Pillai:
 
     def _bound(self, box: Box) -> float:
         """Compute the bound from the finest and the coarsest grouping of a box."""
-        if not is_leaf(box) and self._finest.levels(box) > _LEVELS:
+        levels = self._finest.levels(box)
+        if levels > _LEVELS and not is_leaf(box):
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
+        self._problem.work.add(_FIT + _CUBED * float(levels) ** 3)
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
             return fine.trace
@@ -112,9 +116,29 @@ class Pillai:
 
 def seconds_of(problem: Problem, box: Box) -> float:
     """Return the approximate seconds to fit a configuration or the finest masks of a box."""
-    pairs = zip(problem.variables, box, strict=True)
-    levels = sum(v.candidates[domain.bit_length() - 1].n_levels for v, domain in pairs)
-    return float(_CUBED * levels**3)
+    return _CUBED * float(sum(levels_of(problem, box))) ** 3
+
+
+def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
+    """Return the levels of a configuration: of attributes with several candidates, and of the others."""
+    counts = [0, 0]
+    for variable, domain in zip(problem.variables, box, strict=True):
+        settled = len(variable.candidates) == 1
+        counts[settled] += variable.candidates[domain.bit_length() - 1].n_levels
+    return counts[0], counts[1]
+
+
+def score_work(chosen: int, levels: int) -> float:
+    """Return the work of a score or a bound by fold.
+
+    Parameters
+    ----------
+    chosen
+        Levels of the attributes whose masks vary; the others are factorised once for all scores.
+    levels
+        Levels of all attributes.
+    """
+    return _SCORE + _FITS * _CUBED * float(chosen) ** 2 * levels
 
 
 @dataclass(frozen=True)

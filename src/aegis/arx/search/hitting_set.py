@@ -241,7 +241,7 @@ class Sieve(BranchAndBound):
         None if it suppresses too many rows.
         """
         self.clock.check()
-        self._in_memory.checked += 1
+        self._in_memory.count()
         lost = self._tally.lost(node, self._room)
         if lost is None:
             return None

@@ -26,15 +26,14 @@ from aegis.service.routes import Routes
 from aegis.service.workbench import Bench, Benches
 from aegis.sources import open_part, parts_of
 from aegis.sources.office_files import WORKBOOKS
-from aegis.study import SEARCH_SECONDS
 
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
 """Largest number of seconds for a chart of privacy against utility."""
 AT_ONCE = 0.5
 """Number of seconds after which a page shows the progress of opening a table."""
-EFFORTS = (1.5, 4.0, SEARCH_SECONDS)
-"""Seconds of successive searches until the best is proven; the last is as long as `aegis advise`."""
+EFFORTS = (1.5, 4.0, None)
+"""Seconds of successive searches until the best is proven; the last ends as `aegis advise` does."""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
 
