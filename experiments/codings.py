@@ -44,7 +44,7 @@ from aegis.summary import AttributeSummary, Candidate, summarize
 from aegis.summary.levels import neighbours, pool
 from common import result, write_csv
 from paper_masks import paper_configurations
-from selection_quality import NAME, SETS, prepared
+from selection_quality import COUNT, NAME, SETS, prepared
 
 RANGES = (16, 32, 64, 128)
 WEIGHTS = (0.3, 1.0)
@@ -204,7 +204,7 @@ def main(argv: list[str] | None = None) -> None:
             scored = {
                 seed: {
                     one.name: scores.of(scores.scorer.choose(one))
-                    for one in paper_configurations(scores.summary, 50, seed=seed)
+                    for one in paper_configurations(scores.summary, COUNT, seed=seed)
                 }
                 for seed in found
             }

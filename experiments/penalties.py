@@ -23,7 +23,7 @@ from aegis.papers.evaluation.agreement import spearman
 from aegis.summary import Summary, summarize
 from common import result, write_csv
 from paper_masks import paper_configurations
-from selection_quality import NAME, SETS, prepared
+from selection_quality import COUNT, NAME, SETS, prepared
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
@@ -32,7 +32,7 @@ def scores(summary: Summary, seed: int) -> dict[str, Any]:
     """Return the scores of each of the 50 configurations of one seed, by name."""
     scorer = Scorer(summary)
     found = {}
-    for configuration in paper_configurations(summary, 50, seed=seed):
+    for configuration in paper_configurations(summary, COUNT, seed=seed):
         choice = scorer.choose(configuration)
         counts = scorer.cooccurrence(choice)
         traces = held_out_traces(

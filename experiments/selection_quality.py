@@ -37,6 +37,7 @@ from common import ADULT, RESULTS, data, german, save_chart, write_csv, write_js
 from paper_masks import paper_configurations, paper_policy
 
 NAME = "selection_quality"
+COUNT = 50
 LINEAR = ("lr", "svm", "sgd")
 WITHOUT_FOREST = (*LINEAR, "gbdt")
 WITH_FOREST = (*WITHOUT_FOREST, "rf")
@@ -121,7 +122,7 @@ def evaluated(
     return evaluate(
         source,
         policy,
-        configurations=paper_configurations(summary, 50, seed=seed),
+        configurations=paper_configurations(summary, COUNT, seed=seed),
         models=models,
         metric=SETS[name].metric,
         splits=splits,

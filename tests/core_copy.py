@@ -113,10 +113,26 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 def _parameters(item: Any) -> Iterator[str]:
-    """Yield the parameters of a test that are text, the words of a command, or options by name."""
+    """Yield the texts of a test's parameters, with the names they stand under."""
     for name, value in getattr(getattr(item, "callspec", None), "params", {}).items():
-        words = value if isinstance(value, tuple) else (value,)
-        yield from (f"{name}={word!r}" for word in words if isinstance(word, str | dict))
+        yield from _texts(name, value)
+
+
+def _texts(name: str, value: Any) -> Iterator[str]:
+    """Yield the texts in a value. Numbers stay away: Python does not print the longest of them.
+
+    >>> list(_texts("words", ("advise", {"objective": "height", "seed": 10**5000})))
+    ["words='advise'", "'objective'", "objective='height'", "'seed'"]
+    """
+    if isinstance(value, str):
+        yield f"{name}={value!r}"
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts(name, item)
+    elif isinstance(value, dict):
+        for key, below in value.items():
+            yield repr(str(key))
+            yield from _texts(str(key), below)
 
 
 APART = (

@@ -78,7 +78,9 @@ RUNS: Mapping[str, Run] = {
     "calibration": Run("--data attrition --stores {folder}", {**_SPLITS, "SPLITS": 2, "FEW": 1}),
     "calibration_errors": Run("--data attrition", {**_SPLITS, "SPLITS": 2}),
     "codings": Run(
-        "--data German", {"RANGES": (16,), "WEIGHTS": (0.3,)}, after=(_CHOSEN, _CONFIRMED)
+        "--data German",
+        {"RANGES": (16,), "WEIGHTS": (0.3,), "COUNT": 3},
+        after=(_CHOSEN, _CONFIRMED),
     ),
     "confirmation": Run("--data telco --stores {folder}", _SPLITS),
     "figure_10_as_designed": Run("", {"ROWS": 500, "BINS": (2, 5), "DOMAINS": (50, 60)}),
