@@ -14,14 +14,14 @@ from aegis.measures import MEASURES, Expected, Merit, PartCounts
 from aegis.measures.split import SplitCounts
 
 _LEVELS = 1024
-"""Levels of all attributes together from which on a box is not looked into."""
+"""Largest number of levels, of all attributes together, for which a box is bounded."""
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Return whether `reachable_auc` bounds an objective.
+    """Return whether `reachable_auc` or `explained_share` bounds an objective.
 
-    It does if the objective is the expected AUC of linear scores, the label has no choice of masks,
-    and the summary has folds.
+    One does if the objective is the expected AUC, or R2, of linear scores, the label has no choice
+    of masks, and the summary has folds.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -46,8 +46,8 @@ class FinestBound:
     problem
         The search space.
     most
-        Returns the largest figure of any score that is linear in the counted levels:
-        `reachable_auc` or `explained_share`.
+        Function that returns the largest AUC or R2 of any score that is linear in the counted
+        levels: `reachable_auc` or `explained_share`.
     """
 
     def __init__(self, problem: Problem, most: Callable[[PartCounts | SplitCounts], float]) -> None:
@@ -58,7 +58,7 @@ class FinestBound:
         self._known: dict[tuple[int, ...], float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; 1, which bounds nothing, above 1,024 levels."""
+        """Return an upper bound for a box; above 1,024 levels, the trivial bound 1."""
         levels = finest(self._problem, box)
         if levels is None:
             return 1.0
@@ -75,7 +75,7 @@ class FinestBound:
 def finest(problem: Problem, box: Box) -> list[Ints] | None:
     """Return for each attribute the level of each atom at the finest masks of a box.
 
-    None if these have more than 1,024 levels together.
+    Return None if these masks have more than 1,024 levels together.
     """
     attributes = problem.variables[: len(problem.summary.attributes)]
     levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]
