@@ -49,11 +49,11 @@ class Advice:
     policy
         The policy, in the form of its YAML.
     warnings
-        Warnings to read before you rely on the advice.
+        Warnings; read them before you rely on the advice.
     timings
         Seconds per step.
     search
-        How a search over all combinations ended; None for a ranking of given configurations.
+        The result of a search over all combinations; None if Aegis ranked given configurations.
     binding
         Why no mask of the best configuration can be finer, if requested.
     front
@@ -63,23 +63,23 @@ class Advice:
     uncovered
         Risks outside the rule; None if they were not checked.
     lost_alone
-        By attribute: the loss if only this attribute were masked, as in the best configuration.
-        Empty without a best configuration, for a record-level release, and if the table has too
-        many values to compute it in seconds.
+        For each attribute, the loss if the best configuration masked only this attribute. Empty
+        without a best configuration, for a record-level release, and if the table has too many
+        values to compute it in seconds.
     expected
         The expected AUC of models with the best configuration, if the measure is not a model metric;
         None if it was not computed.
     proxy
         Results of small models for the best configurations on a sample; None if not requested.
     owner_rule
-        The rule of the summary, if the advice is from a summary alone.
+        The rule of the summary, if Aegis had only a summary.
     rule_override
         The rule used instead of the owner's; None if the owner's rule was used.
     estimated
         How scores were estimated, if they come from a protected summary; None for exact counts.
     masked_tables
         Whether Aegis ranked masked tables instead of combinations of candidate masks. Then
-        `combinations` is their number, and `unmasked` is the score of the best one.
+        `combinations` is the number of tables, and `unmasked` is the score of the best table.
     labels
         With several labels, the utility that the best configuration keeps for each; else empty.
 
@@ -142,8 +142,8 @@ class Advice:
         """The measure that Aegis writes into the file of the best configuration, for its
         certificate.
 
-        None if it is the default measure of rankings, which needs no name. None also for estimates:
-        a certificate states the default measure instead, computed on the released rows.
+        None for the default measure, which needs no name. None also for estimates, because the
+        certificate then states the default measure, computed on the released rows.
 
         Examples
         --------
@@ -160,13 +160,13 @@ class Advice:
 
     @property
     def label_rows(self) -> list[float] | None:
-        """Labelled rows of each class; None if the summary's figures do not have them."""
+        """Number of labelled rows of each class; None if it is not known."""
         label_rows = self.summary.get("classes")
         return None if not label_rows else [float(rows) for rows in label_rows.values()]
 
     @property
     def against_finest(self) -> bool:
-        """Whether `unmasked` is the score of the finest masks, without raw joint counts."""
+        """Whether `unmasked` is the score of the finest masks, because raw counts are not known."""
         withheld = self.summary.get("information", "raw") != "raw"
         return withheld or self.estimated is not None
 
@@ -194,7 +194,7 @@ class Advice:
 
     @property
     def ranked_things(self) -> str:
-        """What an entry of the ranking is called: a configuration, or a masked table."""
+        """The name of the things that are ranked: "configuration" or "masked table"."""
         return "masked table" if self.masked_tables else "configuration"
 
     @property
@@ -316,15 +316,15 @@ class Advice:
         closest = self.closest
         if self.undecided or closest is None:
             raise NoAdmissibleConfiguration(
-                f"The search was stopped before it found one of {count:,} {what} that meets the "
-                "rule; whether there is one is not known.",
-                hint="Allow more time, or coarser masks, or a weaker rule.",
+                f"The search stopped before it found one that meets the rule among {count:,} {what}; "
+                "whether there is one is not known.",
+                hint="Allow more time, coarser masks, or a weaker rule.",
             )
-        proven = ": that is proven" if self.search else ""
+        proven = " (proven)" if self.search else ""
         if closest.suppressed_rows is None:
             raise NoAdmissibleConfiguration(
-                f"None of the {count:,} {what} meets the privacy rule, as the owner of the data states.",
-                hint="Ask for verdicts on others, or allow coarser masks.",
+                f"According to the owner of the data, none of the {count:,} {what} meets the rule.",
+                hint="Ask the owner for verdicts on other configurations, or allow coarser masks.",
             )
         raise NoAdmissibleConfiguration(
             f"None of the {count:,} {what} meets the privacy rule{proven}. "
@@ -464,5 +464,5 @@ def _remedy(removed: int, rows: int) -> str:
             "Or allow coarser masks, or a weaker rule."
         )
     return (
-        "It would keep no row at all: allow coarser masks of quasi-identifiers, or a weaker rule."
+        "It would suppress every row: allow coarser masks of quasi-identifiers, or a weaker rule."
     )

@@ -35,7 +35,7 @@ from aegis.summary import Information, Summary
 from aegis.words import amount, counted
 
 DEFAULT_COUNT = 50
-"""Configurations that are generated when neither the caller nor the policy names any."""
+"""Number of configurations to generate if neither the caller nor the policy names any."""
 
 
 @one_blas_thread
@@ -197,13 +197,13 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
     configurations, count = request.configurations, request.generate_count
     if configurations is not None and count is not None:
         raise PolicyError(
-            "Both explicit configurations and a number to generate were given.",
+            "You gave both configurations and a number of configurations to generate.",
             hint="Give one of them.",
         )
     if configurations is not None:
         explicit = listed_configurations(configurations)
         if not explicit:
-            raise PolicyError("No configurations were given.", hint="Give at least one.")
+            raise PolicyError("The list of configurations is empty.", hint="Give at least one.")
         return list(explicit)
     if count is None and policy.configurations:
         return list(policy.configurations.values())
@@ -218,8 +218,8 @@ def weight_notes(summary: Summary) -> list[str]:
     own = amount(round(weights.labelled.effective))
     notes = [
         f"scores are weighted by {weights.column!r}; with these weights "
-        f"{counted(summary.rows - summary.label.unlabelled, 'row')} say as much as {own} of equal weight "
-        "(Kish's effective sample size), and standard errors are of that many"
+        f"{counted(summary.rows - summary.label.unlabelled, 'row')} carry as much information as {own} of "
+        "equal weight (Kish's effective sample size), and standard errors are for that many"
     ]
     if weights.zeros:
         notes.append(
@@ -228,14 +228,14 @@ def weight_notes(summary: Summary) -> list[str]:
         )
     if weights.population < summary.rows:
         notes.append(
-            f"the weights add up to {weights.population:g}, less than the rows: they compare rows, and say "
-            "nothing of how many people there are"
+            f"the weights add up to {weights.population:g}, less than the number of rows: they are "
+            "relative weights, and do not count people"
         )
     return notes
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return warnings about sampling, left-out rows and columns, and a rule that was not checked."""
+    """Return warnings on sampling, weights, left-out rows and columns, and rules that protect little."""
     notes = []
     if summary.unnamed:
         notes.append(
@@ -256,8 +256,8 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         )
     if summary.information is not Information.RAW:
         notes.append(
-            f"the summary carries {summary.information} in addition to what the masks show: what is kept "
-            "and lost is measured against the finest that the masks show, not the unmasked table"
+            f"the summary has no raw counts of unmasked values (information: {summary.information}): "
+            "utility kept and lost are relative to the finest masks, not to the unmasked table"
         )
     if plan.in_engine:
         notes.append(
@@ -267,7 +267,7 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         a.role == Role.QUASI_IDENTIFIER for a in summary.all_attributes
     ):
         notes.append(
-            "the policy has no quasi-identifiers: all rows are one class, and the rule is met by that alone"
+            "the policy has no quasi-identifiers: all rows form one class, so any masks meet the rule"
         )
     if not plan.rule.criteria:
         notes.append("the policy has no privacy criterion: every configuration is admissible")

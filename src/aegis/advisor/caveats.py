@@ -13,13 +13,13 @@ from aegis.summary import Summary
 from aegis.words import percent, predicted
 
 WORTHLESS = 0.05
-"""Percent of the unmasked utility below which a release keeps nothing to speak of."""
+"""Percent of the unmasked utility below which a release counts as useless."""
 FEWEST = 25
 """Rows of a class below which what models reach with it may be chance."""
 DERIVED = 0.99
 """Share of a number's variance from which a column that explains it may be derived from it."""
 RARE = 0.1
-"""Share of the labelled rows below which a class is rare."""
+"""Share of the labelled rows below which a class counts as rare."""
 
 
 def caveats_of(advice: Advice) -> tuple[str, ...]:
@@ -39,8 +39,8 @@ def _few_rows(advice: Advice) -> tuple[str, ...]:
         return ()
     return (
         f"{advice.summary['label']} = {name} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
-        "what models are expected to reach with it may be chance, whatever its standard error says. "
-        "Join it with another class, or leave its rows out",
+        "the expected metric of models may be chance, even if its standard error is small. "
+        "Merge this class with another one, or leave out its rows",
     )
 
 
@@ -60,9 +60,9 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     if share >= RARE:
         return ()
     return (
-        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {name}: accuracy says "
-        f"little of such a class, and {advice.measure} weighs rows, not classes. Compare with what "
-        "--measure held-out-auc chooses",
+        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {name}: such a class "
+        f"hardly affects accuracy, and {advice.measure} weights rows, not classes. Compare with the "
+        "ranking by --measure held-out-auc",
     )
 
 
@@ -70,28 +70,28 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
     """Return a warning if nothing in the release predicts the label."""
     best = advice.best
     label = predicted(advice.summary)
-    subject, use = ("each other", "") if not label else (label, f" to predict {label} with")
+    subject, use = ("each other", "") if not label else (label, f" to predict {label} from")
     if best is None or not best.attributes:
         return ()
     if best.utility_kept is None:
         return (
-            f"by {advice.measure} the attributes predict nothing of {subject} even unmasked: the "
-            "ranking says nothing of what is kept",
+            f"by {advice.measure} the attributes do not predict {subject} even unmasked, so the "
+            "ranking cannot show how much is kept",
         )
     if _hides_all(best):
         return (
-            f"the recommended {best.name} suppresses every attribute that is scored: nothing is "
+            f"the recommended {best.name} suppresses every scored attribute, so nothing is "
             f"left{use}. Allow more suppressed rows, a weaker rule, or masks between identity and "
             "suppress",
         )
     if advice.by_chance:
         return (
-            f"the score of the recommended {best.name} is within two standard errors of none: what "
-            f"the attributes predict of {subject} may be chance",
+            f"the score of the recommended {best.name} is within two standard errors of no utility: "
+            f"that its attributes predict {subject} may be chance",
         )
     if best.utility_kept < WORTHLESS:
         return (
-            f"the recommended {best.name} keeps nothing of what the attributes told of {subject}",
+            f"the recommended {best.name} has no utility left: its attributes do not predict {subject}",
         )
     return ()
 

@@ -30,11 +30,12 @@ def beside_rows(
     policy: Policy,
     progress: Progress,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes, with additional recipes that suppress cells under masks of the ranking.
+    """Return the recipes, and for methods that suppress cells also recipes with masks of the ranking.
 
     One recipe uses the masks of the leading configuration. So the ranking compares suppressed cells
-    with suppressed rows under the same masks. Another uses finer masks, which would be best if a
-    tenth of the rows could be suppressed, because suppressed cells cost less than suppressed rows.
+    with suppressed rows under the same masks. Another uses finer masks, because suppressed cells
+    cost less than suppressed rows: the masks that would be best if the rule allowed to suppress a
+    tenth of the rows.
     """
     cells = [
         recipe

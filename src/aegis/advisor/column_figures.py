@@ -31,8 +31,8 @@ class ColumnFigure:
     left_out
         Why the column does not count; empty if it counts.
     twins
-        Other columns that almost determine this column and are determined by it. All of them
-        together count as one column.
+        Other columns that almost determine this column and are almost determined by it. They and
+        this column together count as one column.
     """
 
     weight: float

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from aegis.summary import AttributeSummary, Summary
 
 TWINS = 0.99
-"""Share of the variance of each of two columns that the other explains, from which on they count once."""
+"""Two columns count once if each explains at least this share of the other's variance."""
 KEY = 0.5
-"""Distinct values per row from which on a column of names is like a key."""
+"""A column without an order counts as a key if it has more distinct values per row than this."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class ColumnRole:
     left_out
         Why the column is left out; empty if it counts.
     twins
-        Other columns that almost determine this column and are determined by it; they share the
-        weight.
+        Other columns that almost determine this column and are almost determined by it; they share
+        the weight.
     """
 
     weight: float

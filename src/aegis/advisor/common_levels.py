@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from aegis.summary import Candidate
 
 FEW = 0.33
-"""Share of a configuration's levels that attributes may have to be next to what is shared."""
+"""Largest share of a configuration's levels that may stay outside of the common masks."""
 _PARTS = 8
-"""Sets of common attributes that are remembered; of more the first ones are forgotten."""
+"""Number of sets of common masks in the cache; a new set replaces the oldest one."""
 Coded = Sequence[tuple[tuple[int, Hashable], Levels]]
-"""In which levels a candidate is counted under each coding, by what they are remembered by."""
+"""The cache key and the levels of a candidate under each encoding."""
 Code = Callable[[int, "Candidate"], Coded]
 Count = Callable[[Sequence[int], Sequence["Candidate"], "Candidate | None"], Cooccurrence]
-"""Counts attributes, by their places, under candidates, and the label under one."""
+"""Takes indices of attributes, their candidates and the label's candidate; returns the counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,32 +47,32 @@ class _Agreed:
 
 
 class InCommon(Protocol):
-    """An object that is informed which configurations will be scored, and counts shared masks only once."""
+    """A scorer to which you announce configurations, so that it counts their common masks only once."""
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Announce configurations that will be scored."""
+        """Announce configurations to score, so that the scorer counts their common masks once."""
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Announce masks of some attributes that many configurations will have in common."""
+        """Announce masks of some attributes that many of the next configurations share."""
 
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
     ) -> None:
-        """Announce variants of the unmasked table, each with one attribute masked."""
+        """Announce variants of the unmasked table, each with one attribute masked as in `choice`."""
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Announce variants of a configuration, each of which changes the mask of one attribute."""
+        """Announce variants of `base`, each with another mask for one attribute of `changed`."""
 
 
 class CommonParts:
-    """Sets of masks that many configurations have in common, with factorised counts.
+    """A cache of sets of masks that many configurations have in common, with factorised counts.
 
     Parameters
     ----------
     names
         Names of the attributes.
     groups
-        Sums counts by level. If it has no cache, nothing is shared.
+        Sums counts by level. If it has no cache, this class shares nothing.
     count
         Function that returns the counts of only some attributes.
     coded
@@ -88,7 +88,7 @@ class CommonParts:
         self._parts: deque[_Agreed] = deque(maxlen=_PARTS)
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Announce configurations that will be scored; factorise the counts of their common masks once."""
+        """Prepare to score these configurations: factorise the counts of their common masks once."""
         if len(choices) < 2:
             return
         if self._groups.remember:
@@ -98,7 +98,7 @@ class CommonParts:
             self.share({n: first[n] for n in self._names if all(c[n] == first[n] for c in choices)})
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Announce masks of some attributes that many configurations will have in common."""
+        """Prepare to score configurations that share these masks: factorise their counts once."""
         common = {
             place: masked[name]
             for place, name in enumerate(self._names)
@@ -123,12 +123,12 @@ class CommonParts:
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
     ) -> None:
-        """Announce variants of the unmasked table, each with one attribute masked."""
+        """Prepare to score variants of the unmasked table, each with one attribute masked."""
         few = self.beside(unmasked, [n for n in self._names if choice[n] != unmasked[n]])
         self.expect([{**unmasked, name: choice[name]} for name in few])
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Announce variants of a configuration, each of which changes the mask of one attribute."""
+        """Prepare to score variants of `base`, each with another mask for one attribute of `changed`."""
         if not self._known(base):
             few = self.beside(base, changed)
             self.share({name: own for name, own in base.items() if name not in few})
@@ -159,7 +159,7 @@ class CommonParts:
         """Return the factorised counts of the largest common set of masks, and the levels of all
         attributes.
 
-        None if the configuration has no common masks or nothing is cached.
+        Return None if the configuration has no common masks, or if there is no cache.
         """
         part = self._fitting(candidates) if self._groups.remember else None
         if part is None:

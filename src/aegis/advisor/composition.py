@@ -6,10 +6,9 @@ sees the common refinement of both groupings, whose classes are smaller. Aegis c
 these joint classes.
 
 Absence counts, too: rows that are in one release but not in another form separate classes. Aegis
-processes releases in the order in which they were made. A release that took earlier ones into
-account, which its certificate names, also suppressed the rows that `PrivacyRule.check` suppresses
-for them. If a release did not, every joint class must meet the rule, because nothing can be
-suppressed any more.
+processes releases in the order in which they were made. If a release took earlier ones into account
+(its certificate names them), it also suppressed the rows that `PrivacyRule.check` suppresses for
+them. If it did not, every joint class must meet the rule, because it is too late to suppress rows.
 """
 
 from __future__ import annotations
@@ -75,13 +74,14 @@ class Composition:
     classes
         Number of joint classes.
     alone
-        Number of rows that are unique in their joint class.
+        Number of rows that are alone in their joint class.
     verdict
         Result of the rule for the joint classes.
     each
         Result of the rule for each release separately.
     attributes
-        Quasi-identifiers with the rows that would still fail without them, fewest first.
+        For each quasi-identifier, the number of rows that would still fail without it, the smallest
+        first.
     rule_override
         How the rule differs from that of the summary's owner; None if it does not.
     """
@@ -154,7 +154,7 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
         configurations = load_configurations(file, policy)
     if len(configurations) != 1:
         raise PolicyError(
-            f"{file} holds {len(configurations)} configurations, and a release has one.",
+            f"{file} has {len(configurations)} configurations, but a release has one.",
             hint="Name a certificate, or a file with one configuration.",
         )
     return replace(next(iter(configurations.values())), certificate=digest, after=after)
@@ -169,12 +169,13 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file} is not a certificate of a masking configuration.",
-            hint="Record-level releases have no masks, and cannot be composed.",
+            hint="Give a certificate by `aegis apply`. Record-level releases have no masks, so Aegis "
+            "cannot check them together.",
         ) from error
     digest = sealed_digest(document)
     if document.get("digest", digest) != digest:
         raise DataError(
-            f"{file} was changed after it was written: its digest is of another content.",
+            f"{file} was changed after it was written: its digest does not match its content.",
             hint="Give the certificate as `aegis apply` wrote it, or the configuration (YAML).",
         )
     return masks, digest, after
@@ -200,7 +201,7 @@ def summary_after(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Summary:
-    """Return the summary of a table with classes that are formed together with earlier releases.
+    """Summarise a table with classes that also distinguish the values of earlier releases.
 
     Ranking and search then check each configuration together with all earlier releases. Proofs stay
     valid, because classes only become finer and monotone criteria stay monotone.
@@ -258,8 +259,8 @@ def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -
 def _frequency(summary: Summary) -> FrequencyTable:
     if summary.frequency is None:
         raise DataError(
-            "The frequency table of the quasi-identifiers is too large for memory, so that classes of "
-            "several releases cannot be put together.",
+            "The frequency table of the quasi-identifiers is too large for memory, so Aegis cannot "
+            "combine the classes of several releases.",
             hint="Leave quasi-identifiers out, or give them coarser masks only.",
         )
     return summary.frequency
@@ -286,9 +287,8 @@ def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
             return candidate.groups.astype(np.int64)
     if not mask.deterministic:
         raise PolicyError(
-            f"Release {release!r} masks {attribute.name!r} with noise, whose classes are a matter of "
-            "chance.",
-            hint="Releases with noise cannot be put together.",
+            f"Release {release!r} masks {attribute.name!r} with noise, so its classes depend on chance.",
+            hint="Leave this release out: Aegis cannot check releases with noise together.",
         )
     if not getattr(mask, "fitted", True):
         raise PolicyError(
@@ -320,7 +320,7 @@ def compose(
     released_only: bool = False,
     rule_override: bool = False,
 ) -> Composition:
-    """Check the classes that several releases of one table form together against a rule.
+    """Check against a rule the classes that several releases of one table form together.
 
     Parameters
     ----------
@@ -342,12 +342,13 @@ def compose(
     PolicyError
         There are fewer than two releases, one cannot be composed, or the owner's rule differs.
     DataError
-        The classes are not known: the table has too many cells, or persons are counted and the
-        suppressed rows would be needed.
+        The classes are not known: the table has too many cells, or the policy counts persons, so
+        that Aegis does not know which rows were suppressed.
     """
     if len(releases) < 2:
         raise PolicyError(
-            f"{len(releases)} release was named.", hint="Name two or more to put together."
+            f"A check of releases together needs at least two, and you named {len(releases)}.",
+            hint="Name two or more releases of the table.",
         )
     override = check_owner_rule(summary, rule, override=rule_override)
     joint = _Joint(summary, rule, hierarchies or {})
@@ -465,7 +466,7 @@ class _Joint:
         """
         if self.frequency.persons is not None:
             raise DataError(
-                "Which rows have left is not known here: classes are counted in persons.",
+                "Aegis cannot know which rows were suppressed, because the policy counts persons.",
                 hint="Leave `person` out of the policy.",
             )
         table = self._count(self.trace(releases, leave_out=leave_out, as_made=True), releases)

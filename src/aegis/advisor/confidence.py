@@ -1,11 +1,11 @@
 """Compute standard errors of a ranking by the delete-a-group jackknife over folds of the rows.
 
-A score is computed again without each of the G folds. With v_g the value without fold g, the
-standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
-Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956). Two
-configurations are compared by the standard error of their *difference*. They mask the same rows, so
-their scores vary together, and the error of the difference is much smaller than the errors of the
-two scores.
+The score is computed again without each of the G folds. Let v_g be the score without fold g. Then
+the standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group
+jackknife, Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille,
+1956). Two configurations are compared by the standard error of the *difference* of their scores.
+Both mask the same rows, so the scores vary together, and the error of the difference is much
+smaller than the errors of the two scores.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from aegis.summary.folds import without_fold
 from aegis.summary.row_pairs import RowPairCounts
 
 COMPARED = 10
-"""Configurations whose standard errors are computed: the best ones."""
+"""Number of configurations, from the best on, whose standard errors are computed."""
 EFFORT = 6e9
-"""Most that standard errors may cost: folds times configurations times the cube of their levels."""
+"""Largest cost of standard errors: the sum over configurations of folds times cubed levels."""
 _PER_CELL = 300
-"""What counting a cell of the matrix of all atoms from the rows costs, in the same unit."""
+"""Cost of counting one cell of the matrix of all atoms from the rows, in the same unit."""
 CERTAINTY = 0.975
 """Quantile of Student's t that a difference must exceed: two-sided, five percent."""
 _STUDENT = (
@@ -47,7 +47,7 @@ _STUDENT = (
     2.306004135204166,
     2.262157162798205,
 )
-"""It at 1 to 9 degrees of freedom."""
+"""The quantile `CERTAINTY` for 1 to 9 degrees of freedom."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,8 +55,8 @@ Floats = npt.NDArray[np.float64]
 class FoldScorer(Scorer):
     """Scores configurations on all folds but one.
 
-    Folds are counted by pooled level. If an attribute has more groups than levels, its levels are
-    scored.
+    The counts by fold are by pooled level. So if an attribute has more groups than levels, its
+    levels are scored.
     """
 
     def __init__(self, whole: Scorer, fold: int) -> None:
@@ -94,9 +94,9 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     `COMPARED`.
 
     Most measures of whole configurations need one factorisation per fold, whose time grows with the
-    cube of the number of levels. So on wide tables fewer configurations, or none, get errors. None
-    get errors with several labels, or if the measure scores single attributes and the summary has
-    attributes without counts by fold.
+    cube of the number of levels. So the result is smaller, or 0, for wide tables. It is 0 with
+    several labels, or if the measure scores single attributes and some attributes have no counts by
+    fold.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated
@@ -127,15 +127,15 @@ def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure)
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
         return ()
-    of = f"of the best {few} only" if few else "of none"
+    of = f"for the best {few} configurations only" if few else "for no configuration"
     if measure.scope is Scope.ATTRIBUTE:
         return (
-            f"standard errors were computed {of}: so many values as these attributes have together "
-            "are not counted without each fold. Coarser candidates, or fewer attributes, have them.",
+            f"standard errors were computed {of}: some attributes have too many values to be counted by "
+            "fold. To get standard errors, give coarser candidates or fewer attributes.",
         )
     return (
-        f"standard errors were computed {of}: so many values as these attributes have together take "
-        "long to factorise without each fold. Coarser candidates, or fewer attributes, have them.",
+        f"standard errors were computed {of}: the attributes together have so many values that the "
+        "others would take long. To get them, give coarser candidates or fewer attributes.",
     )
 
 
@@ -144,8 +144,8 @@ def jackknife(
 ) -> Floats | None:
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
-    Folds without rows are left out; the result is None if fewer than two others remain. If the
-    measure is a mean of scores of K folds, a jackknife value is the mean without one fold's score.
+    Folds without rows are left out; the result is None if fewer than two folds remain. If the
+    measure is itself a mean over folds, a value is the mean over all folds but one.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -189,15 +189,15 @@ def with_confidence(
     measure: Measure,
     progress: Progress = SILENT,
 ) -> list[Ranked]:
-    """Return a ranking whose first entries state standard errors and ties with the best.
+    """Add standard errors, and ties with the best, to the first entries of a ranking.
 
     Parameters
     ----------
     ranking
         Configurations, best first.
     choices
-        The candidates of each of the first entries, in the same order. `compared` determines how
-        many are used.
+        The candidates of each of the first entries, in the same order. `compared` returns how many
+        of them get standard errors.
     scorer, measure
         The scorer and the measure that scored them.
     progress
@@ -219,9 +219,9 @@ def with_confidence(
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
     """Return the standard error of a score: by formula for an AUC, otherwise the jackknife's.
 
-    The jackknife of an AUC has only five folds, so it varies up to threefold between samples of one
-    population. The formula of Hanley and McNeil depends only on the AUC and the rows of each class.
-    Its result is about a fifth too large.
+    The jackknife of an AUC has only five folds, so its result varies up to threefold between
+    samples of one population. The formula of Hanley and McNeil needs only the AUC and the number of
+    rows of each class. Its result is about a fifth too large.
     """
     if measure.unit != "AUC":
         return jackknifed
@@ -230,7 +230,7 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Return a ranking whose first entries state standard errors and ties with the best.
+    """Add standard errors, and ties with the best, to the first entries of a ranking.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
     values
         The score of each of the first entries without each fold, shape (G, n).
     shrink
-        Factor that converts errors for the rows of the folds to errors for the rows of the scores.
+        Factor that converts errors for the rows in the folds to errors for the scored rows.
     """
     errors = shrink * standard_errors(values)
     apart = shrink * standard_errors(values - values[:, :1]) * student_quantile(len(values) - 1)
@@ -264,7 +264,7 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
 
 
 def shrink_of(summary: Summary, measure: Measure) -> float:
-    """Return the factor that converts errors for the folds' rows to errors for the scored rows.
+    """Return the factor that converts errors for the rows in the folds to errors for the scored rows.
 
     Scores of single attributes use all rows; folds use the co-occurrence sample.
     """
@@ -277,8 +277,8 @@ def student_quantile(freedom: int) -> float:
     """Return the quantile `CERTAINTY` of Student's t distribution with `freedom` degrees of
     freedom.
 
-    For few folds it is read from a list, because loading SciPy's special functions takes longer
-    than a small ranking.
+    For up to 9 degrees it comes from a table, because loading SciPy's special functions takes
+    longer than a small ranking.
     """
     if freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]

@@ -48,17 +48,17 @@ def mask_costs(
 ) -> tuple[MaskCost, ...]:
     """Return the cost of each candidate mask of each attribute, in the order of the policy.
 
-    The cost is measured on the whole table. So masking an attribute costs little if other
-    attributes carry the same information.
+    All other attributes stay unmasked. So masking an attribute costs little if other attributes
+    carry the same information.
 
     Parameters
     ----------
     summary
         The aggregates.
     measure
-        Name of a measure; by default the one of rankings.
+        Name of a measure; by default the measure that rankings use.
     scorer
-        A scorer of this summary whose cached counts are used.
+        A scorer of this summary, to use its cached counts.
     """
     chosen, _ = measure_for(summary, measure)
     own = scorer or scorer_of(summary)

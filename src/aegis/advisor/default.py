@@ -19,9 +19,9 @@ from aegis.measures import (
 from aegis.summary import Summary
 
 MOST_LEVELS = 2_000
-"""Columns of an unmasked table of two classes, all attributes together, up to which an AUC or an R2 is expected."""
+"""Largest number of encoded columns, with two classes, for which Aegis predicts an AUC or an R2."""
 MOST_COLUMNS = 800
-"""The same up to which each attribute in turn is predicted from the others."""
+"""Largest number of encoded columns for which Aegis predicts each attribute from the others."""
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
@@ -43,25 +43,26 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
         return chosen, ()
     if chosen.label is LabelKind.NUMBER:
         raise PolicyError(
-            f"No R2 can be expected: {why}.",
+            f"Aegis cannot predict an R2: {why}.",
             hint="Give coarser masks or fewer attributes, or cut the number into classes: "
             "`label: {column: NAME, bins: 5}`.",
         )
     none = chosen.label is LabelKind.NONE
     other = MEASURES.get(ASSOCIATION_MEASURE if none else FALLBACK_MEASURE)
-    return other, (f"the measure is {other.name} in place of {chosen.name}: {why}",)
+    return other, (f"the measure is {other.name} instead of {chosen.name}: {why}",)
 
 
 def out_of_reach(summary: Summary) -> str | None:
     """Return why the expected model metric cannot be computed in reasonable time; None if it can."""
     if summary.pairs.folds is None:
-        return "the summary holds no folds of the rows, so that none can be held out"
+        return "the summary has no folds of the rows, so no rows can be held out"
     classes = int(np.count_nonzero(summary.label.counts))
     if classes > MOST_CLASSES:
-        return f"of {classes:,} classes no AUC is expected, only of up to {MOST_CLASSES}"
+        return f"the label has {classes:,} classes, and the limit is {MOST_CLASSES}"
     levels = sum(a.unmasked.n_columns for a in summary.attributes.values() if not a.aside)
     if summary.label.kind is LabelKind.NONE:
-        return f"of {levels:,} values none is predicted" if levels > MOST_COLUMNS else None
+        many = f"the table has {levels:,} values, and the limit is {MOST_COLUMNS:,}"
+        return many if levels > MOST_COLUMNS else None
     if levels**2 * max(classes, 2) > 2 * MOST_LEVELS**2:
-        return f"with {levels:,} values and {classes:,} classes an expected AUC would take long"
+        return f"with {levels:,} values and {classes:,} classes it would take too long"
     return None

@@ -25,13 +25,13 @@ class CodedMasks(NamedTuple):
         For each attribute, the level of each atom, shape (A_i,), or P(level | atom), shape (A_i,
         L_i).
     keys
-        One key per attribute. If two keys of an attribute are equal, levels and `numbers` are
+        One key per attribute. If two keys of an attribute are equal, its levels and `numbers` are
         equal.
     numbers
-        For each attribute, the number of each level, shape (L_i,), NaN for missing. These levels
-        are in order, and thresholds are counted instead of them. None if there is no order.
+        For each attribute, the number of each level, shape (L_i,), NaN for missing; None if the
+        levels have no order. Ordered levels are encoded as thresholds.
     linear
-        Whether the numbers are counted instead of their thresholds.
+        Whether ordered levels are encoded as numbers instead of thresholds.
     """
 
     levels: Sequence[Levels]
@@ -41,7 +41,7 @@ class CodedMasks(NamedTuple):
 
 
 class Codings(NamedTuple):
-    """A configuration under each encoding; levels without an order are indicators in all of them.
+    """A configuration under each encoding; unordered levels are indicators under all encodings.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ def codings(
     levels
         As in `CodedMasks`.
     orders
-        For each attribute, the ordered level of each atom and each level's number. None instead of
-        the numbers if there is no order.
+        For each attribute, the level of each atom in order, and the number of each level; None
+        instead of the numbers if there is no order.
     """
     ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
     ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
@@ -135,11 +135,11 @@ class CodedAttribute:
     Attributes
     ----------
     key
-        Index of the attribute in the summary, and a key of the mask and the encoding.
+        Index of the attribute in the summary, and a key of its mask and encoding.
     level
         The level of each atom, or the channel of a noise mask.
     joint
-        Rows per part, class and column of the encoding, shape (K, C, d).
+        Rows by fold, class and column of the encoding, shape (K, C, d).
     chance
         As in `PartCounts`, shape (d, k).
     there
@@ -147,7 +147,7 @@ class CodedAttribute:
     places
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
-        Number of levels by which rows are counted; for a noise mask, the number of atoms.
+        Number of levels by which the counts distinguish rows; for a noise mask, the number of atoms.
     ordered
         Whether the columns are thresholds instead of levels.
     by_level
@@ -187,16 +187,13 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """The thresholds from which a number is counted; for other encodings the attribute itself.
-
-        For other attributes, it is the attribute itself.
-        """
+        """The thresholds from which a number was encoded; for other encodings, the attribute itself."""
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
         """Return the co-occurrence of the attribute's columns, lower triangle, shape (K, c, d, d).
 
-        It is counted for each of the classes `some`, or over all classes together; then c is 1.
+        The c counts are those of the classes in `some`, or of all classes together (c = 1).
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.

@@ -1,4 +1,4 @@
-"""Define estimates of the deviation from the unmasked table, by which configurations can be ranked.
+"""Define estimates of the deviation from the unmasked table, which can rank configurations.
 
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
@@ -46,7 +46,7 @@ class AttributeEstimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Least and greatest |unmasked - masked| within the bounds; None without bounds."""
+        """Smallest and largest |unmasked - masked| within the bounds; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -67,7 +67,7 @@ class Estimate:
     pud
         Estimated mean over attributes of |unmasked - masked|.
     interval
-        Least and greatest PUD that the evidence allows; None if the measure has no bounds.
+        Smallest and largest PUD that the evidence allows; None if the measure has no bounds.
     attributes
         The estimate for each attribute.
     case

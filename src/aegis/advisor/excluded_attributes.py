@@ -40,7 +40,7 @@ def sets_aside(summary: Summary) -> bool:
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that names the attributes that a score leaves out, and says what follows."""
+    """Return a sentence on attributes that scores leave out: how many, and how much they could add."""
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()
@@ -49,14 +49,14 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     if not summary.label.there:
         return (
             f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that have "
-            f"the fewest values: {cause}. What is between the others is not in them.",
+            f"the fewest values: {cause}. They do not measure associations with the other attributes.",
         )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
         f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that "
         f"predict the label best by themselves: {cause}. Of the other {out:,}, "
-        f"{aside[int(told.argmax())].name!r} predicts best, with a trace of {told.max():.3g}; all their traces "
-        f"add up to {told.sum():.3g}. Their masks can change the score by no more than that, unless some of them "
-        f"predict more together with others than alone: then it is at most {label_classes - 1}.",
+        f"{aside[int(told.argmax())].name!r} predicts best, with a trace of {told.max():.3g}; the traces of all of "
+        f"them add up to {told.sum():.3g}. Their masks could change the score by at most this sum, or by at most "
+        f"{label_classes - 1} if attributes predict more together than alone.",
     )

@@ -1,8 +1,8 @@
 """Score noise masks from expected counts, without drawing rows.
 
-The result is the score of the expectation, not the expectation of the score. Plug-in measures of
-the expected table score the information that passes the noise. Corrected measures of single
-attributes also subtract the chance that drawn rows would add, so they are slightly too low.
+The result is the score of the expected counts, not the expectation of the score. Plug-in measures
+of the expected counts measure the information that passes through the noise. Corrected measures of
+single attributes also subtract the chance that drawn rows would add, so they are slightly too low.
 Pillai's trace and its held-out forms account for the smaller chance in expected counts
 (`Cooccurrence.chance`), and agree with the mean score of drawn rows. Noise cannot improve MI,
 chi-square, g3 and the plug-in trace. It can improve g1 and g2, which count rows with the same
@@ -21,7 +21,7 @@ from aegis.measures import Contingency, Measure
 from aegis.measures.rounding import controlled_rounding
 
 _NOTHING = 1e-9
-"""Expected rows that count as none: what rounding leaves of an impossible report."""
+"""Fewer expected rows than this count as 0: rounding can leave them for an impossible report."""
 
 
 class ExpectedContingency(Contingency):

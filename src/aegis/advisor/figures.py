@@ -1,4 +1,4 @@
-"""Hold the results of a search beside its ranking: proof, binding constraints, and the Pareto front."""
+"""Hold the results of a search other than its ranking: proof, binding requirements, Pareto front."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from aegis.policy import Configuration
 from aegis.words import finite
 
 NOTHING = 5e-5
-"""A gain below it is told as none."""
+"""A smaller gain counts as none."""
 
 
 @dataclass(frozen=True)
 class ProvenList:
     """The shortlist that a search scored because its objective has no sharp bound.
 
-    The shortlist is proven to contain every admissible configuration above a value of a bounded
-    measure.
+    The shortlist is proven to contain every admissible configuration whose value of a bounded
+    measure is above `least`.
 
     Attributes
     ----------
@@ -27,8 +27,8 @@ class ProvenList:
     configurations
         Number of configurations that were listed and scored.
     highest, least
-        The highest value of any admissible configuration, and the value above which none was left
-        out. `least` is None if every admissible configuration was scored.
+        The highest value of any admissible configuration, and the value above which the list is
+        complete. `least` is None if every admissible configuration was scored.
     """
 
     measure: str
@@ -68,13 +68,14 @@ class SearchWork:
     Attributes
     ----------
     combinations
-        Size of the search space, without duplicates.
+        Number of combinations in the search space, without duplicates.
     nodes, checked
-        Number of boxes that were split, and of checks against the rule.
+        Number of boxes that the search split, and of checks against the rule.
     seconds
         Time of the search only.
     rule_monotone
-        Whether the whole rule prunes; if not, some criteria were checked one by one.
+        Whether the whole rule can exclude boxes; if not, some criteria were checked for each
+        configuration.
     """
 
     combinations: int
@@ -91,7 +92,7 @@ class SearchFigures:
     Attributes
     ----------
     objective
-        The objective that was maximised (or minimised, for losses).
+        The objective that the search maximised (or minimised, for losses).
     optimal
         Whether the best configuration is proven best among all combinations.
     exact
@@ -100,22 +101,22 @@ class SearchFigures:
         The objective of the best configuration, and the best value that any other could still
         reach.
     gap
-        Distance between the two, relative to the best; 0 when proven.
+        Distance between `best` and `bound`, relative to `best`; 0 if the result is proven.
     work
         The amount of work and its time.
     notes
         Notes for the reader.
     stopped
-        The reason why it stopped early: "time limit" or "interrupt"; "verdicts" if the verdicts of
-        a protected summary leave open whether any combination meets the rule. None if the search is
+        Why the search stopped early: "time limit" or "interrupt"; "verdicts" if the verdicts of a
+        protected summary leave open whether any combination meets the rule. None if the search is
         complete.
     preferred
         Why the first configuration is not the one with the best score: it scores about the same and
         masks less, or more if you prefer that. None if it has the best score. `best` is always the
         best score.
     tells_masks_apart
-        Whether the measure finds any utility in the unmasked table. If not, no score proves
-        anything.
+        Whether the unmasked table has any utility by the measure. If not, scores cannot compare
+        masks.
     proven
         The list that was scored, if the objective has no sharp bound; None if it has one.
     """
@@ -165,7 +166,7 @@ class FinerMask:
     gain
         Gain of the objective.
     utility_kept
-        Percent of the unmasked utility that would be kept; None if there was none.
+        Percent of the unmasked utility that would be kept; None if the unmasked utility is 0.
     smallest_class
         Smallest class before suppression.
     rows_failing
@@ -200,11 +201,11 @@ class Relaxation:
     gain
         Its difference from the best score under the unchanged rule.
     utility_kept
-        Percent of the unmasked utility that it keeps; None if there was none.
+        Percent of the unmasked utility that it keeps; None if the unmasked utility is 0.
     proven
         Whether this configuration is proven best.
     masks
-        Attributes whose masks differ from those of the first configuration, with the new mask.
+        The new mask of each attribute whose mask differs from the first configuration.
     """
 
     change: str
@@ -222,8 +223,8 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Binding:
-    """Why the best configuration is not finer: requirements that finer masks violate, and gains
-    from relaxing the rule.
+    """Why the best configuration is not finer: requirements that finer masks violate, and the gains
+    if the rule were weaker.
     """
 
     finer: tuple[FinerMask, ...]
@@ -340,9 +341,9 @@ class MaskChange:
     change
         Difference from the estimated score of the best configuration.
     stderr
-        Standard error of the change that comes from the protection only.
+        Standard error of the change, from the noise of the protection only.
     tied
-        Whether the protection hides which of both is better.
+        Whether the protection hides which of the two masks is better.
     """
 
     attribute: str
@@ -386,9 +387,9 @@ class ProxyFigures:
     splits
         Number of splits into training and test rows; figures are means over them.
     metric
-        The figure of merit: `roc_auc`, `accuracy` or `log_loss`.
+        The metric: `roc_auc`, `accuracy` or `log_loss`.
     reached
-        The figure of each configuration, by its name.
+        The metric of each configuration, by its name.
     """
 
     models: tuple[str, ...]
@@ -412,6 +413,6 @@ class ProxyFigures:
         told = ", ".join(f"{name} {value:.3f}" for name, value in self.reached.items())
         return (
             f"proxy: {' and '.join(self.models)} trained on {self.rows:,} rows of each finalist"
-            f" ({self.splits} splits, mean {self.metric}): {told}. It would choose {self.best};"
-            " the ranking is by the measure"
+            f" ({self.splits} splits, mean {self.metric}): {told}. The models would choose {self.best};"
+            " Aegis ranks by the measure"
         )

@@ -31,13 +31,13 @@ from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, Spli
 from aegis.summary import Candidate, PairCounts
 
 PARTS = 5
-"""Parts of the rows: each is left out once; the summary's folds are dealt out to them."""
+"""Largest number of folds for held-out scores; the summary's folds are distributed over them."""
 
 MOST_CLASSES = 100
-"""Classes of a label up to which a merit is expected: accuracy and log loss take their cube."""
+"""Largest number of label classes for which Aegis predicts a metric: the time grows with its cube."""
 
 _AT_ONCE = 1 << 22
-"""Most cells of the counts of a configuration that are in memory at once, 8 bytes each."""
+"""Largest number of cells of a configuration's counts in memory at once, 8 bytes each."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -73,8 +73,8 @@ class PartBlocks:
     ) -> PartCounts | SplitCounts:
         """Return the counts of one configuration, without levels that all rows or no rows have.
 
-        If that takes less time, they are returned as factorised common levels and the rest; the
-        figures are the same.
+        If that takes less time, the result has the common levels factorised, and the rest as
+        counts; the scores are the same.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class PartBlocks:
         label
             The mask of the label, if it has one.
         common
-            Positions in `which` of the attributes that other configurations mask in the same way.
+            Positions in `which` of the attributes whose masks other configurations share.
         """
         shown = self._attributes_of(which, coded, label)
         if self._splits(shown, common, label):
@@ -97,7 +97,7 @@ class PartBlocks:
     def in_one_piece(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> PartCounts:
-        """Return the counts of one configuration as one matrix, never factorised."""
+        """Return the counts of one configuration as one matrix, without factorising common levels."""
         return self._whole(self._attributes_of(which, coded, label), label)
 
     def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
@@ -246,7 +246,7 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
     ) -> Floats:
-        """Return the rows by part, class, and bins of two attributes, shape (K, C, a, b)."""
+        """Return the rows by fold, class, and bins of two attributes, shape (K, C, a, b)."""
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
         height, width = map(_counted_by, bins)
@@ -274,10 +274,10 @@ class PartBlocks:
             rows = self._rows_by_atom(0, label).sum(axis=2)
             if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
                 raise PolicyError(
-                    f"The label has {shown:,} classes; what models are expected to reach is worked out"
-                    f" for at most {MOST_CLASSES}.",
-                    hint="Group its values (masks of the label, such as bucketize), or name another"
-                    " measure. A number with many values is not a class: its R2 is not expected.",
+                    f"The label has {shown:,} classes, but Aegis predicts model metrics for at most"
+                    f" {MOST_CLASSES}.",
+                    hint="Group its values (masks of the label, such as bucketize), or choose another"
+                    " measure. Cut a number into classes: `label: {column: NAME, bins: 5}`.",
                 )
             self._rows[label] = rows, OtherParts.of(rows)
         return self._rows[label]

@@ -12,7 +12,7 @@ from aegis.policy import Configuration, Role
 from aegis.summary import AttributeSummary, Summary
 
 LADDER_SHARE = 0.2
-"""Largest share of the generated configurations that is not drawn at random."""
+"""Largest share of the generated configurations that are not drawn at random."""
 
 
 def combinations(summary: Summary) -> int:
@@ -24,7 +24,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
     """Draw different configurations: the least masked ones first, the rest at random.
 
     The first configuration masks every attribute least. The next ones coarsen all quasi-identifiers
-    step by step, and mask other attributes least. They are at most a share `LADDER_SHARE` of
+    step by step, and mask other attributes least. They make up at most a share `LADDER_SHARE` of
     `count`. In all others, each mask is drawn uniformly from its attribute's candidates.
 
     Parameters
@@ -42,7 +42,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
         `count` is below 1.
     """
     if seed < 0:
-        raise PolicyError(f"The seed is {seed}.", hint="Give a whole number from 0.")
+        raise PolicyError(f"The seed {seed} is negative.", hint="Give a whole number from 0.")
     if count < 1:
         raise PolicyError(
             f"{count} configurations cannot be generated.", hint="Ask for at least 1."

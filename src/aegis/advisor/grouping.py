@@ -1,4 +1,4 @@
-"""Sum counts by atom to counts by level: S' G S of theory.md, section 2."""
+"""Sum counts by atom to counts by level: S' G S in theory.md, section 2."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _TOGETHER = 1 << 11
-"""Most levels that are counted together for many configurations."""
+"""Largest number of levels that are counted together for many configurations."""
 _DENSE_INDICATORS = 1 << 16
-"""Most entries of the indicators of one attribute that are multiplied as a dense matrix."""
+"""Largest number of entries of one attribute's indicators that are multiplied as a dense matrix."""
 
 
 class GroupedCounts(NamedTuple):
@@ -62,7 +62,7 @@ class StackedCounts(Protocol):
 
 
 def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
-    """Sum counts by atom to counts by level, for one configuration (S' G S of theory.md).
+    """Sum counts by atom to counts by level, for one configuration (S' G S in theory.md).
 
     Parameters
     ----------
@@ -116,17 +116,15 @@ class _SomeCounts:
 
 
 class RowGroups:
-    """Computes `group_counts` for many configurations of the same counts, with a cache per
-    attribute.
+    """Sums one table of counts by level for many configurations (S' G S in theory.md).
 
-    The cache has one half of each product: the rows of one attribute summed under one mask, with
-    columns still by atom. So a configuration reads as many rows of G as it has levels, not all
-    rows.
+    For each attribute and mask, the cache has the rows of G already summed by level, with columns
+    still by atom. So a configuration reads one row for each of its levels, not all rows of G.
 
     Parameters
     ----------
     pairs
-        Co-occurrence counts between atoms; if they are sparse, nothing is cached.
+        Co-occurrence counts between atoms (G); if they are sparse, nothing is cached.
     offsets
         Index of each attribute's first atom, shape (m + 1,).
     """
@@ -141,10 +139,10 @@ class RowGroups:
         self._some: dict[tuple[int, ...], _SomeCounts] = {}
 
     def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
-        """Announce the levels of configurations that will be counted, by attribute and key.
+        """Announce the levels of the next `configurations` configurations, by attribute and key.
 
-        The first of these configurations counts all levels at once; the others use these counts.
-        Noise masks are left out. If there are more than `_TOGETHER` levels, nothing is announced.
+        The first of them counts all levels at once; the others use these counts. Do not include
+        noise masks. More than `_TOGETHER` levels are ignored.
         """
         own = {k: level for k, level in levels.items() if level.ndim == 1}
         sizes = [int(level.max(initial=0)) + 1 for level in own.values()]
@@ -168,7 +166,7 @@ class RowGroups:
 
     @property
     def remember(self) -> bool:
-        """Whether counts are cached. Only then can some attributes be counted without the others."""
+        """Whether counts are cached. If not, `counts` can only count all attributes together."""
         return not is_sparse(self._pairs.total)
 
     def counts(
@@ -253,8 +251,9 @@ class RowGroups:
 def stacked_grouping(
     levels: Sequence[npt.NDArray[np.integer]],
 ) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
-    """Return S of theory.md, shape (D, d), and the index of each attribute's first level, shape (m
-    + 1,).
+    """Return S of theory.md, shape (D, d), and the index of each attribute's first level, (m + 1,).
+
+    Row a of S has the level of atom a (a single 1), or P(level | atom a) for a noise mask.
     """
     from scipy import sparse  # taking long to load, and seldom asked for
 
@@ -308,10 +307,10 @@ def drawn_chance(
 ) -> npt.NDArray[np.float64]:
     """Return a factor B, shape (L, k), of the chance covariance B B' that expected counts lack.
 
-    Suppose that the label is independent of the reports. Let m_r be the rows with report r, n_a the
-    rows of atom a, and K the channel. Then the counts of a class in drawn rows have the covariance
-    diag(m), times the variance of the class. Their expectations given the atoms have only K'
-    diag(n) K. So expected counts lack the difference diag(m) - K' diag(n) K.
+    Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
+    of rows with report r, n_a that of atom a, and K the channel. If reports are drawn, the counts
+    of a class have the covariance diag(m), times the variance of the class. The expected counts
+    have only K' diag(n) K. So they lack the difference diag(m) - K' diag(n) K.
 
     Parameters
     ----------
@@ -361,7 +360,7 @@ def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> n
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> npt.NDArray[np.float64]:
-    """Return `pooled_losses` of the groups that are pooled in a candidate's last level."""
+    """Return `pooled_losses` of the groups that share a candidate's last level."""
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
     counts = masked_classes(attribute.joint, label)

@@ -1,10 +1,10 @@
 """Count pairs of attributes by fold and class, to measure interactions beyond the sum of both
 effects.
 
-Values are put into at most eight bins per attribute, as trees with few leaves would do. For numbers
-and dates, a bin is a range. For other values, the seven most frequent ones have a bin each, and all
-others share one. The interaction of two attributes under two masks is the same in every
-configuration with these masks, so it is computed once.
+Each attribute has at most eight bins, as trees with few leaves would make. For numbers and dates, a
+bin is a range. For other values, the seven most frequent ones have a bin each, and all others share
+one bin. The interaction of two attributes under two masks is the same in every configuration with
+these masks, so it is computed once.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 BINS = 8
-"""Most bins of an attribute."""
+"""Largest number of bins of an attribute."""
 MOST_CELLS = 20_000_000
-"""Cells of all tables of a configuration up to which interactions are looked at."""
+"""Largest number of cells, in all tables of a configuration, for which interactions are measured."""
 _AT_ONCE = 1_000_000
-"""Cells of the tables that are worked on together."""
+"""Number of cells that are processed together."""
 
 
 class Interactions:
@@ -43,7 +43,7 @@ class Interactions:
     Parameters
     ----------
     blocks
-        Counts by part of the rows.
+        Counts by fold.
     """
 
     def __init__(self, blocks: PartBlocks) -> None:
@@ -63,7 +63,7 @@ class Interactions:
         Raises
         ------
         PolicyError
-            There are too many pairs, parts and classes.
+            There are too many pairs, folds and classes.
         """
         levels, keys, numbers, _ = coded
         pairs = list(combinations(range(len(which)), 2))
@@ -71,10 +71,9 @@ class Interactions:
         cells = parts * label_classes * BINS * BINS
         if len(pairs) * cells > MOST_CELLS:
             raise PolicyError(
-                f"Interactions of {len(pairs):,} pairs of attributes, {label_classes} classes and {parts}"
-                f" parts of the rows have {len(pairs) * cells:,} cells; at most {MOST_CELLS:,} are"
-                " looked at.",
-                hint="Leave attributes out, or ask for boosted trees without them: --models gbdt.",
+                f"The interactions of {len(pairs):,} pairs of attributes need {len(pairs) * cells:,} cells"
+                f" ({label_classes} classes, {parts} folds); Aegis counts at most {MOST_CELLS:,}.",
+                hint="Leave attributes out, or use boosted trees without interactions: --models gbdt.",
             )
         keyed = {(i, j): (which[i], keys[i], which[j], keys[j], label) for i, j in pairs}
         made = {pair: self._gains[key] for pair, key in keyed.items() if key in self._gains}

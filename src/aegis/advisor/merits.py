@@ -9,17 +9,17 @@ from aegis.advisor.scoring import Scorer
 from aegis.measures import MEASURES, Measure, Merit
 
 COMPARED = 10
-"""Configurations that are compared: the best ones."""
+"""Number of configurations, from the best on, that are compared."""
 APART = 0.01
-"""Difference in AUC from which the merits are said to disagree."""
+"""Smallest difference in AUC for which metrics count as disagreeing."""
 ALIKE = 0.005
-"""Difference in accuracy up to which two releases count as equal."""
+"""Largest difference in accuracy for which two releases count as equal."""
 RARE = 0.1
-"""Share of the labelled rows below which a class is rare."""
+"""Share of the labelled rows below which a class counts as rare."""
 
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
-    """Return a warning if a class is rare and the AUC disagrees with the metric that ranks.
+    """Return a warning if a class is rare and the AUC disagrees with the metric of the ranking.
 
     Among the best configurations, the one with the largest expected AUC is compared with the first.
     There is no warning if the measure is not a model metric or is the AUC, or if no class is rare.
@@ -48,10 +48,10 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     if areas[best] - areas[0] < APART:
         return ()
     right = [scorer.value(choices[place], accuracy) for place in (0, best)]
-    alike = "alike" if abs(right[0] - right[1]) <= ALIKE else "not far apart"
+    alike = "equal" if abs(right[0] - right[1]) <= ALIKE else "close"
     first, other = able[0].name, able[best].name
     return (
-        f"the figures of merit disagree, since a class is rare ({min(label_rows) / sum(label_rows):.1%}): "
-        f"in accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), in AUC they "
-        f"are not ({areas[0]:.3f} and {areas[best]:.3f}). --merit auc ranks by the second",
+        f"the model metrics disagree, because a class is rare ({min(label_rows) / sum(label_rows):.1%}): "
+        f"by accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), by AUC they "
+        f"differ ({areas[0]:.3f} and {areas[best]:.3f}). To rank by AUC, give --metric auc",
     )

@@ -75,18 +75,16 @@ def with_methods(
 ) -> Advice:
     """Return the advice with record-level releases in its ranking.
 
-    A release is scored like a configuration: its score is the measure of the table that the method
-    makes, before failing classes are suppressed. It is compared with the unmasked score of the
-    original. The measure of the remaining rows is also computed. Rows that the method leaves out
-    count as suppressed. If the leading configuration suppresses rows, a method that suppresses
-    cells and has no masks is also ranked with the masks of that configuration, and with finer ones
-    (`aegis.advisor.cells`).
+    Aegis scores each release by the measure of the whole table that the method makes, and computes
+    the measure again without the rows of failing classes. Rows that the method leaves out count as
+    suppressed. If the best configuration suppresses rows, Aegis also tries each method that
+    suppresses cells on top of its masks, and of finer masks (`aegis.advisor.cells`).
 
     Raises
     ------
     PolicyError
-        A method or option is unknown, or the advice was searched for another objective than the
-        measure.
+        A method or option is unknown, or the advice comes from a search for an objective other than
+        the measure.
     DataError
         There is only a summary, which has no records, or the table is not usable.
     """
@@ -96,13 +94,14 @@ def with_methods(
     if source is None:
         if methods is not None:
             raise DataError(
-                "A summary has no records to group.", hint="Give the table, or leave --with out."
+                "Record-level methods need the rows of the table, and a summary has none.",
+                hint="Give the table, or leave out --with.",
             )
-        note = "the policy's record-level methods were not ranked: a summary has no records"
+        note = "the policy's record-level methods were not ranked, because a summary has no rows"
         return replace(advice, warnings=(*advice.warnings, note))
     if any(ranked.objective is not None for ranked in advice.ranking):
         raise PolicyError(
-            "Record-level releases are ranked by the measure, not by the objective of the search.",
+            "Record-level releases can be ranked only by the measure, not by another objective.",
             hint="Leave out --objective, or the record-level methods.",
         )
     ranker = RecordRanker(summary, source, policy, MEASURES.get(advice.measure), seed, progress)
@@ -134,8 +133,8 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
         return None
     return (
         f"on held-out rows the masks of {rival.name} keep more than {best.name} ({doubting} "
-        f"{masks:.4f} against {best.method.held_out:.4f}): prefer them for models that give each "
-        "value its own coefficient, such as logistic regression on one-hot columns"
+        f"{masks:.4f} against {best.method.held_out:.4f}): prefer {rival.name} for models with one "
+        "coefficient per value, such as logistic regression on one-hot columns"
     )
 
 
@@ -173,13 +172,13 @@ class RecordRanker:
     Parameters
     ----------
     summary
-        The summary that gives the unmasked scores.
+        The summary from which the unmasked scores are computed.
     source
         The table.
     policy
         The policy with roles and rule.
     measure
-        The measure that ranks.
+        The measure of the ranking.
     seed
         Seed of the samples for the scores, and of methods whose recipe has no seed.
     progress
@@ -215,9 +214,9 @@ class RecordRanker:
         self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Make a release of a recipe, with repeatable draws, to compute its figures.
+        """Make the release of a recipe, with repeatable draws, to compute its figures.
 
-        The rule is checked later. An actual release uses other draws.
+        `rank` then checks the rule. An actual release uses other draws.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 

@@ -19,7 +19,7 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
     Parameters
     ----------
     summary
-        The summary. If it does not contain a rule, or was just made, nothing is checked.
+        The summary. If it does not contain a rule, or was made in this process, every rule passes.
     rule
         The rule that the user declares.
     override

@@ -20,11 +20,11 @@ from aegis.sources import Source
 from aegis.summary import PERSON, AttributeSummary, Candidate, Information, Summary
 
 FREQUENT = 3
-"""Values that are shown of a column, the most frequent."""
+"""Number of values to show of each column, the most frequent first."""
 PREVIEWED = 6
-"""Rows of the preview."""
+"""Number of rows in the preview."""
 HIT = 5
-"""Groups that are named among those that lose the largest share of their rows."""
+"""Number of groups to name among those that lose the largest share of their rows."""
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """The most frequent values of a column before and after masking, each with its rows."""
+    """The most frequent values of a column before and after masking, with the number of rows."""
 
     name: str
     before: tuple[tuple[str, int], ...]

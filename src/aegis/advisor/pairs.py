@@ -23,8 +23,8 @@ class PairValues:
     pairs
         Co-occurrence counts between atoms.
     levels
-        Function of an attribute's index and candidate that returns the level of each atom, (A,), or
-        a noise mask's channel, (A, L).
+        Function that takes the index of an attribute and a candidate. It returns the level of each
+        atom, (A,), or the channel of a noise mask, (A, L).
     """
 
     def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Levels]) -> None:
@@ -59,8 +59,9 @@ class PairValues:
     def mean_of_one(
         self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
-        """Return the mean of a measure over the pairs of one attribute with each other; 0 without
-        others.
+        """Return the mean of a measure over the pairs of one attribute with each other attribute.
+
+        The result is 0 if there is no other attribute.
         """
         values = [
             self.value((place, j), (candidate, other), measure)

@@ -1,4 +1,4 @@
-"""Check from the frequency table whether configurations meet the rule, without reading rows."""
+"""Check on the frequency table whether configurations meet the rule, without reading rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PrivacyPlan:
     hierarchies
         Hierarchies of sensitive attributes, for models that need them.
     population
-        The population that the rows were sampled from, if it is known.
+        The population from which the rows were sampled, if it is known.
 
     Raises
     ------
@@ -73,12 +73,12 @@ class PrivacyPlan:
         if summary.frequency is None and counter is None:
             raise DataError(
                 "The summary holds no frequency table of the quasi-identifiers.",
-                hint="Give the table itself, so that classes can be counted where the data is.",
+                hint="Give the table itself, so that Aegis can count the classes in its engine.",
             )
         if rule.person is not None and summary.frequency and summary.frequency.persons is None:
             raise DataError(
-                f"The summary counts rows, and the policy counts persons ({rule.person}).",
-                hint="Give the table itself: who has which rows is in no bundle.",
+                f"The policy counts persons ({rule.person}), but the summary has counts of rows only.",
+                hint="Give the table itself: the summary does not state which rows belong to a person.",
             )
         self.in_engine = summary.frequency is None
         self._counter = counter
@@ -103,7 +103,7 @@ class PrivacyPlan:
             raise PolicyError(
                 f"The rule needs the population of the table: {self.rule}.",
                 hint="Name its table in the policy (population: FILE) or a column of survey weights (weight: "
-                "COLUMN), or ask for k or a prosecutor risk, which take the table for the whole population.",
+                "COLUMN), or require k or a prosecutor risk, which treat the table as the whole population.",
             )
         if self.rule.by_leaves:
             self._require_leaves()
@@ -118,32 +118,32 @@ class PrivacyPlan:
         if frequency is None:
             raise PolicyError(
                 f"The rule depends on how many values each shown value may represent: {self.rule}. The "
-                "table has too many classes to look at that in memory.",
+                "table has too many classes to count these values in memory.",
                 hint="Give fewer or coarser candidate masks.",
             )
         if self.summary.information is not Information.RAW:
             raise PolicyError(
-                f"The rule depends on single values, and the summary carries {self.summary.information} "
-                f"in addition to what the masks show: {self.rule}.",
-                hint="Give the table, or a summary with the raw joints.",
+                "The rule depends on the original values, and the summary has no raw counts "
+                f"(information: {self.summary.information}): {self.rule}.",
+                hint="Give the table, or a summary with raw counts.",
             )
         for name in frequency.quasi:
             if any(candidate.noise is not None for candidate in self._attributes[name].candidates):
                 raise PolicyError(
                     "The rule depends on how many values each shown value may represent, and a mask of "
-                    f"{name!r} draws what it shows: {self.rule}.",
-                    hint="Leave noise masks out of the candidates, or ask for k.",
+                    f"{name!r} draws its values at random: {self.rule}.",
+                    hint="Leave noise masks out of the candidates, or require k instead.",
                 )
         if frequency.earlier is not None:
             raise PolicyError(
-                f"The rule is one of the classes of one release, and classes are counted together with "
-                f"earlier ones: {self.rule}.",
-                hint="Leave out the earlier releases, or the demand.",
+                f"The rule can only be checked for a single release, not together with earlier ones: "
+                f"{self.rule}.",
+                hint="Leave out the earlier releases, or this criterion.",
             )
 
     @property
     def by_population(self) -> bool:
-        """Whether the rule compares classes with the population of the sample."""
+        """Whether the rule compares classes with the population from which the rows were sampled."""
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
@@ -214,7 +214,7 @@ class PrivacyPlan:
         frequency = self.summary.frequency
         if frequency is None:
             if self._counter is None:
-                raise InternalError("A plan without frequency table has no way to count classes.")
+                raise InternalError("A plan without a frequency table cannot count classes.")
             return self._counter({name: candidate.mask for name, candidate in choice.items()})
         groups = {name: choice[name].groups for name in frequency.quasi}
         needed = {
@@ -230,10 +230,10 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
-        """Return for each cell of the frequency table the share of bits that masks hide, shape (cells,)."""
+        """Return the share of bits that masks hide in each cell of the frequency table, shape (cells,)."""
         frequency = self.summary.frequency
         if frequency is None:
-            raise InternalError("A plan without frequency table has no cells.")
+            raise InternalError("A plan without a frequency table has no cells.")
         return hidden_shares(frequency, self._attributes, choice)
 
     def _hidden(
@@ -268,8 +268,9 @@ class PrivacyPlan:
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the hierarchy ancestors of the shown protected values, by attribute, if the rule
-        needs them.
+        """Return the ancestors, in their hierarchy, of the shown protected values of each attribute.
+
+        The result has only attributes for which the rule needs a hierarchy.
         """
         asked = {}
         for name in self.rule.hierarchical:
@@ -327,8 +328,8 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 def require_same(summary: Summary, policy: Policy) -> None:
     """Raise `PolicyError` unless roles and masks of the summary and the policy are equal.
 
-    The summary has counted the classes of its own quasi-identifiers. Under a policy with others,
-    the rule would be checked on the wrong columns. Rule, measure and weights may differ.
+    The summary has the classes of its quasi-identifiers. Under a policy with other ones, Aegis
+    would check the rule on the wrong columns. Rule, measure and weights may differ.
     """
     own = [] if policy.chosen_label is None else [policy.chosen_label]
     asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}

@@ -1,6 +1,6 @@
 """Choose which configuration to recommend among those that score about the same.
 
-The choice depends on the amount of masking, a figure that does not depend on the label.
+The choice is by the amount of masking, which does not depend on the label.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from aegis.measures import Direction, Measure
 from aegis.summary import AttributeSummary, Candidate, level_channel
 
 AUC_MARGIN = 0.002
-"""How far below the best an AUC, or an accuracy, counts as equal."""
+"""Largest distance below the best AUC, or accuracy, at which another one counts as equal."""
 UTILITY_MARGIN = 0.005
-"""The same of any other measure, as a share of the utility of the unmasked table."""
+"""The same for any other measure, as a share of the utility of the unmasked table."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -113,7 +113,7 @@ def tie_margin(
     error: float | None,
     label_rows: Sequence[float],
 ) -> float:
-    """Return how far below the best score other scores still count as equal to it.
+    """Return the distance below the best score within which other scores count as equal to it.
 
     It is `AUC_MARGIN` for an AUC or an accuracy, and the share `UTILITY_MARGIN` of the unmasked
     utility for any other measure. It is infinite if scores cannot distinguish masks: the unmasked
@@ -128,7 +128,7 @@ def tie_margin(
     error
         Standard error of the best score; None if it is not known.
     label_rows
-        Labelled rows of each class.
+        Number of labelled rows of each class.
     """
     sign, none = measure.direction.sign, measure.worst(label_rows)
     utility = sign * (unmasked - none)
@@ -145,8 +145,9 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
-    """Move the preferred one of the tied configurations to the front; return the ranking and the
-    reason.
+    """Move the preferred one of the tied configurations to the front.
+
+    Return the ranking, and the reason if the first one does not have the best score.
 
     Parameters
     ----------

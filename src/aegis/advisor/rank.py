@@ -46,8 +46,7 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return by attribute the loss if only the best configuration's mask of that attribute is
-    applied.
+    """Return for each attribute the loss if the best configuration masked only this attribute.
 
     Empty if no configuration is admissible.
     """
@@ -71,8 +70,8 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     """Return the policy with `identity` as the only candidate mask, to measure a table as it is.
 
-    In an `original` table, the policy's only mask of the label is kept, because it makes the
-    classes.
+    For an `original` table, the label keeps its mask if the policy has only one, because this mask
+    makes the classes.
     """
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features

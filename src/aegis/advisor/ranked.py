@@ -29,21 +29,20 @@ class Ranked:
         The measure of the configuration.
     utility_kept
         Percent of the unmasked utility that is kept; None if the unmasked utility is 0. It is
-        measured on the released rows if `utility` is given, else for the masks on all rows.
+        measured on the released rows if `utility` is known, else for the masks on all rows.
     admissible
-        Whether its release meets the privacy rule; None if only somebody with the rows can say.
+        Whether its release meets the privacy rule; None if this cannot be known without the rows.
     smallest_class
-        Rows of the smallest equivalence class, after suppression; 0 if nothing is left; None if it
-        is not known which values occur together.
+        Rows of the smallest equivalence class after suppression; 0 if no rows remain; None if it is
+        not known which values occur together.
     suppressed_rows
         Number of rows that the release suppresses; None if it is not known.
     violations
         The violated requirements as sentences; empty if admissible.
     attributes
-        The measure of each attribute alone, masked and unmasked; a ranking computes it on first
-        use.
+        The measure of each attribute alone, masked and unmasked; computed on first use.
     declared
-        Mask of each attribute as the policy wrote it, without fitted parameters; short, for people.
+        Mask of each attribute as the policy writes it, without fitted parameters.
     objective
         The value of the search's objective; None if the objective is the measure.
     utility
@@ -55,17 +54,17 @@ class Ranked:
         Whether its score is not significantly different from the best one's; None if it was not
         compared.
     masking
-        How much is masked, from 0 to 1: the mean over attributes of the share of their entropy that
-        masks hide; None if it was not computed.
+        The amount of masking, from 0 to 1: the mean over attributes of the share of their entropy
+        that masks hide; None if it was not computed.
     differential_privacy
-        The guarantee of its noise masks, summed over attributes; None if there is none.
+        The guarantee of its noise masks, summed over attributes; None without a guarantee.
     method
         Details of a record-level release; None for a configuration.
     estimate
         The estimated deviation from the raw table, if requested.
     against_finest
-        Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
-        carries no more, not against the raw table.
+        Whether `pud` and the unmasked figures refer to the finest masks instead of the raw table,
+        because the summary has no raw counts.
     labels
         Percent kept of each of several labels, on all rows; empty for one label.
     """
@@ -169,11 +168,11 @@ class PrivacyChange:
     before
         Figures of the unmasked table.
     after
-        Figures of the release. If no configuration is admissible, of the closest one without
-        suppression; None if nothing was ranked.
+        Figures of the release. If no configuration is admissible, figures of the closest one
+        without suppression; None if nothing was ranked.
     finest
-        Whether `before` describes the table under its finest candidate masks instead. If no
-        candidate shows all values, a summary has no finer counts.
+        Whether `before` describes the table under its finest candidate masks instead, because a
+        summary has no finer counts if no candidate shows all values.
     """
 
     before: PrivacyReport

@@ -28,7 +28,7 @@ class RecordLevel:
     loss
         Information loss; it is not used for ranking.
     seconds
-        Time of the method only.
+        Time that the method took, without scores and checks.
     notes
         Notes for the reader.
     report
@@ -55,7 +55,7 @@ class RecordLevel:
 
     @property
     def shown(self) -> str:
-        """The method with its k, as reports show it in place of a mask."""
+        """The method with its k, which reports show instead of a mask."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
     def to_dict(self) -> dict[str, Any]:

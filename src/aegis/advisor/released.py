@@ -2,8 +2,8 @@
 
 The best configuration is measured in the same way as a release: its rows are masked, the classes
 that fail the rule are suppressed, and the remaining rows are summarised like any table. If there is
-only a summary, the frequency table is used, if it has every scored attribute. That is possible only
-for measures without held-out rows.
+only a summary, the rows come from the frequency table. This needs a frequency table with every
+scored attribute, and a measure without held-out rows.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from aegis.summary.leaves import shown_leaves
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the label classes that a release loses, with their rows.
+    """Return the label classes that a release loses, with their numbers of rows.
 
-    There are none if the label is masked.
+    The result is empty if the label is masked.
     """
     left = set(after.classes)
     if before.mask is not None or not left <= set(before.classes):
@@ -139,7 +139,7 @@ class KeptLabels:
     Attributes
     ----------
     labels
-        For each label, the counter of its released rows, and the rows.
+        For each label, its scorer, and the counts of the kept rows.
     lost
         Always empty: the figure of each label lists its lost classes.
     """
@@ -176,7 +176,7 @@ class ReleasedRows:
     source, policy
         The table and its policy, if available. Then the rows are masked and counted.
     seed
-        Seed of the sample for the scores of a large table, as in the certificate.
+        Seed of the sample from which a large table is scored, as in the certificate.
     """
 
     def __init__(
@@ -237,10 +237,10 @@ class ReleasedRows:
     def counts_otherwise(self) -> bool:
         """Whether a release and its certificate are counted differently from the summary.
 
-        This happens in three cases. If persons are counted, the summary keeps all rows of a person
-        in one fold, but a release does not name persons. In a wide table, the attributes that
-        measures leave out depend on the masks. And the fold of a row depends on its atoms: masks
-        can cut the pooled values of an attribute into more atoms than the unmasked table has.
+        This happens in three cases. If the policy counts persons, the summary keeps all rows of a
+        person in one fold, but a release does not name persons. In a wide table, the masks decide
+        which attributes the measures leave out. And the fold of a row depends on its atoms: masks
+        can divide the pooled values of an attribute into more atoms than the unmasked table has.
         """
         by_persons = self.policy is not None and self.policy.person is not None
         summary = self.plan.summary
@@ -433,7 +433,7 @@ def expected_auc(
 ) -> UtilityFigure | None:
     """Return the expected AUC, or R2, of the best configuration on all rows.
 
-    None in these cases: the measure is a model metric itself; the first configuration is not
+    Return None in these cases: the measure is a model metric itself; the first configuration is not
     admissible; there is neither a numeric label nor a label with two classes; the summary has no
     folds; or the table has so many values and classes that it would take longer than the ranking.
     """

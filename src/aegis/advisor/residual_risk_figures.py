@@ -12,15 +12,14 @@ from aegis.words import percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column whose nulls reveal a label class: nearly all of them are in that class, or outside
-    of it.
+    """A column whose nulls reveal a label class: nearly all nulls are in this class, or outside it.
 
     Attributes
     ----------
     label_class
         The class.
     within, besides
-        Share of rows with a null, in this class and in all other classes.
+        Share of the rows of this class that have a null, and share of all other rows.
     """
 
     label_class: str
@@ -61,14 +60,14 @@ class Uncovered(Outside):
         said = list(super().sentences)
         for name, share in self.leaks.items():
             said.append(
-                f"the column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may hold the label in "
-                "other words, and not be known where a model is used. Then leave it out (--leave-out)"
+                f"the column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may repeat the label "
+                "in other words. If it is not known when a model is used, leave it out (--leave-out)"
             )
         for name, leak in self.missing_leaks.items():
             said.append(
                 f"the column {name} is empty in {percent(100 * leak.within, 0)} of the rows with {self.label} = "
-                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others: it may be filled in "
-                f"only once {self.label} is known. Then leave it out (--leave-out)"
+                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others. If it is filled in "
+                f"only after {self.label} is known, leave it out (--leave-out)"
             )
         return tuple(said)
 

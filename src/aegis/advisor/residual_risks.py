@@ -1,9 +1,9 @@
 """Find risks that the privacy rule does not cover: other identifying columns, and columns that
 reveal the label.
 
-A rule covers only the quasi-identifiers. Somebody who knows more about a person may single the
-person out by other released columns. A column that repeats the label in other words makes every
-score too good, if that column is not known when a model is used.
+A rule covers only the quasi-identifiers. Somebody who knows more about a person may single out the
+person by other released columns. If a column repeats the label in other words, but is not known
+when a model is used, every score is too high.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from aegis.summary.outside import (
 Codes = npt.NDArray[np.integer[Any]]
 
 LEAK = 0.8
-"""Share of the label that makes a single column look like the label in other words."""
+"""A single column that explains at least this share of the label may repeat it in other words."""
 MISSING_LEAK = 0.9
-"""Difference of the shares of nulls between one class and the others: an AUC of 0.95 by it alone."""
+"""Smallest difference in the share of nulls between a class and the others: an AUC of 0.95 by itself."""
 
 
 def with_residual_risks(
@@ -61,10 +61,10 @@ def with_residual_risks(
     summary, policy
         The summary and the policy that the advice was made from.
     source
-        The table, if available; its rows are compared with each other.
+        The table, if available, to compare its rows with each other.
     plan, known
-        The plan that checks configurations, and the rows as codes, if the summary was made from
-        them. Then the table is not read again.
+        The plan that checks configurations, and the rows as codes. If the codes are known, Aegis
+        does not read the table again.
     """
     label = summary.label.column or None
     missing = _missing_leaks(summary)
@@ -149,7 +149,7 @@ def outside_of_release(
 ) -> Outside | None:
     """Find the risks in a configuration's release that the rule does not cover, from the rows.
 
-    None if the table is not available or too large, or if a mask draws noise.
+    Return None if the table is not available or too large, or if a mask draws noise.
     """
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:
@@ -201,9 +201,9 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
 def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
     """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
 
-    For each row, the guess is the most frequent class of the other rows with its value. With a the
-    accuracy of these guesses and b the share of the most frequent class, the result is (a - b) / (1
-    - b), at least 0.
+    The guess for each row is the most frequent class of the other rows with its value. Let a be the
+    accuracy of these guesses, and b the share of the most frequent class. The result is (a - b) /
+    (1 - b), or 0 if this is negative.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from aegis.privacy import MODELS, PrivacyRule
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     """Return `rule` with one parameter set.
 
-    If the rule has no k, `k` or a risk of 1 / k is added.
+    If the rule does not limit class sizes, setting `k` or the risk (1 / k) adds this criterion.
 
     Raises
     ------
@@ -31,8 +31,8 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     if not varied:
         keys = {m.key for m in MODELS if parameter in (p.name for p in m.parameters)}
         raise PolicyError(
-            f"A front over {parameter} needs a rule that asks for it: {', '.join(sorted(keys))}.",
-            hint="Add it to `privacy` of the policy.",
+            f"A front over {parameter} needs a rule with one of: {', '.join(sorted(keys))}.",
+            hint="Add the criterion to `privacy` in the policy.",
         )
     criteria = (c.with_parameter(parameter, value) if c in varied else c for c in rule.criteria)
     return replace(rule, criteria=tuple(criteria))

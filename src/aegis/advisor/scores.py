@@ -11,7 +11,7 @@ import numpy as np
 from aegis.measures import Measure
 
 _ROUNDING = 1e-9
-"""Share of what a constant prediction reaches up to which what lies beyond it is rounding."""
+"""Utility counts as 0 up to this share of the value that a constant prediction reaches (rounding)."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class ConfigurationScore:
         The measure of the configuration; for an attribute measure the weighted mean over
         attributes.
     utility_kept
-        Percent of the utility that is kept, at most 100; None if the unmasked utility is 0. See
-        `utility_kept`.
+        Percent of the utility that is kept, at most 100; None if the unmasked utility is 0. See the
+        function `utility_kept`.
     attributes
         The measure of each attribute alone.
     """
@@ -109,10 +109,10 @@ def utility_kept(
 ) -> float | None:
     """Return the percentage of a reference's utility that a score keeps, from 0 to 100.
 
-    Utility is the difference of a measure from that of a constant prediction (`Measure.worst`),
-    which may depend on the rows of each class. A score above the reference is chance, and keeps 100
-    %. A score worse than a constant prediction keeps 0 %. The result is None if the reference has
-    no utility, up to rounding.
+    Utility is the difference between a score and the score of a constant prediction
+    (`Measure.worst`), which may depend on the number of rows of each class. A score above the
+    reference is chance, and keeps 100 %. A score worse than a constant prediction keeps 0 %. The
+    result is None if the reference has no utility, up to rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

@@ -1,8 +1,8 @@
 """Score configurations from a summary, with a cache of shared counts and values.
 
 The time does not depend on the number of rows, because every score is a function of grouped counts
-(theory.md, section 2). Three things are computed only once: the contingency table of an attribute
-under a mask, its measures, and the information of a pair of attributes under a pair of masks.
+(theory.md, section 2). The cache has the contingency table of each attribute under each mask, its
+measures, and the mutual information of each pair of attributes under each pair of masks.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ from aegis.summary import (
 from aegis.summary.excluded_attributes import in_full
 
 _REMEMBERED = 64
-"""Configurations whose second-order counts are kept, for measures that share them."""
+"""Number of configurations whose counts of pairs are cached, for measures that share them."""
 _NOTHING = 0.0, 0.0
-"""Figures of a column that is not counted."""
+"""Figures of a column that does not count."""
 Choice = Mapping[str, Candidate]
-"""One candidate per scored attribute, and one for the label where it has candidates."""
+"""One candidate for each scored attribute, and for the label if it has candidates."""
 
 MOST_LEVELS = 1_000
-"""Values of an unmasked table, all attributes together, of which single losses are worked out."""
+"""Largest number of values, of all unmasked attributes together, for which `lost_alone` is computed."""
 
 
 class Scorer:
@@ -81,8 +81,8 @@ class Scorer:
     summary
         The aggregates to score from.
     roles
-        Function that returns the weight of each column, for measures that predict every column. A
-        release takes the weights of the unmasked table. None: take those of `summary`.
+        Function that returns the weight of each column, for measures that predict every column. To
+        score a release, give the weights of the unmasked table. By default: those of `summary`.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Scorer:
 
     @property
     def in_common(self) -> InCommon:
-        """The cache that counts common masks once, if configurations are announced to it."""
+        """The cache that counts common masks once; announce configurations to it before you score them."""
         return self.common
 
     @cached_property
@@ -127,12 +127,12 @@ class Scorer:
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
-        """Return the summarised candidates that correspond to the masks of a configuration.
+        """Return the candidates in the summary that correspond to the masks of a configuration.
 
         Raises
         ------
         PolicyError
-            A mask was not summarised, or an attribute is left out.
+            The summary does not have a mask, or the configuration does not mask an attribute.
         """
         choice = {}
         for attribute in self.summary.all_attributes:
@@ -210,11 +210,11 @@ class Scorer:
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return by attribute the loss of utility if it were the only masked attribute.
+        """Return for each attribute the loss of utility if it were the only masked attribute.
 
         If other attributes carry the same information, the loss is small. The result is empty if
-        the unmasked table has more than `MOST_LEVELS` values, because each attribute needs a score
-        of the whole table, whose time grows with the cube of their number.
+        the unmasked table has more than `MOST_LEVELS` values: each attribute needs a score of the
+        whole table, and the time of a score grows with the cube of the number of values.
         """
         sign = measure.direction.sign
         levels = sum(self.unmasked[name].size for name in self._names)
@@ -301,7 +301,7 @@ class Scorer:
         return self._channels[key]
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
-        """Return the counts of pairs of levels of a configuration by class (S' G_y S of theory.md).
+        """Return the counts of pairs of levels of a configuration by class (S' G_y S in theory.md).
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Scorer:
         Raises
         ------
         PolicyError
-            Parts of the rows are needed, and the summary was made without them.
+            The measure needs folds of the rows, and the summary was made without folds.
         """
         label = self._label(choice)
         candidates = tuple(choice[self._names[i]] for i in self._counted)
@@ -456,9 +456,7 @@ class Scorer:
 
     @property
     def parts(self) -> int:
-        """Number of non-empty parts into which the rows are divided for held-out scores; 0 without
-        folds.
-        """
+        """Number of non-empty folds for held-out scores; 0 if the summary has no folds."""
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -473,7 +471,7 @@ class Scorer:
     def _part_blocks(self) -> PartBlocks:
         if self.summary.pairs.folds is None:
             raise PolicyError(
-                "The summary holds no folds of the rows, so that nothing can be held out.",
+                "The summary has no folds of the rows, so Aegis cannot hold rows out.",
                 hint="Summarise the table again, or choose another measure, such as pillai.",
             )
         return PartBlocks(self.summary.pairs)
@@ -533,7 +531,7 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return `pooled_losses` of the groups that are pooled in a candidate's last level."""
+        """Return `pooled_losses` of the groups that share a candidate's last level."""
         key = (attribute.name, candidate, label)
         if key not in self._lost:
             self._lost[key] = shared_losses(attribute, candidate, label)
@@ -565,8 +563,7 @@ __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_
 
 
 class AsideScorers:
-    """Scores attributes that measures of a whole configuration leave out, each as the only
-    attribute.
+    """Scores the attributes that measures of a whole configuration leave out, each by itself.
 
     Parameters
     ----------

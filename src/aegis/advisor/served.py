@@ -1,4 +1,4 @@
-"""State the utility that a release keeps for each of several labels, and the price of serving all."""
+"""Compute the utility that a release keeps for each of several labels, and the price of serving all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.advisor.several import TaskScorer, tasks_of
 from aegis.words import counted
 
 ERASED = 1.0
-"""Percent kept below which a release tells nothing to speak of about a label."""
+"""Percent kept below which a release counts as useless for a label."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ServedLabel:
     label
         The column of the label.
     weight
-        How much the label counts in the mean.
+        The label's weight in the mean.
     measure
         Name of the label's measure.
     score, floor, reference
@@ -33,8 +33,8 @@ class ServedLabel:
         Percent of the label's utility that the configuration keeps; None if the unmasked table has
         no utility for the label.
     alone
-        Percent that the best configuration for this label alone keeps, among those that were ranked
-        or searched; None if this was not computed.
+        Percent that is kept by the configuration, among those that were ranked or searched, that is
+        best for this label alone; None if it was not computed.
     proven
         Whether `alone` is proven: no admissible configuration keeps more of the label's utility.
     """
@@ -71,7 +71,8 @@ class ServedLabel:
 
     @property
     def price(self) -> float | None:
-        """Percentage points that this label loses because the configuration serves others, too;
+        """Percentage points that this label loses because the configuration also serves other labels.
+
         None if unknown.
         """
         if self.utility_kept is None or self.alone is None:
@@ -115,15 +116,17 @@ def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str,
     for label in served:
         if label.utility_kept is None:
             notes.append(
-                f"by {label.measure} the attributes predict nothing of {label.label} even unmasked: it "
-                "has no part in what is kept"
+                f"by {label.measure} the attributes do not predict {label.label} even unmasked, so this "
+                "label does not count in the share kept"
             )
         elif label.utility_kept < ERASED:
             best = (
-                "" if label.alone is None else f" (the best for it alone keeps {label.alone:.1f} %)"
+                ""
+                if label.alone is None
+                else f" (as the only label it could keep {label.alone:.1f} %)"
             )
             notes.append(
-                f"the recommended configuration keeps next to nothing of {label.label}{best}: serve the "
-                "worst of the labels (`serve: worst`), or give it more weight"
+                f"the recommended configuration keeps almost nothing of {label.label}{best}: write "
+                "`serve: worst` in the policy, or give this label more weight"
             )
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Score configurations for several labels: one scorer per label, and a combination of shares kept.
+"""Score configurations for several labels: one scorer per label, and one figure from all shares kept.
 
 Each label has a scorer for a table with this label alone. A configuration of the whole table is
 also a configuration of each label's table, with the candidates at the same positions.
@@ -109,7 +109,7 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return the share of the label's utility that one masked attribute has by itself, from 0 to 1."""
+        """Return the share of the label's utility that one masked attribute keeps by itself, from 0 to 1."""
         if name not in self.task.summary.attributes:
             return 0.0
         own = self.candidate(name, candidate)
@@ -173,32 +173,29 @@ class SeveralScorer(Scorer):
 
 
 class CommonOfTasks:
-    """Announces configurations to the scorer of each label, so that each counts common masks once.
-
-    The scorer then counts the shared parts only once.
-    """
+    """Announces configurations to the scorer of each label, so that each counts common masks once."""
 
     def __init__(self, tasks: Sequence[TaskScorer]) -> None:
         self._tasks = tasks
 
     def expect(self, choices: Sequence[Choice]) -> None:
-        """Announce configurations that will be scored."""
+        """Announce configurations to score to the scorer of each label."""
         for task in self._tasks:
             task.scorer.common.expect([task.choice(choice) for choice in choices])
 
     def share(self, masked: Choice) -> None:
-        """Announce masks of some attributes that many configurations will have in common."""
+        """Announce masks that many of the next configurations share to the scorer of each label."""
         for task in self._tasks:
             known = [name for name in masked if name in task.names]
             task.scorer.common.share({name: task.candidate(name, masked[name]) for name in known})
 
     def expect_alone(self, base: Choice, changed: Choice) -> None:
-        """Announce variants of the unmasked table, each with one attribute masked."""
+        """Announce variants of the unmasked table, each with one attribute masked, to each scorer."""
         for task in self._tasks:
             task.scorer.common.expect_alone(task.choice(base), task.choice(changed))
 
     def expect_near(self, base: Choice, changed: Collection[str]) -> None:
-        """Announce variants of a configuration, each of which changes the mask of one attribute."""
+        """Announce variants of `base`, each with another mask for one attribute, to each scorer."""
         for task in self._tasks:
             own = [name for name in changed if name in task.names]
             task.scorer.common.expect_near(task.choice(base), own)

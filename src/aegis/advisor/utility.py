@@ -1,8 +1,8 @@
 """Compute the utility of a release: one figure, with the same reference in all outputs.
 
-A ranking compares masks on all rows. A release suppresses rows, and its readers do not know the
-order of its ranges. So its utility is measured on the released rows, and is the same in an advice,
-a front, a report and the certificate.
+A ranking compares masks on all rows. But a release suppresses rows, and its readers do not know the
+order of its ranges. So Aegis measures its utility on the released rows, and states the same figure
+in an advice, a front, a report and the certificate.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.words import counted, percent, short
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
-"""What a sentence calls a metric of models, by the unit of its measure."""
+"""The words for a metric of models in a sentence, by the unit of its measure."""
 MODELS_DIFFER = 0.02
-"""Standard deviation between the AUC that is stated and the one that a trained model reaches, beyond chance.
+"""Standard deviation of the difference between a stated AUC and that of a trained model, beyond chance.
 
 Chosen on one half of 14 public tables, and large enough on the other (`docs/experiments.md`).
 """
 RANGE = 2.0
-"""Standard deviations of a stated range: 19 of 20 trained models lie within it (`docs/experiments.md`)."""
+"""Half the width of a stated range, in standard deviations: 19 of 20 trained models are within it."""
 _NAMED = 5
-"""Label classes that a sentence names, at most."""
+"""Largest number of label classes that a sentence names."""
 
 
 class Reference(StrEnum):
-    """The table that a utility is compared with, by the same measure."""
+    """The table with whose utility a release is compared, by the same measure."""
 
     UNMASKED = "the unmasked table"
     FINEST = "the table under its finest masks"
@@ -41,7 +41,7 @@ class Reference(StrEnum):
 
     @property
     def short(self) -> str:
-        """The reference as the end of a phrase, such as "unmasked"."""
+        """The words for the reference at the end of a phrase, such as "unmasked"."""
         return {
             Reference.UNMASKED: "unmasked",
             Reference.FINEST: "with the finest masks",
@@ -50,7 +50,7 @@ class Reference(StrEnum):
 
 
 class Rows(StrEnum):
-    """The rows that a utility is measured on."""
+    """The rows on which a utility is measured."""
 
     RELEASED = "released"
     ALL = "all"
@@ -265,7 +265,7 @@ class UtilityFigure:
             return ": better by less than the sampling error, so count both as equal"
         if self.lost_classes:
             return ": better, because the classes that vanish no longer count"
-        return ": better, because models learn fewer values more surely"
+        return ": better, because models learn better from fewer values"
 
     def expected(self, label_rows: Sequence[float] | None) -> str:
         """Return the expected metric of models, as a sentence without its full stop.
@@ -325,9 +325,9 @@ class UtilityFigure:
             )
         if self.rows is Rows.ALL and suppressed_rows:
             said.append(
-                "utility kept is measured on all rows, before "
-                f"{counted(suppressed_rows, 'row is', 'rows are')} left out: the released rows are not "
-                "at hand. The certificate states it for the released rows"
+                "utility kept is measured on all rows, including "
+                f"{counted(suppressed_rows, 'row')} that the release suppresses, because the released "
+                "rows are not available. The certificate states it for the released rows"
             )
         if self.number is not None:
             said += self.number.caveats()
@@ -340,7 +340,7 @@ class UtilityFigure:
             tuple(sorted((name, *own.twins))) for name, own in self.columns.items() if own.twins
         }
         said += [
-            f"{', '.join(names)} count as one column, since each of them tells the others"
+            f"{', '.join(names)} count as one column, because each almost determines the others"
             for names in sorted(twins)
         ]
         return tuple(said)

@@ -112,8 +112,7 @@ class Grouped:
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """The result of a method that weighs loss against diversity, for one number of clusters and one
-    weight.
+    """The result of a method that balances loss and diversity, for one number of clusters and weight.
 
     Attributes
     ----------
@@ -155,7 +154,7 @@ class TradeOff:
 
 
 class FrontSearch(Protocol):
-    """A function that searches settings near the given options, for a method that weighs two aims."""
+    """A function that searches settings near the given options, for methods that balance two aims."""
 
     def __call__(
         self, records: Records, options: Options, seed: int, progress: Progress
@@ -285,12 +284,12 @@ class Anonymizer:
     def _check(self, records: Records, options: Options) -> None:
         if not isinstance(options, self.options):
             raise PolicyError(
-                f"Method {self.name!r} was given {type(options).__name__}.",
-                hint=f"Give it {self.options.__name__}.",
+                f"Method {self.name!r} does not accept {type(options).__name__}.",
+                hint=f"Give {self.options.__name__} instead.",
             )
         if options.l > 1 and not self.diverse:
             raise PolicyError(
-                f"Method {self.name!r} does not look at sensitive attributes; l = {options.l}.",
+                f"Method {self.name!r} ignores sensitive attributes, so it cannot keep l = {options.l}.",
                 hint=f"Use {' or '.join(a.name for a in ANONYMIZERS if a.diverse)}, or leave l out.",
             )
         options.check(records)
@@ -309,7 +308,7 @@ def _verify(records: Records, groups: RecordGroups, options: Options) -> None:
     if not fitting.all():
         group = int(np.argmin(fitting))
         raise InternalError(
-            f"A group of {groups.sizes[group]} records lacks k = {options.k} or l = {options.l}."
+            f"A group of {groups.sizes[group]} records violates k = {options.k} or l = {options.l}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Encodes an Arrow table, with the roles of its columns, as records for the record-level methods."""
+"""Encode an Arrow table as records for the record-level methods, by the roles of its columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aegis.policy import AttributeKind, Policy, Role
 
 ROLES: tuple[str, ...] = (*(role.value for role in Role), "label")
 HierarchyRows = Sequence[Sequence[Any]]
-"""One row per value: the value, then its group on each level up."""
+"""One row for each value: the value, then its group on each level, from the finest to the coarsest."""
 
 
 def encode(
@@ -165,9 +165,9 @@ def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:
     lacking = [name for name in table.column_names if name not in roles]
     if lacking:
         raise PolicyError(
-            f"No role is given for column {lacking[0]!r}"
+            f"There is no role for column {lacking[0]!r}"
             + (f" and {len(lacking) - 1} more." if len(lacking) > 1 else "."),
-            hint=f"Give every column one of: {', '.join(ROLES)}.",
+            hint=f"Give every column a role: {', '.join(ROLES)}.",
         )
 
 
@@ -175,7 +175,7 @@ def _check_types(table: pa.Table, roles: Mapping[str, str]) -> None:
     for field in table.schema:
         if roles[field.name] in ("quasi-identifier", "sensitive") and pt.is_nested(field.type):
             raise DataError(
-                f"Column {field.name!r} holds {field.type} values, which have no order.",
+                f"Column {field.name!r} has nested values ({field.type}), which cannot be encoded.",
                 hint="Flatten the column, or give it the role 'identifier' to leave it out.",
             )
 
@@ -188,8 +188,9 @@ def _refuse_degenerate(attribute: RecordAttribute) -> None:
         )
     if attribute.size == 1:
         raise DataError(
-            f"Quasi-identifier {attribute.name!r} holds one value only, {attribute.domain[0]!r}.",
-            hint="It tells no record from another: give it the role 'feature' or drop it.",
+            f"Quasi-identifier {attribute.name!r} has the same value in every row: "
+            f"{attribute.domain[0]!r}.",
+            hint="Give it the role 'feature' or drop it: it cannot distinguish records.",
         )
 
 
@@ -209,7 +210,7 @@ def _kind(
     known = name in orders or _natural_kind(column.type) is not AttributeKind.CATEGORICAL
     if given == AttributeKind.ORDINAL and not known:
         raise PolicyError(
-            f"Ordinal attribute {name!r} holds {column.type} values, whose order is not known.",
+            f"The order of the {column.type} values of ordinal attribute {name!r} is not known.",
             hint="Give its values in ascending order: `order: [low, middle, high]`.",
         )
     return AttributeKind(given)
@@ -262,7 +263,7 @@ def _attribute(
 ) -> RecordAttribute:
     if kind is AttributeKind.NUMERIC and _natural_kind(column.type) is not AttributeKind.NUMERIC:
         raise DataError(
-            f"Numeric attribute {name!r} holds {column.type} values.",
+            f"Attribute {name!r} cannot be numeric: its values have the type {column.type}.",
             hint="Convert the column to numbers, or declare it ordinal or categorical.",
         )
     codes, values = _encoded(column)
@@ -276,8 +277,8 @@ def _attribute(
     numbers = _numbers(domain) if kind is AttributeKind.NUMERIC else np.empty(0)
     if np.isinf(numbers).any():
         raise DataError(
-            f"Numeric attribute {name!r} holds infinite values, which have no mean.",
-            hint="Make them null or cap them before grouping records.",
+            f"Numeric attribute {name!r} has infinite values, so groups would have no mean.",
+            hint="Replace them by null or by a finite number first.",
         )
     centre, spread = _scale(codes, numbers)
     return RecordAttribute(
@@ -299,7 +300,7 @@ def _ordered(
             raise PolicyError(
                 f"The order of ordinal attribute {name!r} lacks the value {unknown[0]!r}"
                 + (f" and {len(unknown) - 1} more." if len(unknown) > 1 else "."),
-                hint="List every value that the column holds.",
+                hint="List every value that occurs in the column.",
             )
         return sorted(values, key=lambda value: ranks[_text(value)])
     if kind is AttributeKind.CATEGORICAL and rows is not None:
@@ -311,7 +312,8 @@ def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[An
     widths = {len(row) for row in rows}
     if len(widths) != 1 or min(widths) < 2:
         raise DataError(
-            f"The hierarchy of {name!r} has rows of {sorted(widths)} levels.",
+            f"The rows of the hierarchy of {name!r} have different or too few levels: "
+            f"{', '.join(map(str, sorted(widths)))}.",
             hint="Give every value the same number of levels, at least two: itself and a group.",
         )
     by_text: dict[str, tuple[str, ...]] = {}
@@ -319,7 +321,7 @@ def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[An
         texts = tuple(_text(cell) for cell in row)
         if by_text.setdefault(texts[0], texts) != texts:
             raise DataError(
-                f"The hierarchy of {name!r} gives value {texts[0]!r} twice, with different groups.",
+                f"The hierarchy of {name!r} lists the value {texts[0]!r} twice, with different groups.",
                 hint="Keep one of the two rows.",
             )
     lacking = [value for value in values if _text(value) not in by_text]
@@ -327,7 +329,7 @@ def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[An
         raise DataError(
             f"The hierarchy of {name!r} does not cover the value {lacking[0]!r}"
             + (f" and {len(lacking) - 1} more." if len(lacking) > 1 else "."),
-            hint="Add a row for every value that the column holds.",
+            hint="Add a row for every value that occurs in the column.",
         )
     chosen: dict[Any, tuple[str, ...]] = {value: by_text[_text(value)] for value in values}
     if _text(None) in by_text:

@@ -1,4 +1,4 @@
-"""Groups of records, and the values that stand for a group in a release: its centroid or its
+"""Groups of records, and the values that represent a group in a release: its centroid or its
 generalised value.
 """
 
@@ -73,7 +73,7 @@ Rounding = Callable[[RecordAttribute], float]
 
 @dataclass(frozen=True, eq=False)
 class Centroid:
-    """The values of one attribute that stand for each group in a centroid release.
+    """The values of one attribute that represent each group in a centroid release.
 
     Attributes
     ----------
@@ -184,12 +184,12 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Return the squared distance of each value from the value that stands for it, shape (N,).
+    """Return the squared distance of each value from the value that represents it, shape (N,).
 
     Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
-    V - 1. For categories the distance is 0 or 1. A missing value is at the mean (ordinal: the
-    middle of the scale), plus one unit in a separate dimension. The unit is the standard deviation
-    if not scaled.
+    V - 1, where V is the number of values. For categories the distance is 0 or 1. A missing value
+    is at the mean (ordinal: the middle of the scale), plus one unit in a separate dimension. For
+    numbers that are not scaled, the unit is their standard deviation.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class InformationLoss:
         divided by the total sum of squares. It is between 0 and 1 without rounding. For numeric
         tables this is SSE/SST.
     unscaled
-        The same without scaling of the numbers. The attribute with the widest range dominates it.
+        The same on numbers that are not scaled. The attribute with the widest range dominates it.
     penalty
         Normalised certainty penalty (Xu et al. 2006), 0..1, as the mean over cells. For a cell it
         is the width of the range divided by that of the domain, or the share of the domain's values
@@ -44,7 +44,7 @@ class InformationLoss:
     average_class_size
         Mean number of records per group.
     normalised_class_size
-        The mean divided by k: C_avg of LeFevre et al. 2006; at least 1.
+        `average_class_size` divided by k: C_avg of LeFevre et al. 2006; at least 1.
     """
 
     scaled: float

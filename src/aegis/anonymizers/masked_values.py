@@ -1,4 +1,4 @@
-"""Masks the quasi-identifiers, for methods that then suppress single cells."""
+"""Mask the quasi-identifiers before a method suppresses single cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aegis.policy import Attribute, Policy, Role, Unseen
 from aegis.sources import open_table
 
 ROW = "__aegis_row__"
-"""Column that brings masked rows back into their order."""
+"""Column with the number of each row, to restore the order of masked rows."""
 
 
 def shown_by_masks(
@@ -50,9 +50,8 @@ def shown_by_masks(
     for name, mask in shown.items() if not learning else ():
         if not mask.fitted:
             raise PolicyError(
-                f"Mask {mask} of {name!r} learns from the table, and then what is shown depends on "
-                "every record.",
-                hint="Name one that does not: a level, fixed edges or a width, listed values.",
+                f"Mask {mask} of {name!r} cannot be used here, because it learns from the table.",
+                hint="Name a mask that does not: a level, fixed edges or a width, listed values.",
             )
     table = _masked(read, shown)
     records = encode(table, _roles(read, table), degenerate=True)
@@ -97,8 +96,8 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     if not mask.deterministic:
         raise PolicyError(
-            f"{where}: {mask} draws at random, and cells are suppressed of what is shown for sure.",
-            hint="Name a mask that draws nothing.",
+            f"{where}: a method that suppresses cells cannot use {mask}, which draws at random.",
+            hint="Name a mask that draws nothing at random.",
         )
     return None if mask == Identity() else mask
 
@@ -117,9 +116,8 @@ def least_mask(attribute: Attribute) -> Mask | None:
         if mask.deterministic:
             return mask
     raise PolicyError(
-        f"All candidate masks of {attribute.name!r} draw noise, which record-level releases "
-        "do not add.",
-        hint="Give it one that draws nothing, or leave the record-level methods out.",
+        f"Record-level releases cannot mask {attribute.name!r}: all its candidates are noise masks.",
+        hint="Give it a candidate without noise, or leave out the record-level methods.",
     )
 
 

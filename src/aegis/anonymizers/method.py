@@ -24,10 +24,10 @@ class Options:
     Attributes
     ----------
     k
-        The least number of records in a group, at least 2.
+        Smallest number of records in a group, at least 2.
     l
-        The least number of distinct values of every sensitive attribute in a group; 1 requires
-        nothing. Only methods that keep l accept more than 1.
+        Smallest number of distinct values of every sensitive attribute in a group; 1 requires
+        nothing. Only methods that can guarantee l accept more than 1.
     rounded
         Round means to the resolution of their column, so that whole numbers stay whole. By
         default means are exact, and whole numbers can become decimals.
@@ -35,12 +35,12 @@ class Options:
         If the table has more records than this, methods with quadratic cost first cut it into
         cells by Mondrian, and group inside each cell.
     cell_size
-        The least number of records in such a cell.
+        Smallest number of records in such a cell.
 
     Raises
     ------
     PolicyError
-        An option outside its range.
+        An option is outside its range.
     """
 
     k: int = 5
@@ -57,10 +57,9 @@ class Options:
 
     @property
     def by_chance(self) -> bool:
-        """Return whether the random draws protect the table; nobody may then be able to repeat
-        them.
+        """Return whether the random draws protect the table.
 
-        Then no reader may be able to repeat them.
+        If they do, no reader may be able to repeat them.
         """
         return False
 
@@ -131,13 +130,15 @@ def at_least(name: str, given: float, least: float, *, strictly: bool = False) -
     """Raise `PolicyError` if the option `name` is below `least`; if `strictly`, also if it is equal."""
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
-        raise PolicyError(f"{name} = {given}.", hint=f"It must be {bound} {least}.")
+        raise PolicyError(f"{name} = {given} is too small.", hint=f"It must be {bound} {least}.")
 
 
 def within(name: str, given: float, low: float, high: float) -> None:
     """Raise `PolicyError` if the option `name` is outside [low, high]."""
     if not low <= given <= high:
-        raise PolicyError(f"{name} = {given}.", hint=f"It must lie between {low} and {high}.")
+        raise PolicyError(
+            f"{name} = {given} is out of range.", hint=f"It must lie between {low} and {high}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,4 +172,4 @@ class Outcome:
 
 
 Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
-"""Groups records: options and a random generator in, an outcome out."""
+"""A method's function: it takes records, options, a random generator and progress."""

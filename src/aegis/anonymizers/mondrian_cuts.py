@@ -1,6 +1,6 @@
 """The recursive cuts of Mondrian at the median, for all partitions of one depth at a time.
 
-The recursion of LeFevre et al. 2006 is done breadth first. Records are kept sorted by partition. So
+The recursion of LeFevre et al. 2006 runs breadth first. Records stay sorted by partition. So
 ranges, medians and counts of all partitions of a depth need only a few array operations. The cost
 is O(N log N) per depth, for any number of partitions.
 """
@@ -88,7 +88,8 @@ def mondrian(
     records
         N >= k encoded records.
     k, distinct
-        Least number of records, and of distinct values of each sensitive attribute, in a partition.
+        Smallest number of records, and of distinct values of each sensitive attribute, in a
+        partition.
     relaxed
         Whether to split the records in half, even between equal values.
 

@@ -1,4 +1,4 @@
-"""Reads the documentation of the options of record-level methods, and checks the types of their values."""
+"""Describe the options of record-level methods from their docstrings, and check the types of values."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _WORDS: Mapping[type, str] = {
     dict: "a mapping",
 }
 LARGEST = 2**53
-"""Largest number of an option."""
+"""Largest number that an option accepts."""
 _KINDS: Mapping[type, type] = {int: Integral, float: Real}
-"""What may be given for a type, so that NumPy's numbers serve too."""
+"""The class of values that an option of each type accepts, so that NumPy's numbers are valid, too."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str
 def _typed(name: str, value: Any, hint: Any) -> Any:
     fits, made = _convert(value, hint)
     if not fits:
-        raise PolicyError(f"{name} = {brief(value)}.", hint=f"It must be {_words(hint)}.")
+        raise PolicyError(
+            f"{name} = {brief(value)} has the wrong type.", hint=f"It must be {_words(hint)}."
+        )
     return made
 
 

@@ -1,8 +1,8 @@
-"""Runs methods of quadratic cost on large tables: Mondrian cuts the table into cells, and the
-method runs in each cell.
+"""Run methods of quadratic cost on large tables: Mondrian cuts the table into cells, and the method
+runs in each cell.
 
-A cell has at least `cell_size` records. Groups are worse only where they would have crossed a
-boundary between cells. Cells are compact, so there are few such groups.
+A cell has at least `cell_size` records. Only groups that would have crossed a boundary between
+cells lose more. Cells are compact, so there are few such groups.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def by_cells(
             notes.update(dict.fromkeys(outcome.notes))
             step.advance(int(size))
     note = (
-        f"{len(records)} records are above partition_above = {options.partition_above}: grouped "
-        f"inside {len(cells)} Mondrian cells of {cells.sizes.min()} to {cells.sizes.max()} records."
+        f"There are more records ({len(records)}) than partition_above = {options.partition_above}, so "
+        f"they were grouped inside {len(cells)} Mondrian cells of {cells.sizes.min()} to "
+        f"{cells.sizes.max()} records."
     )
     return Outcome(labels, (note, *notes), {"cells": len(cells)})

@@ -1,4 +1,4 @@
-"""Record-level methods for tables in which a person has several rows: one record per person is grouped."""
+"""Group persons who have several rows: the record-level methods get one record for each person."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from aegis.errors import PolicyError
 def middle_of_each(records: Records, persons: Integers) -> Records:
     """Return one record per person, with the lower median of the person's codes in each attribute.
 
-    The median is always a value of the person. This also holds for categories, whose order means
-    little.
+    The median is always a value that the person has, for categories, too.
 
     Parameters
     ----------
@@ -50,11 +49,10 @@ def rows_of_persons(grouped: Grouped, records: Records, persons: Integers) -> Gr
     """
     if grouped.columns is not None:
         raise PolicyError(
-            f"{grouped.method} shows values record by record, and the policy counts persons.",
-            hint="Choose a method that shows groups, or leave `person` out where each person has one "
-            "row.",
+            f"{grouped.method} cannot count persons, because it releases values record by record.",
+            hint="Choose a method that shows groups. If each person has one row, leave out `person`.",
         )
     groups = RecordGroups.number(grouped.groups.of[persons])
     loss = information_loss(records, groups, grouped.options.k, rounded=grouped.options.rounded)
-    note = "persons were grouped, each by the middle of its rows; all rows of a person are in one group"
+    note = "persons were grouped by the median of their rows; all rows of a person are in one group"
     return replace(grouped, groups=groups, loss=loss, notes=(*grouped.notes, note))

@@ -54,10 +54,10 @@ class Recipe:
         self.anonymizer.configure(**self.options)
         if self.seed is not None and self.anonymizer.sampled:
             raise PolicyError(
-                f"{self.method} promises differential privacy, and a seed was given: a reader who "
+                f"{self.method} promises differential privacy, so it accepts no seed: a reader who "
                 "knows the seed knows which records were drawn.",
-                hint="Leave the seed out, in the command, the recipe and the file of defaults: "
-                "records are then drawn from the randomness of the system.",
+                hint="Leave out the seed (in the command, the recipe and the file of defaults). "
+                "Aegis then draws from the randomness of the system.",
             )
         if self.style is not None and self.style not in list(Style):
             raise PolicyError.unknown("style", self.style, list(Style))
@@ -71,15 +71,16 @@ class Recipe:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the random draws of the method protect the table; nobody may then be able to
-        repeat them.
+        """Whether the random draws of the method protect the table.
+
+        If they do, no reader may be able to repeat them.
         """
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
         """Return the seed for the random draws: that of the recipe, otherwise `seed`.
 
-        If neither is given, it is a random seed from the system if the draws protect the table,
+        If there is neither, return a random seed from the system if the draws protect the table,
         otherwise 0.
         """
         for given in (self.seed, seed):
@@ -92,8 +93,8 @@ class Recipe:
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
-        """Return the options that are in force: those of the recipe, and k and l from the policy's
-        rule where the recipe names none.
+        """Return the options to use: those of the recipe, and k and l of the policy's rule if the
+        recipe does not set them.
 
         Raises
         ------
@@ -108,7 +109,7 @@ class Recipe:
             shown = "" if "k" in lacks.parameters else " as it is released"
             raise PolicyError(
                 f"The rule requires {lacks}{shown}.",
-                hint=f"No grouping can mend that: {lacks.remedy}.",
+                hint=f"No grouping can fix this: {lacks.remedy}.",
             )
         demanded = demanded_options(self.anonymizer, policy, records, self.options)
         return self.anonymizer.configure(**(demanded | dict(self.options)))
@@ -120,7 +121,7 @@ class Recipe:
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe for a method that a policy names; errors quote its position in the policy."""
+    """Return the recipe for a method that a policy names; errors state its place in the policy."""
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -159,11 +160,11 @@ def load_recipe(source: str | Path | Located) -> Recipe:
     method, options, seed = data.get("method"), data.get("options") or {}, data.get("seed")
     if not isinstance(method, str):
         raise PolicyError(
-            f"{path} names no method.", hint=f"Write `method:` and one of: {_methods()}."
+            f"{path} does not name a method.", hint=f"Write `method:` and one of: {_methods()}."
         )
     if not isinstance(options, dict) or not _is_seed(seed):
         raise PolicyError(
-            f"{path}: options {options!r}, seed {seed!r}.",
+            f"{path}: the options {options!r} or the seed {seed!r} cannot be read.",
             hint="Write options as {NAME: VALUE} and the seed as a whole number from 0.",
         )
     return Recipe(method, options, seed, data.get("style"))
@@ -189,8 +190,8 @@ def demanded_options(
 ) -> dict[str, int]:
     """Return the k and l that the policy's rule requires, if the method can guarantee them.
 
-    The methods guarantee l for all sensitive attributes. So l is passed on only if every sensitive
-    attribute has at least l values. Suppression takes care of all other requirements of the rule.
+    The methods guarantee l for all sensitive attributes. So the result has l only if every sensitive
+    attribute has at least l values. Suppression ensures all other requirements of the rule.
     """
     demanded = {}
     if policy.privacy.minimum_size >= MINIMUM_K:

@@ -29,7 +29,7 @@ class RecordTable:
     notes
         Sentences on how columns other than quasi-identifiers were changed.
     carried
-        Mask of each of these columns, as text; `identity` if it is unchanged.
+        Mask of each column that is not a quasi-identifier, as text; `identity` if it is unchanged.
     persons
         The person of each row, shape (N,), numbered from 0; None if the policy does not count
         persons.

@@ -127,7 +127,7 @@ class RecordAttribute:
         if self.kind is AttributeKind.NUMERIC and len(self.numbers) != size:
             raise InternalError(f"Numeric attribute {self.name!r} lacks its numbers.")
         if self.hierarchy is not None and len(self.hierarchy.levels) != size:
-            raise InternalError(f"The hierarchy of {self.name!r} has another domain.")
+            raise InternalError(f"The hierarchy of {self.name!r} is for a different domain.")
 
     @property
     def size(self) -> int:
@@ -221,8 +221,8 @@ class Records:
     left_out
         Columns that are never released: identifiers and ignored columns.
     persons
-        The person of each record, shape (N,), numbered from 0, for methods that group records and
-        count persons; None if records are counted.
+        The person of each record, shape (N,), numbered from 0; None unless a method that groups
+        records counts persons.
 
     Raises
     ------
@@ -238,13 +238,13 @@ class Records:
     def __post_init__(self) -> None:
         if not self.attributes:
             raise DataError(
-                "No quasi-identifier to group records by.",
+                "There is no quasi-identifier by which to group records.",
                 hint="Give at least one column the role 'quasi-identifier'.",
             )
         lengths = {len(a.codes) for a in self.attributes}
         lengths |= {len(a.codes) for a in self.sensitive}
         if len(lengths) != 1:
-            raise InternalError(f"Attributes of unequal length: {sorted(lengths)}.")
+            raise InternalError(f"The attributes have unequal lengths: {sorted(lengths)}.")
         if lengths == {0}:
             raise DataError("The table has no rows.", hint="Give a table with at least k rows.")
 

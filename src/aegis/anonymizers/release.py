@@ -1,4 +1,4 @@
-"""Builds the released table from groups of records, and checks its class sizes."""
+"""Build the released table from groups of records, and check its class sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aegis.errors import InternalError
 from aegis.policy import AttributeKind
 
 SUPPRESSED_VALUE = "*"
-"""What a generalised value shows where it represents everything."""
+"""The generalised value that represents all values."""
 
 
 def build_release(
@@ -51,7 +51,9 @@ def build_release(
         The release has a class smaller than the k that it claims.
     """
     if table.num_rows != len(records):
-        raise InternalError(f"{table.num_rows} rows for {len(records)} records.")
+        raise InternalError(
+            f"The table has {table.num_rows} rows, but there are {len(records)} records."
+        )
     style = grouped.style if style is None else style
     groups = grouped.groups
     chosen = np.flatnonzero(groups.of >= 0)
@@ -176,4 +178,4 @@ def class_sizes(released: pa.Table, names: Sequence[str]) -> Integers:
 def _check(released: pa.Table, records: Records, k: int) -> None:
     sizes = class_sizes(released, [a.name for a in records.attributes])
     if len(sizes) and sizes.min() < k:
-        raise InternalError(f"The release holds a class of {sizes.min()} rows for k = {k}.")
+        raise InternalError(f"The release has a class of {sizes.min()} rows, below k = {k}.")

@@ -1,4 +1,4 @@
-"""Reads a table as records for a policy, and makes record-level releases of it."""
+"""Read a table as records under a policy, and make record-level releases of it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def read_records(
         table = table.drop_columns([PERSON])
     records = encode_declared(table, _roles(table, policy), policy, kinds=kinds, orders=orders)
     notes = tuple(
-        f"{name} is released under {mask}, as the policy does not name identity for it"
+        f"{name} is masked by {mask}, because the policy does not list identity for it"
         for name, mask in masks.items()
         if mask is not None and policy.attributes[name].role is not Role.IDENTIFIER
     )
@@ -177,8 +177,7 @@ def anonymize_records(
     drawn = recipe.for_draws(seed)
     if method.by_row and read.persons is not None:
         raise PolicyError(
-            f"{method.name} moves values between rows, and the policy counts persons, who may have "
-            "several.",
+            f"{method.name} moves values between rows, so it cannot protect persons who have several.",
             hint="Give a table with one row for each person, and leave `person` out.",
         )
     if by_cell:
@@ -203,7 +202,7 @@ def anonymize_records(
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
     """Return the result with the masks of the quasi-identifiers in its notes and details."""
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
-    note = "shown as " + ", ".join(f"{name}: {mask}" for name, mask in masks.items())
+    note = "masks before the method: " + ", ".join(f"{n} {mask}" for n, mask in masks.items())
     details = {**grouped.details, "masks": masks}
     return replace(grouped, details=details, notes=(note, *grouped.notes))
 
@@ -271,8 +270,8 @@ def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Ver
     violations = () if admissible else verdict.violations
     if left_out and not bounded:
         sentence = (
-            f"suppression: the method leaves out {left_out:,} {unit} and {failing:,} lie in "
-            f"classes that fail the rule; {allowed:,} may be left out"
+            f"suppression: the method leaves out {left_out:,} {unit}, and {failing:,} more are in "
+            f"classes that fail the rule; the rule allows {allowed:,}"
         )
         violations = (*violations, sentence)
     total = replace(

@@ -17,14 +17,14 @@ def masked_population(
 ) -> Source | None:
     """Return the population of a table (`people_of`) with the masks applied to its quasi-identifiers.
 
-    None if there is none, or if the rule does not depend on one.
+    Return None if there is no population, or if the rule does not depend on one.
     """
     people = people_of(policy, source)
     if people is None:
         return None
     shown: dict[str, Mask | None] = {a.name: masks.get(a.name) for a in policy.quasi_identifiers}
     for name in shown:
-        people.require(name, where="of the population")
+        people.require(name, where="in the population")
     for counts in (ROWS, WEIGHT):
         shown.setdefault(counts, None)  # says how many persons a row represents, where it is there
     return Source(masked_table(people, shown), people.origin)

@@ -1,4 +1,4 @@
-"""Fit masks to a table, and count the table's values that the masks do not know."""
+"""Fit masks to a table, and count the table's values that the masks do not cover."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fit_masks(
             continue
         if kind is None:
             raise DataError(
-                f"Attribute {name!r} has type {column.type()}, which no mask works on.",
+                f"Attribute {name!r} has type {column.type()}, and no mask supports this type.",
                 hint="Convert it to a number, text, date or boolean.",
             )
         mask.check(kind, name)
@@ -56,7 +56,7 @@ def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: in
 
 
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Return for each attribute the number of rows with a value that its mask does not know."""
+    """Return for each attribute the number of rows with a value that its mask does not cover."""
     table = source.table
     unseen = {}
     for name, mask in masks.items():
@@ -85,12 +85,10 @@ def _not_found(source: Source, name: str, mask: Mask | None) -> int:
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:
-    """Raise `DataError` if values are unknown to their mask; `unseen` maps attributes to numbers of
-    rows.
-    """
+    """Raise `DataError` if masks do not cover all values; `unseen` is the result of `count_unseen`."""
     if unseen:
         listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
         raise DataError(
-            f"The table holds values that the masks have never seen: {listed}.",
+            f"The table has values that its masks do not cover: {listed}.",
             hint="Add them to the hierarchy or groups, or write `unseen: suppress` in the policy to release them as '*'.",
         )

@@ -1,10 +1,10 @@
 """Speed up a mask's expression by computing its result once for each value of the column.
 
-To format texts from integers, such as "[20, 30[", costs an engine twenty times as much as to choose
-among constants. If a column has few values, the text of each value is computed once and looked up.
-Parquet stores such a column as a dictionary, and a lookup in a map is then done once for each entry
-of the dictionary. Elsewhere bisection chooses the text. Any other value, and null, still gets the
-mask's own expression.
+An engine needs twenty times as long to format a text from integers, such as "[20, 30[", as to
+choose among constants. If a column has few values, Aegis computes the text of each value once, and
+the engine looks it up. Parquet stores such a column as a dictionary, so the engine looks up each
+entry of the dictionary in a map once. For other sources, bisection chooses the text. Null, and any
+value that is not listed, still gets the mask's expression.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from aegis.sources import Source
 from aegis.sources.lookup import look_up
 
 MANY_ROWS = 1_000_000
-"""Number of rows from which the values of a column are listed first."""
+"""Smallest number of rows for which Aegis first lists the values of a column."""
 MOST_VALUES = 512
-"""Largest number of values of a column that are written into an expression."""
+"""Largest number of values that a column may have if its texts are looked up."""
 MOST_IN_MAP = 128
-"""Largest number of values of a map, because a map is searched from its start."""
+"""Largest number of values in a map, because the engine searches a map from its start."""
 _FEW_ROWS = 2_000_000
 """Up to this many rows, one query lists the values of all columns."""
 _TRIAL_ROWS = 100_000
-"""Number of rows on which it is tested whether a column has few values."""
+"""Number of rows on which Aegis tests whether a column has few values."""
 
 
 def expressions(
@@ -39,7 +39,7 @@ def expressions(
     *,
     rows: int = MANY_ROWS,
 ) -> dict[str, ir.Value]:
-    """Return the expressions of masked columns, replaced by faster ones with equal results if possible.
+    """Return the expressions that mask the columns, as faster ones with equal results if possible.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def expressions(
     masks
         A fitted mask for each column.
     rows
-        Smallest number of rows for which the values are listed.
+        Smallest number of rows for which Aegis lists the values.
     """
     made = {name: mask.expression(columns[name]) for name, mask in masks.items()}
     if source.rows < rows or not source.engine.in_process:

@@ -21,7 +21,7 @@ from aegis.summary.leaves import ShownLeaves
 from aegis.summary.person_classes import same_class
 
 ORDERED_ROWS = 2_000_000
-"""Above this number of rows, the rows that remain after suppression are in no particular order."""
+"""Largest number of rows whose order is kept when rows are suppressed."""
 
 
 def masked_table(
@@ -97,16 +97,17 @@ def suppress(
         The masked table, with row numbers if the order of its rows matters, and with persons
         (`PERSON`) if the rule counts them.
     quasi, sensitive, rule
-        Columns that form the classes, columns that the rule protects, and the rule.
+        Columns whose values form the classes, columns that the rule protects, and the rule.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
         The table of the population, for models that depend on it.
     leaves
-        Number of original values that each masked value may represent, for the quasi-identifiers,
-        which are the first columns of `quasi`. Needed by models on leaves.
+        For each quasi-identifier (they come first in `quasi`), the number of original values that
+        each masked value may represent. Privacy models on leaves need it.
     earlier
-        Columns of the table with the views of earlier releases, in order; they stay in the table.
+        Columns of the table that show the rows as earlier releases did, from the first release on;
+        they stay in the table.
     """
     # An engine joins in whatever order its threads finish: row numbers bring the rows back into the
     # table's order, but not above `ORDERED_ROWS` rows, where sorting would cost more than all else.
@@ -151,7 +152,7 @@ def _suppress_after(
     protected = tuple(name for release in releases for name in release.sensitive.values())
     counted = count_classes(source, names, protected, table=table, hierarchies=hierarchies)
     if not isinstance(counted, CountedClasses):
-        raise InternalError("Releases are put together by rows, and persons were counted.")
+        raise InternalError("Earlier releases are combined by rows, but the classes count persons.")
     last = counted.after(rule, releases)
     left_out = last.left_out if last.left_out.num_rows and names else None
     return _without(source, table, names, left_out, last.table.rows), last.verdict

@@ -1,9 +1,9 @@
 """Draw the values of noise masks in this process; the engine applies all other masks.
 
-Draws use the system's randomness. With a seed they repeat on the same table, and a reader who knows
-the seed can remove the noise. Such draws also depend on the column, but a reader who knows most of
-its rows can try out the other rows. OpenDP draws for masks with a stated epsilon; these draws use
-no seed and never repeat.
+Draws use the system's randomness. With a seed, the same table always gets the same noise, and a
+reader who knows the seed can remove it. Draws with a seed also depend on the values of the column,
+but a reader who knows most of its rows can try out the other rows. For masks with a stated epsilon,
+OpenDP draws the noise; these draws use no seed and never repeat.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aegis.sources.source import ROW_NUMBER
 from aegis.summary.classes import PERSON, WEIGHT
 
 TRUE = "aegis_true_"
-"""Prefix of the columns that hold the true values of noised quasi-identifiers until classes are checked."""
+"""Prefix of columns with the true values of noised quasi-identifiers, kept until classes are checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def draw(
     hidden = {TRUE + name: name for name in quasi if name in noise}
     for name in hidden:
         if name in source.columns:
-            raise InternalError(f"A column of the table is called {name!r}.")
+            raise InternalError(f"The table has a column with the reserved name {name!r}.")
     plain = {name: None if name in noise else mask for name, mask in masks.items()}
     table = masked_table(source, plain, numbered=True, person=person, weight=weight)
     names = tuple(name for name in table.columns if name not in (ROW_NUMBER, PERSON, WEIGHT))
@@ -106,7 +106,7 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns whose noise somebody who knows the seed can remove."""
+    """Return the columns whose noise can be removed by somebody who knows the seed."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)

@@ -1,4 +1,4 @@
-"""Add true values to the rows of a release, to measure how released columns predict hidden ones."""
+"""Add true values to the rows of a release, to measure how well they predict hidden columns."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class WithOriginals:
     columns
         For each hidden column the name of its copy; the copies are not released.
     known
-        Whether the copies could be added: the rows must be in this process, few enough, and without
-        noise.
+        Whether Aegis could add the copies: the rows must be in this process, few enough, and
+        without noise.
     """
 
     source: Source

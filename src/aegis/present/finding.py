@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 UNCHANGED, DROPPED = "identity", "suppress"
 _NAMED = 2
-"""Columns that a sentence names, at most."""
+"""Largest number of columns that a sentence names."""
 SERVED = {
-    "share-kept(mean)": "the labels' predictive value on average",
-    "share-kept(worst)": "the label that keeps least",
+    "share-kept(mean)": "the predictive value for a label, on average",
+    "share-kept(worst)": "the predictive value for the label that loses most",
 }
-"""What several labels keep together, by the measure."""
+"""The utility of which a measure of several labels states the share that is kept."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Finding:
     released
         The number of released rows, and the smallest class size.
     proof
-        How many combinations or configurations it was compared with, and what is proven.
+        The number of combinations or configurations with which it was compared, and whether it is
+        proven to be the best.
     changed
         Columns whose values change: name, mask, and the loss in percent if only this column were
         masked (None if unknown).
@@ -105,7 +106,7 @@ def _least(figure: UtilityFigure) -> str:
     known = {name: share for name, share in shares.items() if share is not None}
     least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]
     named = ", ".join(f"{name} ({percent(known[name])} kept)" for name in least)
-    return f" Least can still be learnt about {named}." if least else ""
+    return f" Predictability falls most for {named}." if least else ""
 
 
 def _released(best: Ranked, rows: int, *, persons: bool) -> str:
@@ -116,7 +117,7 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
         return f"{said}, each in a class of at least {smallest:,}{unit}" if smallest else said
     if best.admissible:
         return "The owner of the table states that it meets the rule"
-    return "Nobody has said yet whether it meets the rule"
+    return "It is not known yet whether it meets the rule"
 
 
 def _proof(advice: Advice) -> str:
@@ -130,7 +131,7 @@ def _proof(advice: Advice) -> str:
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}: proven."
     if search is not None:
-        return f"It is the best that was found among {among}; {_possible(search)}."
+        return f"It is the best found among {among}; {_possible(search)}."
     if len(advice.ranking) == 1 and not advice.masked_tables:
         return f"No other configuration was ranked; there are {among}."
     if not advice.verdicts_known:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from aegis.advisor.served import ServedLabel
 
 NAMED = 5
-"""Labels that a sentence names, at most: those of which least is kept."""
+"""Largest number of labels that a sentence names; it names those that lose most."""
 
 
 @dataclass(frozen=True)
 class LabelLine:
-    """The figures of one of several labels under the recommended configuration.
+    """The utility of the recommended configuration for one of several labels.
 
     Attributes
     ----------
@@ -28,11 +28,12 @@ class LabelLine:
     utility_kept
         Percent of the utility that the release keeps; None if the unmasked table has no utility.
     alone
-        Percent that the best configuration for this label alone keeps, on all rows.
+        The same percentage for the configuration that is best for this label alone, on all rows.
     price
-        Percentage points that this label loses because other labels are served, on all rows.
+        Percentage points that this label loses because Aegis also considers the other labels, on
+        all rows.
     proven
-        Whether no admissible configuration keeps more of this label alone.
+        Whether `alone` is proven to be the highest that an admissible configuration reaches.
     """
 
     label: str
@@ -81,7 +82,7 @@ def labels_kept(advice: Advice) -> str:
         for line in lines[:NAMED]
         if line.utility_kept is not None
     ]
-    more = f", and more of {len(lines) - NAMED:,} others" if len(lines) > NAMED else ""
+    more = f", and a larger share of {len(lines) - NAMED:,} others" if len(lines) > NAMED else ""
     return f"It keeps {', '.join(named)}{more}"
 
 
@@ -89,4 +90,4 @@ def _alone(line: LabelLine) -> str:
     """State how much more of the label could be kept if it were the only one, on all rows."""
     if line.price is None or line.price < 0.1:
         return ""
-    return f" ({line.price:.1f} points less than for it alone)"
+    return f" ({line.price:.1f} points less than if it were the only label)"

@@ -2,14 +2,14 @@
 
 A *pattern* is a set of attributes whose cells are suppressed in a record. Records that are equal in
 all other attributes then form one class. Records that are safe without suppression come first. Then
-the patterns of one cell are tried: each step takes the pattern that rescues most records, until
-none rescues any. The patterns of two cells follow, and so on. Each remaining record joins the class
-that costs the fewest cells. For this, some records of a large class, or all of a small one, lose
-the cells in which they differ from it.
+the search tries the patterns of one cell: each step takes the pattern that makes most records safe,
+until none makes any safe. The patterns of two cells follow, and so on. Each remaining record joins
+the class that costs the fewest cells: the record and some records of a large class, or all of a
+small one, lose the cells in which they differ.
 
-A suppressed cell counts as a separate value, which equals only other suppressed cells. Finding the
-fewest cells is NP-hard (Meyerson and Williams 2004). The tests compare the greedy solution with all
-solutions on small tables.
+A suppressed cell counts as a separate value, which equals only other suppressed cells. To find the
+smallest number of cells is NP-hard (Meyerson and Williams 2004). The tests compare the greedy
+solution with all solutions on small tables.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from aegis.progress import Step
 Flags = npt.NDArray[np.bool_]
 Pattern = tuple[int, ...]
 Fits = Callable[[Integers, Integers], Flags]
-"""Rows, and the group 0..G-1 of each, in; whether each group may be a class, shape (G,), out."""
+"""Takes rows and the group 0..G-1 of each; returns whether each group may be a class, shape (G,)."""
 
 FEW_ATTRIBUTES = 10
-"""Up to so many attributes all patterns are tried, by what their cells count."""
+"""Largest number of attributes for which all patterns are tried, in the order of their cost."""
 ALL_PATTERNS = 400
-"""Patterns of so many cells are all tried where they are at most this many; else the best are."""
+"""Largest number of patterns with equally many cells that are all tried; of more, only the best."""
 WIDTH = 12
-"""Patterns that are grown by one more attribute where not all are tried."""
+"""Number of patterns to extend by one attribute if there are too many to try all."""
 
 
 class CellSearch:
@@ -48,11 +48,11 @@ class CellSearch:
     costs
         Cost of suppressing a cell of each attribute, shape (A,), above 0.
     fits
-        Function that returns whether groups may be classes. Every superset of a fitting group must
-        fit, and all records together must fit.
+        Function that returns whether groups may be classes. If a group may be a class, so may every
+        group that contains it. All records together must be a valid class.
     spare
         For each class size: the number of its records that can form a class with one more record,
-        while the others still form a class; 0 if the class can only be joined as a whole.
+        while the others still form a class; 0 if a record can only join the whole class.
     """
 
     def __init__(

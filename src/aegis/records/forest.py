@@ -15,7 +15,7 @@ from aegis.anonymizers.records import Integers
 from aegis.errors import PolicyError
 
 SAMPLE = 10_000
-"""Forests are grown on at most so many records, drawn at random."""
+"""Largest number of records, drawn at random, that a forest uses."""
 HELD_OUT = 0.3
 
 
@@ -24,7 +24,7 @@ def _classifier(trees: int, seed: int) -> Any:
         from sklearn.ensemble import RandomForestClassifier
     except ImportError:
         raise PolicyError(
-            "This needs a random forest, and scikit-learn is not installed.",
+            "The hybrid scheme needs a random forest, but scikit-learn is not installed.",
             hint="Install aegis-advisor[ml], or name the pattern-friendly attributes yourself.",
         ) from None
     return RandomForestClassifier(n_estimators=trees, random_state=seed, min_samples_leaf=5)
@@ -55,15 +55,16 @@ class Forest:
             self._model.fit(features[self._test], target[self._test])
 
     def accuracy(self, features: npt.NDArray[Any] | None = None) -> float:
-        """Return the share of the test records whose target the forest predicts correctly, from
-        `features` in place of their own codes if given.
+        """Return the share of the test records whose target the forest predicts correctly.
+
+        If `features` is given, the forest predicts from these codes instead of the original ones.
         """
         shown = self._features[self._test] if features is None else features
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return the loss of accuracy when the values of one feature are shuffled among the test
-        records, as the mean of `repeats` runs.
+        """Return the mean loss of accuracy over `repeats` runs that shuffle one feature's values
+        among the test records.
         """
         whole = self.accuracy()
         scores = []

@@ -66,14 +66,14 @@ class HybridOptions(Options):
         An attribute is pattern-friendly if its one or two most frequent values cover at least
         this share of the rows.
     importance
-        Most accuracy that the forest may lose if a pattern-friendly attribute is shuffled, 0..1.
+        Largest loss of accuracy of the forest, 0..1, if a pattern-friendly attribute is shuffled.
     bands
-        Least shares of rows for a super-major, a major and a minor value. Rarer values are
+        Smallest shares of rows for a super-major, a major and a minor value. Rarer values are
         super-minor.
     pattern_friendly
         Names of the pattern-friendly attributes. By default, a random forest finds them.
     trees
-        Trees of that forest.
+        Number of trees in that forest.
     strict
         Make a k-anonymous release: no noise, numbers generalised to the interval of their group,
         groups of fewer than k records suppressed.
@@ -82,7 +82,8 @@ class HybridOptions(Options):
     drop_duplicates
         If records are equal in quasi-identifiers and sensitive attributes, keep only the first.
     limits
-        Triples (attribute, least, most). Records with a number outside are outliers and left out.
+        Triples (attribute, lower limit, upper limit). A record with a number outside its limits is
+        an outlier, and is left out.
     """
 
     epsilon: float = 5.0
@@ -111,12 +112,13 @@ class HybridOptions(Options):
         at_least("trees", self.trees, 1)
         if not 1 >= self.bands[0] >= self.bands[1] >= self.bands[2] >= 0:
             raise PolicyError(
-                f"bands = {self.bands}.", hint="Give three falling shares between 1 and 0."
+                f"bands = {self.bands} is not valid.",
+                hint="Give three shares between 0 and 1, the largest first.",
             )
         if self.l > 1 and not self.strict:
             raise PolicyError(
-                f"l = {self.l} cannot be kept by the published hybrid scheme.",
-                hint="Ask for strict, or raise diversity instead.",
+                f"The published hybrid scheme cannot guarantee l = {self.l}.",
+                hint="Set `strict`, or raise `diversity` instead.",
             )
 
     @property
@@ -125,13 +127,13 @@ class HybridOptions(Options):
         return not self.strict
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check` does; also if no attribute is sensitive or a named attribute
-        does not fit.
+        """Raise an error as `Options.check` does, or if no attribute is sensitive, or if a named
+        attribute has the wrong kind.
         """
         super().check(records)
         if not records.sensitive:
             raise PolicyError(
-                "The hybrid scheme needs a sensitive attribute, and none is declared.",
+                "The hybrid scheme needs a sensitive attribute, but no column is sensitive.",
                 hint="Give a column the role 'sensitive'.",
             )
         for name in self.pattern_friendly or ():
@@ -141,10 +143,15 @@ class HybridOptions(Options):
                     hint="Name categorical quasi-identifiers only.",
                 )
         for name, least, most in self.limits:
-            if records.attribute(name).kind is not AttributeKind.NUMERIC or least > most:
+            if records.attribute(name).kind is not AttributeKind.NUMERIC:
                 raise PolicyError(
-                    f"Limits {least} to {most} of {name!r} bound nothing.",
-                    hint="Give a numeric quasi-identifier, its least and its largest value.",
+                    f"Column {name!r} is not numeric, so it cannot have limits.",
+                    hint="Give limits for numeric quasi-identifiers only.",
+                )
+            if least > most:
+                raise PolicyError(
+                    f"The lower limit {least} of {name!r} is above its upper limit {most}.",
+                    hint="Give the lower limit first.",
                 )
 
 
@@ -186,8 +193,8 @@ class Pattern:
 def patterns(
     records: Records, options: HybridOptions, random: np.random.Generator
 ) -> tuple[Pattern, ...]:
-    """Return the figures of each categorical quasi-identifier: whether it is pattern-friendly, and
-    why (step 2 of the scheme).
+    """Find the pattern-friendly attributes (step 2 of the scheme); return figures of all categorical
+    quasi-identifiers.
 
     A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute is
     pattern-friendly if shuffling it costs at most `importance` of accuracy, and its two most
@@ -283,7 +290,7 @@ def _run(
         raise PolicyError(
             f"Preprocessing leaves {np.count_nonzero(stays)} of {len(records)} records, "
             f"fewer than k = {options.k}.",
-            hint="Widen the limits, or keep incomplete or duplicate records.",
+            hint="Widen `limits`, or keep incomplete or duplicate records.",
         )
     chosen = np.flatnonzero(stays)
     inner = records.take(chosen)
@@ -334,17 +341,19 @@ def _notes(
     dropped: Mapping[str, Integers],
     suppressed: int,
 ) -> tuple[str, ...]:
-    notes = [f"{len(rows)} {reason} left out before grouping." for reason, rows in dropped.items()]
+    notes = [f"Left out before grouping: {len(rows)} {what}." for what, rows in dropped.items()]
     if not any(pattern.friendly for pattern in drawn):
-        notes.append("No attribute is pattern-friendly: every record is treated as violating.")
+        notes.append("No attribute is pattern-friendly, so every record counts as violating.")
     if options.strict:
         notes.append("Strict: no noise was added, so no differential privacy is claimed.")
         if suppressed:
-            notes.append(f"{suppressed} records could join no group that meets k and l.")
+            notes.append(
+                f"{suppressed} records are suppressed: they fit no group that meets k and l."
+            )
     else:
         notes.append(
-            "As published: neither differentially private nor k-anonymous as a whole; "
-            "ask for strict to have k verified."
+            "As published, the release as a whole is neither differentially private nor k-anonymous. "
+            "With `strict`, Aegis verifies k."
         )
     return tuple(notes)
 
@@ -453,7 +462,7 @@ def _outcome(
 
 HYBRID = Anonymizer(
     "hybrid",
-    "Adds noise to numbers, and generalises categories only in groups that break the rule.",
+    "Adds noise to numbers, and generalises categories only in groups that violate the rule.",
     "Majeed and Hwang 2023",
     HybridOptions,
     Style.GENERALISED,

@@ -1,4 +1,4 @@
-"""The values that the hybrid scheme releases while they are built, and their information loss."""
+"""Build the values that the hybrid scheme releases, and compute their information loss."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The cells are masked values of the quasi-identifiers. In class sizes, a suppressed cell counts as a
 separate value, as in every audit of the release. In other tools (sdcMicro) a suppressed cell
-matches any value, so that fewer cells are suppressed. But then a record may be the only one that
-matches a combination of known values, and is identified by it.
+matches any value, so they suppress fewer cells. But then a record may be the only one that matches
+the values that an attacker knows, which identifies it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check` does; also if `importance` names a column that is no
+        """Raise an error as `Options.check` does, or if `importance` names a column that is not a
         quasi-identifier.
         """
         super().check(records)
@@ -150,7 +150,7 @@ def _details(records: Records, starred: Flags) -> dict[str, Any]:
 def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
     cells = int(starred.sum())
     if not cells:
-        return ("no cell had to be suppressed",)
+        return ("no cells are suppressed: all classes are large enough",)
     per = sorted(
         ((int(starred[:, i].sum()), a.name) for i, a in enumerate(records.attributes)),
         key=lambda ranked: (-ranked[0], ranked[1]),
@@ -161,8 +161,8 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
     return (
         f"{cells:,} of {starred.size:,} cells of quasi-identifiers ({100 * cells / starred.size:.2g} "
         f"%) in {rows:,} of {len(records):,} rows are suppressed and {shown}: {listed}",
-        "a suppressed cell counts as its own value, which matches no other: classes are as large "
-        "as an audit of the released rows finds them",
+        "a suppressed cell counts as a separate value, which matches only other suppressed cells: an "
+        "audit of the released rows counts classes in the same way",
     )
 
 

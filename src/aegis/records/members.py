@@ -159,9 +159,9 @@ def k_member(
     common ancestor divided by that of the root.
 
     With `distinct` > 1, a cluster of k records grows in the same way until it has that many
-    distinct values of each sensitive attribute (Zheng et al. 2019, whose text we know only from its
-    summary). If the remaining records cannot complete the last cluster, they join the others. If
-    not even the first cluster can be completed, all records are one cluster.
+    distinct values of each sensitive attribute (Zheng et al. 2019; we know only the summary of this
+    paper). If the remaining records cannot complete the last cluster, they join the others. If not
+    even the first cluster can be completed, all records are one cluster.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def k_member(
         N >= k encoded records. The loss of ordinal and numeric attributes follows from ranges, that
         of categorical attributes from their hierarchy.
     k
-        Least size of a cluster.
+        Smallest size of a cluster.
     random
         Generator that picks the random record at the start.
 

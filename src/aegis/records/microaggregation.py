@@ -20,7 +20,7 @@ from aegis.progress import Progress, Step
 from aegis.records.space import Space
 
 COMPACT_AT = 8
-"""Assigned records are dropped from the arrays once they are more than one in so many."""
+"""Assigned records are removed from the arrays once they are more than 1/`COMPACT_AT` of all."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ class _Unassigned:
 
 
 def smallest(values: Floats, count: int) -> Integers:
-    """Return the positions of the `count` smallest values, in ascending order; of equal values, the
-    lower position counts first.
+    """Return the positions of the `count` smallest values, in ascending order.
+
+    Of equal values, the one at the lower position counts as smaller.
     """
     bound = np.partition(values, count - 1)[count - 1]
     below = np.flatnonzero(values < bound)
@@ -123,7 +124,7 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
     space
         Coordinates of N records, N >= k.
     k
-        Least size of a cluster; sizes are k to 2k - 1.
+        Smallest size of a cluster; sizes are k to 2k - 1.
 
     Returns
     -------
@@ -175,7 +176,8 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Inte
     fewer than k records remain, each joins the cluster with the nearest centre. Distances are
     Euclidean, not squared.
 
-    Parameters and result are as in `mdav`. The remaining records may increase sizes above 2k - 1.
+    Parameters and result are as in `mdav`, but the remaining records may make a cluster larger than
+    2k - 1.
     """
     labels = np.full(len(space), -1, dtype=np.int64)
     pool = _Unassigned(space)

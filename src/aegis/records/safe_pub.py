@@ -32,9 +32,9 @@ class SampledOptions(Options):
     Attributes
     ----------
     epsilon
-        The guarantee, above 0 and up to 5.
+        The epsilon of the guarantee, above 0 and up to 5.
     delta
-        The probability that the guarantee may fail, above 0 and below 1.
+        The delta of the guarantee, above 0 and below 1.
     rate
         The probability of drawing a record. By default the largest that epsilon allows: 1 -
         e^-epsilon.
@@ -44,13 +44,13 @@ class SampledOptions(Options):
         unmasked if the policy lists `identity` or no candidates for it; else it gets its first
         candidate. With `search` above 0, Aegis draws its mask from the candidates.
     search
-        How much of epsilon to spend on a search for masks; 0 for no search. The policy must list
+        The part of epsilon to spend on a search for masks; 0 for no search. The policy must list
         candidates from the finest to the coarsest.
     steps
-        How many combinations of masks a search draws.
+        Number of combinations of masks that a search draws.
     score
-        Score of a search: precision, loss (needs hierarchies), nu-entropy, classes,
-        discernibility, classification (of a label that is a quasi-identifier).
+        Score by which a search compares masks: precision, loss (needs hierarchies), nu-entropy,
+        classes, discernibility, classification (of a label that is a quasi-identifier).
     """
 
     epsilon: float = 1.0
@@ -67,8 +67,8 @@ class SampledOptions(Options):
         at_least("steps", self.steps, 1)
         if self.search >= self.epsilon:
             raise PolicyError(
-                f"search = {self.search:g} with epsilon = {self.epsilon:g}.",
-                hint="A search spends a part of epsilon, and the sample the rest: give less, or 0.",
+                f"search = {self.search:g} must be smaller than epsilon = {self.epsilon:g}.",
+                hint="Give a smaller `search`, or 0: the sample spends the rest of epsilon.",
             )
         if self.score not in SCHEME_SCORES:
             raise PolicyError.unknown("score of safe-pub", self.score, SCHEME_SCORES)
@@ -89,18 +89,19 @@ class SampledOptions(Options):
 
     @property
     def searched_class(self) -> int:
-        """Return the least class size that the search counts as kept: k of its rows are drawn on
-        average.
+        """Return the smallest class size that the search counts as kept: on average, the sample
+        draws k rows of such a class.
         """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check` does; also if a person may have several records."""
+        """Raise an error as `Options.check` does, or if a person may have several records."""
         super().check(records)
         if records.persons is not None:
             raise PolicyError(
-                "The guarantee is one of records, and the policy counts persons, who may have several.",
+                "The method protects single records, but the policy counts persons, who may have "
+                "several records.",
                 hint="Give a table with one row for each person, and leave `person` out.",
             )
 
@@ -146,14 +147,15 @@ def _notes(
     names = ", ".join(a.name for a in records.attributes)
     privacy = options.privacy
     search = (
-        f"epsilon = {options.epsilon:g} is {options.search:g} for the masks, which were drawn in "
-        f"{options.steps:,} steps by {options.score} and a last one among what was drawn, and "
-        f"{privacy.epsilon:g} for the sample: the two add up",
+        f"epsilon = {options.epsilon:g} is the sum of {options.search:g} for the search for masks by "
+        f"{options.score} ({options.steps:,} draws, and a last one among these) and "
+        f"{privacy.epsilon:g} for the sample",
     )
     return (
         *(search if options.search else ()),
         f"({options.epsilon:g}, {privacy.delta:g})-differential privacy of {names}: each record was "
-        f"drawn with a chance of {privacy.rate:.6g}, {int(drawn.sum()):,} of {len(records):,} were, "
-        f"and {small:,} of them are left out in classes below {k:,}",
-        "the guarantee does not cover other columns, nor choices made by looking at the table",
+        f"drawn with a probability of {privacy.rate:.6g}. {int(drawn.sum()):,} of {len(records):,} "
+        f"were drawn; {small:,} of these are left out, because their classes are smaller than {k:,}",
+        "the guarantee covers neither other columns nor choices that somebody made after looking at "
+        "the table",
     )

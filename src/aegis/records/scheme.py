@@ -1,7 +1,7 @@
 """The differentially private search for the masks of quasi-identifiers, for the method `safe-pub`.
 
-Everything else that the search reads must not depend on the rows. It reads the candidates of the
-policy, in their order, and the leaves of hierarchies.
+Apart from the rows, the search reads only data that must not depend on the rows: the candidates of
+the policy, in their order, and the leaves of hierarchies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from aegis.summary.codes import encode
 from aegis.summary.frequency import combine
 
 _STREAM = 0x5AFE
-"""Keeps the draws of a search apart from those of the sample that has the same seed."""
+"""Makes the draws of a search independent of those of the sample that has the same seed."""
 Chain = tuple[Mask, ...]
 
 
@@ -47,7 +47,7 @@ def drawn_masks(
     table
         The table with unmasked quasi-identifiers.
     policy
-        The policy; its candidates are searched from the last, the coarsest, to the first.
+        The policy; the search tries its candidates from the last, the coarsest, to the first.
     options
         Masks of attributes that are not searched, the score, the budget and the number of draws.
     seed
@@ -93,8 +93,9 @@ def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
         if not mask.fitted or not mask.deterministic:
             why = "draws at random" if not mask.deterministic else "learns from the table"
             raise PolicyError(
-                f"Candidate {mask} of {attribute.name!r} {why}, and the search may not look at that.",
-                hint="Leave it out of the candidates: levels, fixed edges, widths and listed values stay.",
+                f"The search cannot use the candidate {mask} of {attribute.name!r}, because it {why}.",
+                hint="Leave it out of the candidates. Levels, fixed edges, widths and listed values are "
+                "allowed.",
             )
     return tuple(chain)
 
@@ -119,11 +120,11 @@ def scheme_cells(
     score
         The score of the search; it may need leaves.
     least
-        Least class size that counts as kept.
+        A class counts as kept if it has at least this many rows.
     beyond
-        Number of rows that are not in the table; they count as left out.
+        Number of further rows that are not in the table; they count as left out.
     targets
-        Indices of the attributes that others should predict.
+        Indices of the attributes that the others should predict.
     """
     codes, groups, shares = [], [], []
     for attribute, chain in zip(quasi, chains, strict=True):
@@ -159,8 +160,8 @@ def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
     label = policy.label.column if policy.label else None
     if label not in names:
         raise PolicyError(
-            "Score 'classification' depends on what others predict of the label, and the guarantee covers "
-            f"quasi-identifiers alone: {', '.join(names)}.",
+            "The score 'classification' needs a label that is a quasi-identifier, because the guarantee "
+            f"covers only these columns: {', '.join(names)}.",
             hint="Name a label in the policy, and give it the role quasi-identifier; or choose another "
             "score.",
         )
@@ -184,8 +185,8 @@ def _shares(
     level = 0 if isinstance(mask, Identity) else mask.level if isinstance(mask, Level) else None
     if hierarchy is None or level is None:
         raise PolicyError(
-            f"Score 'loss' depends on the leaves of a hierarchy, and {mask} of {attribute.name!r} has none.",
-            hint="Choose score precision, or candidates that are levels of a hierarchy.",
+            f"The score 'loss' needs levels of a hierarchy, and {mask} of {attribute.name!r} is not one.",
+            hint="Choose the score precision, or candidates that are levels of a hierarchy.",
         )
     leaves = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in shown.to_pylist()]

@@ -30,7 +30,7 @@ from aegis.policy import AttributeKind
 from aegis.progress import Progress
 
 _TRIES = 32
-"""Partners that are drawn before all that are left are listed."""
+"""Number of random draws for a free partner before the search lists all free partners."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class RecordSwapOptions(Options):
     Attributes
     ----------
     geography
-        Quasi-identifiers that contain the place, the coarsest first: `[region, county]`.
+        Quasi-identifiers that state the place, the coarsest first: `[region, county]`.
     similar
         Quasi-identifiers in which two swapped records must have the same values.
     rate
-        Least share of the records to swap, at risk or not, if there are enough partners.
+        Smallest share of the records to swap, at risk or not, if there are enough partners.
     """
 
     geography: tuple[str, ...] = ()
@@ -84,19 +84,19 @@ class RecordSwapOptions(Options):
         return True
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check` does; also if the columns of the geography do not fit."""
+        """Raise an error as `Options.check` does, or if the columns of the geography are not valid."""
         super().check(records)
         for name in (*self.geography, *self.similar):
             records.attribute(name)
         if not self.geography:
             raise PolicyError(
-                "record-swap needs the columns that say where a record lies.",
+                "record-swap needs `geography`: the columns that state the place of a record.",
                 hint="Name quasi-identifiers, the coarsest first: geography=[region, county].",
             )
         both = set(self.geography) & set(self.similar)
         if both:
             raise PolicyError(
-                f"{', '.join(sorted(both))} cannot be swapped and stay equal.",
+                f"Columns cannot be both swapped and kept equal: {', '.join(sorted(both))}.",
                 hint="Name a column under `geography` or under `similar`, not both.",
             )
 
@@ -107,8 +107,8 @@ def _rank_swap(
     ordered = [a for a in records.attributes if a.ordered]
     if not ordered:
         raise PolicyError(
-            "rank-swap needs values in an order, and no quasi-identifier has one.",
-            hint="Give a quasi-identifier of numbers or dates, or an `order`.",
+            "rank-swap needs ordered values, but the values of no quasi-identifier are ordered.",
+            hint="Give a quasi-identifier with numbers or dates, or give one an `order`.",
         )
     released = {a.name: a.codes for a in records.attributes}
     with progress.step("Swapping ranks", len(ordered)) as step:
@@ -171,8 +171,8 @@ def _record_swap(
     }
     swapped = int((places != np.arange(len(records))).sum())
     note = (
-        f"{swapped:,} of {len(records):,} records changed places; {at_risk:,} were in classes below "
-        f"{options.k:,} somewhere, and for {helpless:,} of them no partner was left"
+        f"{swapped:,} of {len(records):,} records were swapped; {at_risk:,} were at risk (in classes "
+        f"below {options.k:,}), and {helpless:,} of these stayed, because no partner was left"
     )
     details = {"swapped": swapped, "at_risk": at_risk, "without_partner": helpless}
     return _outcome(records, released, options.k, note, details)
@@ -184,10 +184,10 @@ def swapped_places(
     """Swap the geography of records.
 
     Returns the index of the record whose place each record gets, shape (N,); the number of records
-    at risk; and how many of these stay. A record is at risk at a level of the geography if fewer
-    than k records of its area have its other values. From the coarsest level on, each record at
-    risk is swapped with a record from another area. Then more records are swapped at the finest
-    level, until the rate is reached.
+    at risk; and the number of these that stay, because no partner is left. A record is at risk at a
+    level of the geography if fewer than k records of its area have its other values. From the
+    coarsest level on, each record at risk is swapped with a record from another area. Then more
+    records are swapped at the finest level, until the rate is reached.
     """
     geography = [records.attribute(name) for name in options.geography]
     others = [a for a in records.attributes if a.name not in options.geography]
@@ -265,7 +265,7 @@ def _outcome(
     }
     changed = float(np.mean([released[a.name] != a.codes for a in records.attributes]))
     warning = (
-        "nothing is promised of the sizes of classes: the rule is checked against what is released"
+        "the method does not guarantee class sizes; Aegis checks the rule on the released rows"
     )
     return Outcome(
         labels,

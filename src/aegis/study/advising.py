@@ -327,7 +327,7 @@ class Advising(ABC):
             methods=(),
         )
         if advice.front is None:
-            raise DataError("The search was stopped before it came to the front.")
+            raise DataError("The search was stopped before it computed the front.")
         return advice.front
 
     def estimate(
@@ -338,12 +338,12 @@ class Advising(ABC):
         know: Information | str | None = None,
         method: str | None = None,
     ) -> tuple[Estimate, ...]:
-        """Estimate the loss of each attribute under configurations, from masked values.
+        """Estimate from masked values how much each attribute's measure falls.
 
         Parameters
         ----------
         configurations
-            One or more configurations of candidate masks.
+            The configurations to estimate it for, made of candidate masks.
         measure
             A measure that scores each attribute separately.
         know
@@ -376,7 +376,9 @@ class Advising(ABC):
         masks: Sequence[str] | None = None,
         measure: str = "mi",
     ) -> Any:
-        """Return a `JointEstimate` of an attribute and the label, from masked values.
+        """Estimate the joint distribution of an attribute and the label from masked values.
+
+        Returns a `JointEstimate`.
 
         Parameters
         ----------

@@ -33,7 +33,7 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary to ask, if it has a format that a package adds; else None.
+    """Return the summary of the study if its format comes from another package; else None.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None)
     ESTIMATES.get(estimate)
     if methods:
         raise PolicyError(
-            "Record-level releases have no masks whose deviation could be estimated.",
+            "An estimate needs masks, and record-level releases have none.",
             hint="Leave out the methods or the estimate.",
         )
 
@@ -186,7 +186,7 @@ def configuration_to_apply(
         return given, None, None
     if not isinstance(given, Ranked | Advice):
         raise PolicyError(
-            f"A configuration is what an advice holds, or is read from a file; given {given!r}.",
+            f"{given!r} is not a configuration.",
             hint="Give the advice, an entry of its ranking, or one of "
             "aegis.load_configurations(path, policy).",
         )
@@ -197,7 +197,7 @@ def configuration_to_apply(
         measure = given.utility.measure
     if given.method is not None:
         raise PolicyError(
-            f"{given.name} groups records; it has no masks to apply.",
-            hint="Give its recipe to anonymize.",
+            f"{given.name} is a record-level release, so it has no masks to apply.",
+            hint="Give its recipe to `anonymize`.",
         )
     return given.configuration, measure, owner

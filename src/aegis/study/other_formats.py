@@ -20,14 +20,13 @@ class AddedSummary(Protocol):
 
     @property
     def searchable(self) -> bool:
-        """Whether the summary has candidate masks to combine; if not, it can only rank its
-        configurations.
+        """Whether the summary has candidate masks to combine.
 
-        If not, it only ranks the configurations it holds.
+        If not, it can only rank the configurations that it contains.
         """
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the configurations of the request; if it has none, those that the summary holds."""
+        """Rank the configurations in the request; if it has none, rank those in the summary."""
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:
         """Search all combinations of the summary's candidate masks."""

@@ -8,11 +8,11 @@ from aegis.errors import PolicyError
 from aegis.registry import Extensions
 
 QUESTIONS = Extensions("question")
-"""What packages answer: functions of a study. `Study` has a method of the name of most."""
+"""Functions of a study that packages register; most have a method of the same name in `Study`."""
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Call the function that a package registers for a method of `Study`; return its result.
+    """Call the function that a package registers for a question; return its result.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
     """
     if question not in QUESTIONS:
         raise PolicyError(
-            f"No installed package answers Study.{question}.",
-            hint="Install Aegis with all its parts.",
+            f"No installed package provides Study.{question}.",
+            hint="Install the complete package aegis-advisor.",
         )
     return QUESTIONS.load(question)(study, *values, **options)

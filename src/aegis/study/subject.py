@@ -42,7 +42,7 @@ class Subject:
     progress
         The object that shows the progress of long work.
     rule_override
-        Whether the user accepts that the rule differs from that of the summary's owner.
+        Whether the user accepts a rule that differs from the rule of the summary's owner.
     overridden
         How the policy's rule differs from the owner's; None if it does not.
     like
@@ -91,7 +91,9 @@ class Subject:
         added = format_of_summary(table)
         if added is not None:
             if policy is None:
-                raise PolicyError(f"What {added.HOLDS} needs its policy.", hint="Give the policy.")
+                raise PolicyError(
+                    f"This file {added.HOLDS}, but not their policy.", hint="Give the policy, too."
+                )
             opened = added.open_summary(table, policy, rule_override=rule_override)
             return cls(policy, None, exact, seed, progress, rule_override, added=opened)
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
@@ -128,7 +130,7 @@ class Subject:
         """The summary of the table, made at the first call."""
         if self.added is not None:
             raise PolicyError(
-                "This summary answers no question that takes rows or exact counts.",
+                "This summary has no rows and no exact counts, so it cannot answer this question.",
                 hint="Give the table or its exact summary (.aegis).",
             )
         with self._lock:

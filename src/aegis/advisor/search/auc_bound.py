@@ -15,14 +15,14 @@ from aegis.measures import MEASURES, Expected, Merit, PartCounts
 from aegis.measures.split import SplitCounts
 
 _LEVELS = 1024
-"""Levels of all attributes together from which on a box is not looked into."""
+"""Largest number of levels, of all attributes together, for which a box is bounded."""
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Return whether `reachable_auc` bounds an objective.
+    """Return whether `reachable_auc` or `explained_share` bounds an objective.
 
-    It does if the objective is the expected AUC of linear scores, the label has no choice of masks,
-    and the summary has folds.
+    One does if the objective is the expected AUC, or R2, of linear scores, the label has no choice
+    of masks, and the summary has folds.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aegis.advisor.search.searcher import Searcher
 
 SUPPRESSION_STEP = 0.01
-"""One step of the suppression limit: one more percent of the rows."""
+"""One step of the suppression limit, as a share of the rows: 1 %."""
 
 
 def explain(
@@ -36,7 +36,7 @@ def explain(
         The configuration with the best score, which need not be the preferred one. Gains of weaker
         rules are relative to it.
     clock
-        Time limit of all relaxed searches together.
+        Time limit of all searches under weaker rules together.
     """
     value, box = outcome.best[0]
     return Binding(
@@ -124,8 +124,8 @@ def _relaxed(
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
     """Return each rule that is one step weaker, with a description of the step.
 
-    A step is a model's own weakening, or 1 % more suppression. A criterion without a weaker step is
-    left out: for example distinct l-diversity with l = 2.
+    A step is the next weaker value that a privacy model defines, or 1 % more suppression. Criteria
+    without a weaker value are left out, for example distinct l-diversity with l = 2.
     """
     weaker = []
     for index, criterion in enumerate(rule.criteria):

@@ -1,18 +1,18 @@
-"""Best-first branch and bound over boxes: anytime, with a proof of optimality at the end.
+"""Best-first branch and bound over boxes: it has a result at any time, and a proof at the end.
 
 A box is a set of configurations: a domain of candidate masks for each variable. Its coarsest corner
-has the coarsest grouping of each domain. A box is searched only while its coarsest corner meets the
-monotone criteria of the rule.
+has the coarsest grouping of each domain. The search continues in a box only while its coarsest
+corner meets the monotone criteria of the rule.
 
-The box with the largest bound is tightened first. Candidates that cannot beat the best known
-configuration are removed. That makes the coarsest corner finer, so that the rule removes finer
-candidates of other variables, which lowers the bound again.
+The search takes the box with the largest bound, and removes candidates that cannot beat the best
+known configuration. That makes the coarsest corner finer, so the rule removes finer candidates of
+other variables, which lowers the bound again.
 
-The box is then split along one variable: into the candidates that refine some candidate c, and the
-rest. In the first half the coarsest corner is finer, so the rule removes candidates of the other
-variables. In the second half the finest grouping is coarser, so the bound falls. A domain of many
-masks that are not nested is divided into many boxes at once, because such masks together
-distinguish values that no single one distinguishes.
+The search then splits the box along one variable: into the candidates that refine some candidate c,
+and the rest. In the first half the coarsest corner is finer, so the rule removes candidates of the
+other variables. In the second half the finest grouping is coarser, so the bound falls. If a domain
+has many masks that are not nested, the search divides it into many boxes at once, because such
+masks together distinguish values that no single one distinguishes.
 
 When no remaining bound exceeds the value of the best known configuration, that configuration is
 optimal.
@@ -36,23 +36,23 @@ from aegis.interrupts import acknowledge, check
 from aegis.progress import Step
 
 _DIVE_EVERY = 64
-"""Nodes between two dives for a better incumbent."""
+"""Number of nodes between two dives for a better configuration."""
 _EARLY = 4
-"""Nodes before the first one where the space is large."""
+"""Number of nodes before the first dive in a large space."""
 _LARGE = 10**6
-"""Configurations from which on it is."""
+"""A space with at least this many configurations is large."""
 _SPLITS = 8
-"""Splits of one domain that are considered."""
+"""Largest number of splits of one domain to consider."""
 _STRONG = 8
 """Splits of a box whose finer half is narrowed before one is chosen, at most."""
 _PATIENCE = 128
 """Nodes after which one more such split is tried."""
 _GUESSED = 4
-"""Splits of a box whose losses are guessed again, those that lost most in the boxes before."""
+"""Number of splits, those with the largest losses in earlier boxes, whose losses are estimated again."""
 _LONG, _FILLED = 50, 5
-"""Configurations to list from which on a list is filled at the start, and how many for each neighbourhood."""
+"""A list of at least `_LONG` configurations is filled at the start, with `_FILLED` per neighbourhood."""
 _EXCHANGED = 64
-"""Moves up, and moves down, of which pairs are tried."""
+"""Largest number of moves up, and of moves down, that are tried in pairs."""
 _TOLERANCE = 1e-12
 """Values closer than this are the same."""
 
@@ -67,7 +67,7 @@ class OpenBox(NamedTuple):
     box
         The domains of the box.
     tight
-        Whether candidates that cannot be the best were removed already.
+        Whether candidates that cannot be the best have already been removed.
     """
 
     bound: float
@@ -88,10 +88,10 @@ class Found:
     nodes
         Boxes that were split.
     complete
-        Whether the search ran to its end. Then every better configuration was returned; if none was
-        returned, none is admissible.
+        Whether the search ran to its end. Then no other configuration is better than those in
+        `best`; if `best` is empty, no configuration is admissible.
     interrupted
-        Whether the user ended the search.
+        Whether the user stopped the search.
     beyond
         No configuration outside of `best` has a larger signed value than this.
     open
@@ -121,7 +121,7 @@ class BranchAndBound:
     step
         Receives notes on the best value so far, the bound and the gap.
     most_nodes
-        Largest number of boxes to split once a configuration was found; then the search ends.
+        Largest number of boxes to split after the first admissible configuration was found.
     """
 
     def __init__(
@@ -159,9 +159,9 @@ class BranchAndBound:
         Parameters
         ----------
         start
-            Configurations to try first: a good one prunes from the beginning.
+            Configurations to try first: a good one excludes boxes from the beginning.
         resumed
-            The boxes that an earlier search left open; None to begin with all combinations.
+            The unsearched boxes of an earlier search; None to begin with all combinations.
         """
         try:
             if resumed is None:

@@ -12,13 +12,13 @@ from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
 _DENSE = 1 << 21
-"""Class ids are counted in a plain array up to this many places."""
+"""Class ids are counted in an array with at most this many entries."""
 _SPREAD = 16
-"""Places per cell up to which classes are counted although most places are empty."""
+"""Largest number of array entries per cell; with more, most entries would be empty."""
 
 
 class RuleCells:
-    """The cells of the frequency table, merged where the rule need not distinguish them."""
+    """The cells of the frequency table; cells that the rule need not distinguish are merged."""
 
     def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
         self._frequency = frequency
@@ -41,7 +41,10 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell if all attributes are suppressed; earlier releases may split it."""
+        """Return the class of each cell if all attributes are suppressed.
+
+        There is one class, unless earlier releases divide it.
+        """
         earlier = self._frequency.earlier
         if earlier is None:
             return np.zeros(self.count, dtype=np.int64), 1

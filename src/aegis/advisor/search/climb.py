@@ -17,19 +17,19 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, members
 
 NEXT = 8
-"""Next finer masks of one attribute that are tried: those of the fewest groups."""
+"""Number of next finer masks of one attribute to try: those with the fewest groups."""
 _TOLERANCE = 1e-12
 
 Move = tuple[float, int, int, int]
-"""Minus the gain when it was last computed, the step at which, a variable, a candidate."""
+"""Minus the last computed gain, the step at which it was computed, a variable, a candidate."""
 
 
 def coarsest(problem: Problem) -> Iterator[Box]:
     """Yield the configurations that are most likely to meet a rule, the most useful first.
 
     Each variable has its candidate with the fewest groups. In the first configuration, the
-    protected attributes and the label have their finest candidate instead, because l-diversity is
-    then easiest to meet, and scores are not 0.
+    protected attributes and the label have their finest candidate instead: l-diversity is then
+    easiest to meet, and the scores are not 0.
     """
     frequency = problem.summary.frequency
     sensitive = set(frequency.sensitive) if frequency is not None else set()
@@ -69,9 +69,10 @@ class Climb:
     problem, objective
         The search space and the objective to maximise.
     clock
-        Time limit; a configuration that takes too long to score is skipped.
+        Time limit; the climb skips a configuration that takes too long to score.
     keep
-        Function that records a configuration if it is admissible, and returns whether it is.
+        Function that records a configuration if it is admissible, and returns whether it is
+        admissible.
     """
 
     def __init__(

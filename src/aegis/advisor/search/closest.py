@@ -17,9 +17,9 @@ from aegis.progress import SILENT
 class RowsRemoved(Priced):
     """The number of rows to remove so that the rest meets the rule, as an objective.
 
-    If classes merge, criteria that are monotone under suppression remove no more rows. The whole
-    rule removes at least as many rows as these criteria. So the number of rows that they remove in
-    the coarsest configuration of a box is a lower bound for the box.
+    If classes merge, the criteria that are monotone under suppression do not remove more rows. The
+    whole rule removes at least as many rows as these criteria. So the number of rows that they
+    remove in the coarsest configuration of a box is a lower bound for the box.
     """
 
     name = "rows removed"
@@ -36,9 +36,7 @@ class RowsRemoved(Priced):
         self._values: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows that a configuration removes; for a box, an upper bound
-        of that.
-        """
+        """Return minus the number of rows that a configuration removes; for a box, an upper bound."""
         if box not in self._values:
             removed = self._exact(box) if is_leaf(box) else self._at_least(box)
             self._values[box] = -float(removed)

@@ -18,17 +18,17 @@ from aegis.advisor.search.trace import seconds_of
 from aegis.measures import Measure, explained_by_others, weighted
 
 _REMEMBERED = 256
-"""Finest masks of boxes whose explained scatter is kept: boxes often share them."""
+"""Number of finest masks whose explained scatter is cached, because boxes often share them."""
 Floats = npt.NDArray[np.float64]
 
 
 class EveryColumn(OfMeasure):
     """The mean over columns of how well the other columns predict each, as an objective.
 
-    Errors on held-out rows are no smaller than least-squares errors on all rows. The latter are
-    smallest if the other columns have their finest masks in the box. Then only the mask of the
-    predicted column varies: the explained scatter is grouped for each candidate, and the best
-    candidate counts. So the bound is a sum of maxima, one for each column, and needs one matrix
+    Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
+    errors are smallest if the other columns have the finest masks of the box. Then only the mask of
+    the predicted column varies: the bound groups the explained scatter for each candidate, and
+    takes the best candidate. So it is a sum of maxima, one for each column, and needs one matrix
     inverse.
     """
 

@@ -17,11 +17,11 @@ from aegis.advisor.search.problem import Box, Problem
 
 Ids = npt.NDArray[np.int64]
 _CACHED = 64 << 20
-"""Bytes of class ids that are remembered."""
+"""Size of the cache of class ids, in bytes."""
 _LATELY = 12
-"""Boxes counted last among which one around another is looked for."""
+"""Number of the last counted boxes among which a box that contains another one is searched."""
 _FINEST = 64
-"""Boxes whose finest classes are remembered."""
+"""Number of boxes whose finest classes are cached."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Corners:
     Attributes
     ----------
     below
-        Rows in classes of fewer than k rows, by a key of the classes, and by k.
+        Number of rows in classes of fewer than k rows, by a key of the classes and by k.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
@@ -117,7 +117,7 @@ class Corners:
         return parts
 
     def finest_of(self, box: Box) -> tuple[Ids, int]:
-        """Return the class of each cell under the finest masks of a box, and a limit of the ids."""
+        """Return the class of each cell under the finest masks of a box, and a number above all ids."""
         ids, space = self.cells.undivided()
         for index, variable in enumerate(self._problem.variables):
             if variable.quasi:

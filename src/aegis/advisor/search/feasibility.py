@@ -1,17 +1,18 @@
 """Decide which candidates can still be part of an admissible configuration.
 
-A box is a domain of candidates for each variable. It is checked at its *coarsest corner*, the
-configuration in which all variables have their coarsest grouping. If a monotone rule fails there,
-it fails for every configuration in the box, because each refines the corner. If the rule fails for
-a candidate while all other variables are at their coarsest, this candidate and all that refine it
-are removed from the domain. Criteria that are not monotone under the suppression limit are checked
-for single configurations; docs/theory.md lists them, with proofs. For a box, most of them bound the
-number of rows of the corner's classes that finer configurations can keep
-(`aegis.privacy.histograms`).
+A box is a domain of candidates for each variable. The rule is checked at the *coarsest corner* of
+the box, the configuration in which all variables have their coarsest grouping. If a monotone rule
+fails there, it fails for every configuration in the box, because each refines the corner. If the
+rule fails for a candidate while all other variables are at their coarsest, this candidate and all
+that refine it are removed from the domain. Criteria that are not monotone under the suppression
+limit are checked for single configurations; docs/theory.md lists them, with proofs. For a box, most
+of these criteria bound the number of rows of the corner's classes that finer configurations can
+keep (`aegis.privacy.histograms`).
 
-A protected attribute may have several candidate masks. Models that look at single classes are
-easiest to meet with its finest values, so these are used for a box. This does not hold for models
-that compare a class with the whole table. They are left out until the mask is decided.
+A protected attribute may have several candidate masks. Models that check each class separately are
+easiest to meet with the finest values, so a box is checked with these. This does not hold for
+models that compare a class with the whole table. They are not checked until the box has only one
+mask for the attribute.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PARTS = 1 << 18
 _LOOK, _PER_CELL, _QUERY = 1e-4, 5e-9, 0.1
 """Work of a count of classes in memory, of each of its cells, and of a query."""
 _FILTERED = 256
-"""Candidates in a domain up to which each is checked; larger domains are divided first."""
+"""Largest number of candidates in a domain that are checked one by one; larger domains are divided."""
 
 
 class Feasibility(Protocol):
@@ -47,7 +48,7 @@ class Feasibility(Protocol):
 
     @property
     def checked(self) -> int:
-        """Number of class counts that were checked against the rule."""
+        """Number of times that classes were counted and checked against the rule."""
 
     def possible(self, box: Box) -> bool:
         """Return whether a configuration in the box may be admissible; False is a proof that none is."""
@@ -73,8 +74,8 @@ class InMemory:
     clock
         Time limit; counting then ends with `OutOfTimeError`.
     shared
-        Cached counts from searches under other rules, separately for rules on sizes and on more
-        than sizes. New counts are added to it.
+        Cached counts from searches under other rules: one cache for rules that depend only on class
+        sizes, and one for all others. New counts are added to it.
 
     Attributes
     ----------
@@ -137,7 +138,7 @@ class InMemory:
         """Return the box without candidates that fail while all other variables are at their
         coarsest.
 
-        Very large domains stay as they are, but the result is None if nothing in the box passes.
+        Very large domains stay unchanged, but the result is None if the whole box fails.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -390,7 +391,7 @@ class InMemory:
 class InEngine:
     """Checks feasibility with database queries, for frequency tables that do not fit in memory.
 
-    Each configuration needs a query, so only configurations that could be the best are checked.
+    Each check of a configuration needs a query, so the search checks only those that could be best.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, clock: Clock) -> None:
@@ -407,7 +408,10 @@ class InEngine:
         return box if self.possible(box) else None
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box meets the rule; True if there is none."""
+        """Return whether the coarsest configuration of a box meets the rule.
+
+        The result is True if the box has no coarsest configuration.
+        """
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True
@@ -440,7 +444,7 @@ def undecided(problem: Problem, box: Box) -> frozenset[str]:
 
 
 def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
-    """Return the rule without criteria that compare an undecided attribute with the whole table."""
+    """Return the rule without criteria that compare an attribute in `undecided` with the whole table."""
     if rule is None:
         return None
     sound = tuple(c for c in rule.criteria if c.model.local or c.attribute not in undecided)
@@ -450,9 +454,10 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the criteria that can remove candidates: they are monotone, and checked on counts.
+    """Return the criteria that can remove candidates: they are monotone, and need only counts.
 
-    If the other criteria require more rows per class than these do, that number is added as a k.
+    If the other criteria require more rows per class than these do, the result also has that number
+    as k.
     """
     part = rule.monotone_part
     if part is not None and part.hierarchical:

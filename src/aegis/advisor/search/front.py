@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from aegis.advisor.search.searcher import Searcher
 
 _MOST = 12
-"""Most points of a front that is given as a range."""
+"""Largest number of points of a front over a range."""
 _LARGEST = 1e12
-"""Largest number that a front visits."""
+"""Largest value of a parameter on a front."""
 _SAME = 1e-12
 """Scores closer than this are the same."""
 _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
@@ -41,7 +41,7 @@ class Varied:
     whole
         Whether only whole numbers are allowed.
     counts
-        Whether a range is divided into whole numbers; if not, into even steps.
+        Whether a range is divided into whole numbers instead of even steps.
     larger_is_stronger
         Whether a larger value is stricter.
     """
@@ -54,7 +54,7 @@ class Varied:
 
 
 _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
-"""What can vary in addition to the parameters of models."""
+"""Parameters that can vary in addition to those of privacy models."""
 
 
 def varying() -> dict[str, Varied]:
@@ -90,7 +90,7 @@ class FrontRange:
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range for a text, or for a record that has a parameter and its values."""
+        """Return the range for a text, or for an object with the fields `parameter` and `values`."""
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
@@ -108,8 +108,8 @@ class FrontRange:
         known = varying()
         if not equals:
             raise PolicyError(
-                f"The front {text!r} does not say what varies.",
-                hint=f'Write "k=2..50" or "k=2,5,10"; what can vary: {", ".join(known)}.',
+                f"The front {text!r} does not name a parameter.",
+                hint=f'Write "k=2..50" or "k=2,5,10". Possible parameters: {", ".join(known)}.',
             )
         if name not in known:
             raise PolicyError.unknown("parameter of a front", name, known)
@@ -150,7 +150,9 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
     if wrong or not values:
         kind = "whole numbers" if varied.whole else "numbers"
         raise PolicyError(
-            f"The front over {name} visits {wrong or 'nothing'}.",
+            f"The front over {name} has values out of range: {wrong}."
+            if wrong
+            else f"The front over {name} has no values.",
             hint=f"Give {kind} from {varied.low:g} to {varied.high:g}.",
         )
     return sorted(set(values), reverse=not varied.larger_is_stronger)
@@ -191,7 +193,7 @@ class _FrontStrength:
     rule: PrivacyRule
     objective: Objective
     bound: float = math.inf
-    """No configuration that is admissible here has a larger signed objective."""
+    """No configuration that is admissible at this point has a larger signed objective."""
     box: Box | None = None
 
     @property
@@ -214,14 +216,15 @@ def trace_front(
 ) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
-    Points are visited from the weakest rule to the strictest, and share their results. A stricter
-    monotone rule admits fewer configurations. So unless the objective depends on the rule, the
-    bound of a point is valid for every stricter one. A configuration that reaches the bound and is
-    admissible there is the best, without a search.
+    The search goes from the weakest rule to the strictest, and shares results between points. A
+    stricter monotone rule admits fewer configurations. So unless the objective depends on the rule,
+    the bound of a point is valid for every stricter point. A known configuration that reaches the
+    bound and is admissible at the point is the best, without a search.
 
-    Each search tries all configurations from earlier points first. At the end, each point without a
-    proof takes the best of all configurations that it admits. A configuration that meets a stricter
-    rule also meets a weaker one. So no point is worse than a stricter one, even with little time.
+    Each search first tries all configurations from earlier points. At the end, each point without a
+    proof gets the best known configuration that its rule admits. A configuration that meets a
+    stricter rule also meets a weaker one. So no point is worse than a stricter one, even with
+    little time.
 
     Parameters
     ----------
@@ -232,7 +235,7 @@ def trace_front(
     clock
         Time limit of all searches together. Each point gets an equal share of the remaining time.
     known
-        Configurations that are worth trying.
+        Configurations to try first.
     bound
         Upper bound of the signed objective over all configurations that meet the policy's rule.
     """

@@ -1,9 +1,9 @@
 """Exclude boxes by criteria on the leaves of hierarchies, which are not monotone.
 
-In any configuration of a box, a row's class is at most as large as at the coarsest corner, and its
-masks hide at least as many bits as the finest masks. If a row fails with this class size and these
-hidden bits, it fails in the whole box: models that depend on leaves (`ModelNeed.LEAVES`) are never
-easier to meet if a class is smaller or hides more.
+In any configuration of a box, the class of a row is at most as large as at the coarsest corner, and
+the masks hide at least as many bits as the finest masks. If a row fails with this class size and
+these hidden bits, it fails in the whole box: models that depend on leaves (`ModelNeed.LEAVES`) are
+never easier to meet if the class is smaller or hides more bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aegis.summary import FrequencyTable
 from aegis.summary.leaves import domain, leaf_counts, whole_bits
 
 _REMEMBERED = 256
-"""Corners whose class sizes are remembered."""
+"""Number of corners whose class sizes are cached."""
 
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ class LeafBound:
     frequency
         The frequency table.
     plan
-        The plan, which has the rule and counts classes.
+        The plan that has the rule and counts classes.
     """
 
     def __init__(self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan) -> None:

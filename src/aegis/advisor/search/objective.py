@@ -20,13 +20,13 @@ class Objective(Protocol):
 
     name: str
     sign: int
-    """1 where the figure itself is maximised, -1 where it is minimised."""
+    """1 if the search maximises the figure, -1 if it minimises the figure."""
     bounded: bool
-    """Whether `bound` says anything about boxes; else every admissible leaf must be visited."""
+    """Whether `bound` is useful for boxes; if not, the search visits every admissible configuration."""
     divides: bool
-    """Whether many masks that do not compare are bounded far better one by one than together."""
+    """Whether many masks that are not nested are bounded far better one by one than together."""
     follows_rule: bool
-    """Whether the figure itself depends on the rule, as where suppressed rows are charged."""
+    """Whether the figure depends on the rule, for example if it penalises suppressed rows."""
 
     def under(self, plan: PrivacyPlan) -> Objective:
         """Return the objective under another rule."""
@@ -35,8 +35,7 @@ class Objective(Protocol):
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound that is quick to compute, also for a single configuration; at least
-        `bound`.
+        """Return an upper bound that is quick to compute, also for a single configuration.
 
         It is never below `bound`.
         """
@@ -44,8 +43,8 @@ class Objective(Protocol):
     def guess(self, box: Box) -> float:
         """Return a quicker estimate of `upper`, which the search uses only to choose a split.
 
-        The search compares the estimates of a box and of its halves. Overestimating the difference
-        does less harm than underestimating it.
+        The search compares the estimates for a box and for its halves. It does less harm to
+        overestimate the difference than to underestimate it.
         """
 
     def effort(self, box: Box) -> float:
@@ -115,7 +114,7 @@ class ObjectiveType:
 
 
 OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
-"""What can be optimised besides measures, by name."""
+"""Objectives other than measures, by name."""
 
 
 class OfMeasure(Priced):

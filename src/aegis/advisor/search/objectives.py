@@ -1,8 +1,8 @@
 """Define the objectives that a search maximises, with bounds for whole boxes.
 
-Every objective gives one number for a box, to be maximised: an upper bound on all configurations in
-the box, and the exact value if the box is a single configuration. Figures for which smaller values
-are better are negated here, and negated again in the result.
+Every objective returns one number for a box, which the search maximises: an upper bound on all
+configurations in the box, and the exact value if the box is a single configuration. Figures for
+which smaller values are better are negated here, and negated again in the result.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from aegis.measures.normal import cumulative
 from aegis.summary import Candidate
 
 _MOST = 1.0 - 1e-9
-"""Largest share of the trace that is turned into an AUC."""
+"""Largest share of the trace that is converted to an AUC."""
 
 
 class Additive(Priced):
     """An objective that is a sum over attributes.
 
-    The sum of the best values in each domain bounds a box. This needs no monotonicity, so corrected
-    measures are searched exactly as well. If the label has candidates, the bound is the maximum
-    over those in its domain.
+    The sum of the best values in each domain bounds a box. This needs no monotonicity, so the
+    search is exact for corrected measures, too. If the label has candidates, the bound is the
+    largest sum over the candidates in its domain.
     """
 
     bounded = True
@@ -92,18 +92,18 @@ class BelowBound(OfMeasure):
     """A measure whose upper bound is computed from the finest masks of a box.
 
     The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
-    held-out rows only lower a figure; and plug-in figures cannot grow when indicators are grouped.
-    The expected AUC never exceeds `reachable_auc`. No bound accounts for the effect of penalties
-    and held-out rows. So a proof may need many more boxes than for `adjusted-pillai`.
+    held-out rows only lower a figure. Plug-in figures cannot grow when indicators are grouped. The
+    expected AUC never exceeds `reachable_auc`. These bounds ignore the effect of penalties and
+    held-out rows. So a proof may need many more boxes than for `adjusted-pillai`.
 
     Parameters
     ----------
     problem, scorer, measure
         The search space, and the scorer and measure of single configurations.
     plain
-        The bound for boxes.
+        The objective that bounds boxes.
     guide
-        A trace that chooses how to split boxes, if the bound takes longer than the trace.
+        A trace by which to choose the splits of boxes, if the bound takes longer than the trace.
     """
 
     bounded = True
@@ -131,9 +131,7 @@ class BelowBound(OfMeasure):
         return self.scored[box]
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; with a guide, twice the AUC that two classes with the guide's trace would
-        have.
-        """
+        """Return `upper`; with a guide, twice the AUC of two classes that have the guide's trace."""
         if self._guide is None:
             return self.upper(box)
         counts = self._problem.summary.label.counts
@@ -188,9 +186,9 @@ def shares_kept(
 ) -> SharesKept:
     """Return the combination of the shares kept of several labels as an objective.
 
-    Each label is scored by its own measure. If `name` is a measure of label classes, it replaces
-    each measure that has no bound: the search then lists configurations by it, and scores them
-    afterwards. With `loose`, the loose bounds of the expected AUC are used, too.
+    Each label is scored by its measure. If `name` is a measure of label classes, it replaces each
+    measure that has no bound: the search then lists configurations by `name`, and scores them
+    afterwards. With `loose`, the objective also uses the loose bounds of the expected AUC.
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:

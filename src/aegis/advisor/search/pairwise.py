@@ -14,16 +14,16 @@ from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.measures import Measure
 
 _SECONDS_PER_CELL = 2e-8
-"""Time to read one cell of a pair of attributes, about."""
+"""Approximate time to read one cell of a pair of attributes."""
 
 
 class Pairwise(OfMeasure):
-    """The mean over pairs of attributes of w_ij(a, b), for candidates a of i and b of j.
+    """The mean over pairs of attributes i and j of a value w_ij(a, b), for the masks a of i and b of j.
 
-    The value of a pair is divided equally between its two attributes. The term 1/2 sum_j w_ij(a,
-    b_j) is at most 1/2 sum_j max_b w_ij(a, b). Its largest value over the candidates a in the
-    domain, summed over i, bounds a box. It is exact for a single configuration. The bound needs no
-    monotonicity and no label.
+    The value of a pair is divided equally between its two attributes. Attribute i with mask a
+    contributes 1/2 sum_j w_ij(a, b_j), which is at most 1/2 sum_j max_b w_ij(a, b). The largest
+    such value over the candidates a in the domain of i, summed over i, bounds a box. It is exact
+    for a single configuration. The bound needs no monotonicity and no label.
     """
 
     bounded = True
@@ -65,7 +65,7 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return the seconds to read the cells of all pairs once, which the first configuration needs."""
+        """Return the approximate seconds to read all pairs, which only the first configuration needs."""
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
 

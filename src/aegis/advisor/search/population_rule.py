@@ -14,9 +14,9 @@ from aegis.summary import FrequencyTable
 class BesidePopulation(InMemory):
     """Checks feasibility on the frequency table and the population.
 
-    Criteria on the table alone remove candidates in the same way as without a population. Criteria
-    on the population are checked at the coarsest corner of a box, if it has one. If such a
-    criterion is monotone and fails, or is `hopeless`, nothing in the box is admissible.
+    Criteria on the table remove candidates in the same way as without a population. Criteria on the
+    population are checked at the coarsest corner of a box, if there is such a corner. If a monotone
+    criterion fails there, or a criterion is `hopeless`, no configuration in the box is admissible.
     """
 
     def __init__(

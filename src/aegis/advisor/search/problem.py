@@ -22,17 +22,17 @@ Ints = npt.NDArray[np.integer]
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 Box = tuple[int, ...]
-"""One domain, a bit mask of candidates, per variable."""
+"""One domain for each variable: a bit mask of candidates."""
 Division = tuple[int, tuple[int, ...]]
-"""A variable, and domains that hold all of its domain together, finer candidates first."""
+"""The index of a variable, and domains that together cover its domain, finer candidates first."""
 
 _MANY = 16
-"""Candidates that do not compare, beyond which a domain is divided before it is bounded well."""
+"""With more candidates that are not comparable, a domain is divided, to get a good bound."""
 
 _WORD = 64
-"""Bits up to which a domain is read bit by bit."""
+"""Largest number of bits of a domain that is read bit by bit."""
 _FEW = (32, 512)
-"""Values that are looked at before all are, to tell whether one grouping refines another."""
+"""Numbers of values to compare first, before all values, to test if one grouping refines another."""
 
 
 def members(domain: int) -> list[int]:
@@ -139,7 +139,7 @@ class Variable:
     def meet(self, domain: int) -> Ints:
         """Return the finest grouping that every candidate of a domain refines, shape (V,).
 
-        If many candidates are not comparable, it has one group.
+        If many candidates are not comparable, the result has one group.
         """
         if domain not in self._meets:
             ends = self._ends(domain, self._order)
@@ -161,11 +161,11 @@ class Variable:
         return self._joins[domain]
 
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return parts of a domain; each has one candidate and the candidates whose levels it
+        """Return subsets of a domain; each has one candidate and the candidates whose levels it
         refines.
 
-        Together they cover the domain, and finer parts come first. The result is empty if only few
-        candidates are not comparable, because then their common refinement gives a good bound.
+        Together they cover the domain, the finest first. The result is empty if only few candidates
+        are not comparable, because then their common refinement gives a good bound.
         """
         if domain not in self._covers:
             few = domain.bit_count() <= _MANY
@@ -192,8 +192,8 @@ class Variable:
     def level_join(self, domain: int) -> Levels:
         """Return the common refinement of the levels of a domain's candidates, shape (A,).
 
-        A noise mask counts as its atoms, which carry at least as much information as any channel.
-        If the domain has only a noise mask, its channel is returned, shape (A, L).
+        For a noise mask, the levels are the atoms, which carry at least as much information as any
+        channel. If the domain has only one noise mask, the result is its channel, shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -256,14 +256,14 @@ class Problem:
 
     @property
     def settled(self) -> dict[str, Candidate]:
-        """The candidates of the variables that have only one."""
+        """The candidate of each variable that has only one."""
         return {v.name: v.candidates[0] for v in self.variables if len(v.candidates) == 1}
 
     def division(self, box: Box) -> Division | None:
         """Return the first variable with many candidates that are not comparable, and its covers.
 
         Such candidates together distinguish more values than any single one, so the bound of the
-        undivided domain is weak. None if there is no such variable.
+        undivided domain is weak. The result is None if there is no such variable.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -279,7 +279,7 @@ class Problem:
 
 
 GroupsOfPeople = Callable[[str, Candidate], "Ints | None"]
-"""Group of each value of a population under a candidate of an attribute; None without one."""
+"""Returns the group of each value of the population under a candidate; None without a population."""
 
 
 def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> Problem:

@@ -19,11 +19,12 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
     """Raise `PolicyError` if a search cannot answer the request; the table is not read for this."""
     if request.top < 1:
         raise PolicyError(
-            f"The best {request.top} configurations were asked for.", hint="Ask for at least 1."
+            f"Aegis cannot return the best {request.top} configurations.",
+            hint="Ask for at least 1.",
         )
     limit = request.time_limit
     if limit is not None and not limit >= 0:
-        raise PolicyError(f"The time limit is {limit}.", hint="Give seconds, 0 or more.")
+        raise PolicyError(f"The time limit {limit} is not valid.", hint="Give seconds, 0 or more.")
     if request.resume is not None:
         check_output(Path(request.resume), force=True, formats=None)
     preference(request)

@@ -1,7 +1,7 @@
 """Save a stopped search in a file, so that a later search can continue it.
 
-The file contains the best configurations, and the unsearched boxes with their bounds. It is a
-working file of the person who searches: its bounds are not checked.
+The file contains the best configurations, and the unsearched boxes with their bounds. Use only your
+own files: Aegis does not check the bounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aegis.policy import Policy, policy_digest
 
 _FORMAT = 1
 _KEPT = 10
-"""Best configurations that are kept, at most: a later search begins with them."""
+"""Largest number of best configurations to save; a later search begins with them."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SearchFile:
         Path of the file, which need not exist yet.
     digests
         Digests of the table and of the policy with its rule, and the measure. They identify the
-        search; a file of another search is refused.
+        search; `read` refuses the file of another search.
     full
         For each variable of the search, the domain with all candidates.
     """
@@ -90,8 +90,8 @@ class SearchFile:
         other = [name for name, digest in self.digests.items() if known[name] != digest]
         if other:
             raise PolicyError(
-                f"{self.path} keeps a search of another {' and another '.join(other)}.",
-                hint="Give another file, or the table, policy and measure that it was made with.",
+                f"{self.path} is from a search with another {' and another '.join(other)}.",
+                hint="Give another file, or the table, policy and measure of that search.",
             )
         return best, boxes
 

@@ -1,7 +1,7 @@
 """Check configurations and boxes against rules that have criteria beyond class sizes.
 
-A search does this thousands of times. So classes that are too small are dropped first, and the rest
-is counted in a plain matrix of classes by values.
+A search does this thousands of times. So it first drops classes that are too small, and then counts
+the others in a matrix of classes by values.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Mask = Candidate | None
 """The candidate of a protected attribute; None without one."""
 
 _PLACES = 1 << 21
-"""Places of a matrix of classes by values, at most.
+"""Largest number of entries in a matrix of classes by values.
 
-Larger ones are counted sparsely, or not at all.
+Larger tables are counted sparsely, or not at all.
 """
 _TRIES = 16
-"""Tests in a row that may refuse nothing before a pause."""
+"""Number of successive tests that exclude no box before the tests pause."""
 _PAYS = 12
-"""Tests that one refusal is worth."""
+"""Number of further tests for which one excluded box pays."""
 _PAUSE = 24
-"""Boxes that are passed over in a pause."""
+"""Number of boxes that are not tested during a pause."""
 _SPREAD = 4
-"""Places per cell up to which all classes are counted, and small ones dropped afterwards."""
+"""Largest number of entries per cell with which all classes are counted before small ones are dropped."""
 
 
 class Worth:
@@ -47,7 +47,7 @@ class Worth:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether to run the test; if it seldom excluded a box, only once in a while."""
+        """Return whether to run the test; if it seldom excludes a box, it runs only now and then."""
         if self._balance > 0:
             return True
         self._balance -= 1
@@ -100,14 +100,14 @@ class Judge:
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """The criteria that bound the rows that finer configurations can keep."""
+        """The criteria that give a bound on the number of rows that finer configurations can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Whether a class that fails a criterion fails it in all finer tables, too.
+        """Whether a class that fails a criterion proves that all finer tables fail, too.
 
-        Without suppression, one failing class decides for every monotone model. With suppression,
-        all parts of the class must fail, too.
+        Without suppression, this holds for every monotone model. With suppression, it holds only
+        for models under which all parts of a failing class also fail.
         """
         model = criterion.model
         if model.least_size is not None:
@@ -153,8 +153,8 @@ class Judge:
         ids, space, masks
             The coarser configuration, as in `admits`.
         parts
-            The classes of the finer configuration. Each is a subset of a coarser class, and is kept
-            or suppressed completely.
+            The classes of the finer configuration. Each is a subset of a coarser class.
+            Configurations between the two keep or suppress it completely.
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)

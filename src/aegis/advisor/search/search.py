@@ -41,9 +41,9 @@ from aegis.requests import SearchOptions, SearchRequest
 from aegis.summary import Summary
 
 SEARCHED = 0.8
-"""Share of the time limit that the search may take; the rest is for what is said about its best."""
+"""Share of the time limit for the search; the rest is for standard errors and explanations."""
 SHARED = 0.5
-"""The same for several labels, whose own best configurations are searched after that."""
+"""The same for several labels, because the best configuration for each label is searched afterwards."""
 
 
 @one_blas_thread
@@ -61,7 +61,7 @@ def search_combinations(
 
     The method is branch and bound over boxes of candidates (`aegis.advisor.search.branch`). The
     objective scores the masks before suppression. The time limit covers the search, the explanation
-    and the front together. Parts that would take longer are left out, and the advice says so.
+    and the front together. Steps that would take longer are left out, and the advice says so.
 
     Parameters
     ----------

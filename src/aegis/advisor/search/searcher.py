@@ -44,13 +44,13 @@ from aegis.summary import Summary
 from aegis.words import amount
 
 LISTED, BRIEFLY = 100, 10
-"""Configurations that are listed by the trace and scored, at most, by an objective without a bound."""
+"""Largest number of configurations to list by the trace if the objective has no bound."""
 ENUMERATED = 3_000
 """Largest space in which every admissible configuration is scored by such an objective."""
 _PER_PAIR = 3e-8
 """Seconds in which a pair of values is counted without one fold of the rows."""
 TRACES = ("adjusted-pillai", "pillai-plain")
-"""What lists them: the second one where the first sees nothing."""
+"""The measures that list configurations; the second one is used if the first one is never above 0."""
 
 
 class Searcher:
@@ -80,7 +80,7 @@ class Searcher:
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def for_label(self, place: int) -> Searcher:
-        """Return a searcher whose objective is one of several labels alone."""
+        """Return a searcher for one of several labels alone."""
         other = copy(self)
         other.objective = _of_label(self.objective, place)
         other._traces = [_of_label(trace, place) for trace in self._traces]
@@ -122,7 +122,7 @@ class Searcher:
     def objective_under(self, rule: PrivacyRule) -> Objective:
         """Return the objective under a rule.
 
-        Some objectives charge the rows that the rule suppresses.
+        Some objectives penalise the rows that the rule suppresses.
         """
         if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
@@ -152,11 +152,12 @@ class Searcher:
         time_limit
             Seconds, or a clock; None for no limit.
         start
-            Configurations that are worth trying first.
+            Configurations to try first.
         briefly
             Whether to list and score only few configurations if the objective has no good bounds.
         prove
-            Whether to continue in this case until the best is proven or time runs out.
+            Whether to continue, if the objective has no good bounds, until the best is proven or
+            time runs out.
         file
             The file with the unsearched boxes of an earlier search; those of this search replace
             them.
@@ -264,9 +265,9 @@ class Searcher:
             yield "classes were counted in the engine, one query per configuration"
         if not rule.monotone:
             yield (
-                "some criteria are not monotone under the suppression limit: they were checked "
-                "configuration by configuration, and prune by what any finer masks would lose of a "
-                "class, where that is known"
+                "some criteria are not monotone under the suppression limit, so each configuration was "
+                "checked separately; where possible, a bound on the rows that finer masks can keep "
+                "excluded configurations"
             )
 
     def _reaching(
@@ -311,7 +312,7 @@ class Searcher:
             return figures
         value = self.objective.bound(box)
         outcome.best.append((value, box))
-        note = "this is the configuration that removes fewest rows"
+        note = "this is the configuration that removes the fewest rows"
         return replace(
             figures,
             best=self.objective.sign * value,
@@ -328,7 +329,7 @@ class Searcher:
         return replace(ranked, objective=self.objective.sign * value)
 
     def error(self, box: Box, clock: Clock) -> float | None:
-        """Return the standard error of a configuration's score; None if time does not suffice."""
+        """Return the standard error of a configuration's score; None if there is not enough time."""
         choice = self.problem.choice(box)
         if not self._errors_allowed([choice], box, clock):
             return None
@@ -387,8 +388,8 @@ class Searcher:
         if blind:
             notes = (
                 *notes,
-                f"by {self.measure.name} the unmasked table predicts nothing: it is too small, or its "
-                "attributes are too weak, to compare masks; the least masking is preferred",
+                f"by {self.measure.name} the unmasked table has no utility: it is too small, or its "
+                "attributes predict too little, to compare masks. So Aegis recommends the least masking",
             )
         return replace(
             figures,
@@ -415,7 +416,7 @@ def _of_label(objective: Objective, place: int) -> Objective:
 def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
     """Yield notes that restrict a proof."""
     if generous:
-        yield "the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"
+        yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
     if first_alone:
         yield "the first is proven best, the order of the others is not"
 
@@ -431,5 +432,5 @@ def _stopped(outcome: Found) -> str:
     """Return a sentence on a search that ended early: why, and whether it has a result."""
     why = "was interrupted" if outcome.interrupted else "reached its limit"
     if outcome.best:
-        return f"the search {why}: this is the best until then"
+        return f"the search {why}: this is the best configuration that it found"
     return f"the search {why} before it found an admissible configuration; there may be one"

@@ -1,9 +1,9 @@
 """Maximise the shares kept of several labels, or a combination of them.
 
-Let B_t be an upper bound on the score of label t over a box. Then the share that corresponds to B_t
-is an upper bound on the share kept of label t, because shares grow with scores. So the weighted
-mean of these bounds is a bound on the weighted mean share, and their minimum is a bound on the
-smallest share. A search can prove its result if the objective of each label has bounds.
+Let B_t be an upper bound on the score of label t over a box. Shares grow with scores, so the share
+that corresponds to B_t is an upper bound on the share kept of label t. The weighted mean of these
+shares bounds the weighted mean share, and the smallest of them bounds the smallest share. A search
+can prove its result if the objective of each label has bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ShareOfLabel(Priced):
     own
         The search space of the label's table, without columns that its scores ignore.
     task
-        Scores the label.
+        The scorer of the label.
     measure
         The measure of the share.
     inner
@@ -58,7 +58,7 @@ class ShareOfLabel(Priced):
     def share(self, box: Box) -> float | None:
         """Return an upper bound on the label's share kept in a box, from 0 to 1.
 
-        None if the unmasked table has no utility for the label.
+        Return None if the unmasked table has no utility for the label.
         """
         own = self.box(box)
         if own not in self._known:
@@ -112,7 +112,7 @@ class SharesKept(Priced):
         self._combine = scorer.combine
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; if bounds are loose and slow, the weighted mean of the labels' estimates."""
+        """Return `upper`; with loose and slow bounds, the weighted mean of the labels' estimates."""
         if not self._loose:
             return self.upper(box)
         return sum(

@@ -1,10 +1,10 @@
 """Search by a measure without a sharp bound: score the configurations with the highest trace.
 
 Branch and bound lists all admissible configurations whose adjusted trace is above a stated value,
-and each of them is scored. If a label class is rare, the trace can miss differences that an
-expected model metric shows. So the masks of the best configurations are changed one at a time, as
-long as the score improves. On request, the remaining time is used to narrow the gap to the loose
-bound.
+and the search scores each of them. If a label class is rare, the trace can miss differences that an
+expected model metric shows. So the search then changes the masks of the best configurations one at
+a time, as long as the score improves. On request, it uses the remaining time to narrow the gap to
+the loose bound.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from aegis.interrupts import acknowledge
 from aegis.progress import Step
 
 SPLITS = 2_000
-"""Boxes of a large space that are split for the list, at most, once it has an entry."""
+"""Largest number of boxes of a large space to split for the list, once it has an entry."""
 _CLIMBED, _STEPS = 3, 30
-"""Configurations from which is climbed, and the steps of each climb, at most."""
+"""Number of configurations from which to climb, and the largest number of steps of each climb."""
 _NEAR = 8
-"""Masks of an attribute that are tried in a step, at most: so many of more groups, and of fewer."""
+"""Largest number of masks of an attribute with more groups, and with fewer, that a step tries."""
 _REACHING = 3
-"""How many times as long as a score the bound of all configurations takes, at most."""
+"""The bound of all configurations may take at most this many times as long as a score."""
 _TOLERANCE = 1e-12
 
 
@@ -46,7 +46,7 @@ class Reaching:
     objective
         The objective with its bound.
     prove
-        Whether to split boxes with the bound until the best is proven or the time is over.
+        Whether to split boxes until the bound proves the best configuration or time runs out.
     resumed
         The unsearched boxes of an earlier search; None to begin with all combinations.
     """
@@ -67,7 +67,7 @@ class Shortlist:
         The objectives that list configurations. The second one is used if the first one is not
         above 0 for any configuration.
     common
-        The cache to which configurations are announced, so that common masks are counted once.
+        The cache that counts common masks once, to which the search announces configurations.
     listed
         Largest number of configurations in the list.
     reaching
@@ -107,11 +107,12 @@ class Shortlist:
         self._scored: dict[Box, float] = {}
 
     def run(self, start: tuple[Box, ...], most_splits: float) -> tuple[Found, ProvenList | None]:
-        """Return all configurations that were scored, best first, and what the list proves.
+        """Return all configurations that were scored, best first, and the proof for the list.
 
-        The second result is None if the list is empty, or if all combinations are proven. The
-        `bound` of the first result is infinite if the objective has no bound and not every
-        admissible configuration was scored. It is `complete` if the search ran to its end.
+        The second result is None if the list is empty, or if the best is proven among all
+        combinations. The `bound` of the first result is infinite if the objective has no bound and
+        not every admissible configuration was scored. `complete` is True if the search ran to its
+        end.
 
         Parameters
         ----------

@@ -50,12 +50,12 @@ class SearchStrategy(Protocol):
         step
             Receives the progress.
         start
-            Configurations that are worth trying first.
+            Configurations to try first.
         """
 
 
 STRATEGIES: Registry[SearchStrategy] = Registry("search strategy")
-"""Strategies by name; the first that suits a search is taken."""
+"""Strategies by name; a search uses the first that suits it."""
 
 
 def find_best(
@@ -72,8 +72,8 @@ def find_best(
 ) -> Found:
     """Return the best configurations, by the first strategy that suits, else by branch and bound.
 
-    If a later search is to continue this one, branch and bound is used, because it can save its
-    unsearched boxes.
+    If a later search should be able to continue this one, the search uses branch and bound, because
+    it can save its unsearched boxes.
     """
     for strategy in () if resumable else STRATEGIES:
         if strategy.suits(problem, objective, feasibility):

@@ -1,8 +1,8 @@
 """Among configurations that score about the same, recommend the one that masks least.
 
-Scores within a stated margin of the best count as equal, because models show no difference on new
-rows. If a search scores a list, all of the list is compared. If the score has a bound, a second
-search finds the least masking among all configurations within the margin.
+Scores within a stated margin of the best count as equal, because trained models show no difference
+on new rows. If the search scored a list, the whole list is compared. If the score has a bound, a
+second search finds the least masking among all configurations within the margin.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from aegis.advisor.search.problem import Box, Problem, Variable
 from aegis.advisor.search.searcher import Searcher
 
 _RIVALS = 9
-"""Configurations of the same masking that are compared by the rows they leave out, at most."""
+"""Largest number of configurations with equal masking to compare by their suppressed rows."""
 _ROUNDING = 1e-9
-"""Part of a score up to which a difference is rounding."""
+"""A difference up to this share of a score counts as rounding."""
 _NODES = 64
-"""Boxes that are split while looking for less masking: what is not proven best is good."""
+"""Largest number of boxes to split in the search for less masking; a good result is enough."""
 
 
 def masking(variable: Variable, candidate: int) -> float:
@@ -67,7 +67,7 @@ class AboveScore:
 
     @property
     def checked(self) -> int:
-        """Number of class counts that were checked against the rule."""
+        """Number of times that classes were counted and checked against the rule."""
         return self._inner.checked
 
     def possible(self, box: Box) -> bool:
@@ -111,14 +111,14 @@ def prefer_among_ties(
     """Return the recommended configuration, and the reason if another one scores higher.
 
     All configurations within the margin of the best score count as equal. They come from the list
-    that was scored, or from a second search if the score has a bound. So the result does not depend
-    on how many are shown.
+    that was scored, or from a second search if the score has a bound. So the number of
+    configurations that you request does not change the result.
 
     Parameters
     ----------
     searcher
-        The searcher with search space, score and rule. Its objective must be the measure that
-        scores.
+        Searches the space under the rule. Its objective must be the measure by which `outcome` is
+        sorted.
     outcome
         The results, best first.
     prefer
@@ -126,8 +126,8 @@ def prefer_among_ties(
     margin
         Distance below the best score within which scores count as equal.
     clock
-        Time limit of the second search. If it runs out, the preferred one of the known
-        configurations is returned.
+        Time limit of the second search. If time runs out, the choice is among the configurations
+        scored so far.
     """
     value, best = outcome.best[0]
     if prefer is Prefer.SCORE:

@@ -24,17 +24,17 @@ from aegis.measures.partial_trace import Given, GroupedLevels
 from aegis.summary import Matrix
 
 Key = tuple[int, ...]
-"""The number of the grouping of each variable."""
+"""The number of each variable's grouping."""
 _LEVELS = 1024
-"""Levels of all attributes together up to which a box is fitted before it is split."""
+"""Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
 _CUBED = 1e-10
 """Seconds of a fit per cubed level, on a machine of the slow kind."""
 _FIT, _SCORE, _FITS = 3e-4, 5e-3, 2
 """Work of a fit and of a score in any case, and how many fits a score by fold counts as."""
 _STAYING = 16
-"""Levels of attributes with one candidate from which on they are factorised once for all boxes."""
+"""Smallest number of levels of attributes with one candidate to factorise once for all boxes."""
 _DENSE = 1 << 11
-"""Levels up to which counts between them are held in a dense array."""
+"""Largest number of levels whose counts are stored in a dense array."""
 
 
 class Pillai:
@@ -42,15 +42,16 @@ class Pillai:
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
     So V with each domain at the common refinement of its candidates bounds a box. The adjusted form
-    is V - (L - V) d / (N - d - 1), with L the number of classes minus one and d the rank. Rank and
-    L are smallest at the coarsest grouping of a box. So a bound is V at the finest grouping, minus
-    max(0, L - V) d / (N - d - 1) with L and d at the coarsest one.
+    is V - (L - V) d / (N - d - 1), where L is the number of classes minus one, d the rank of the
+    indicators, and N the number of rows. L and d are smallest at the coarsest grouping of a box. So
+    a bound is V at the finest grouping, minus max(0, L - V) d / (N - d - 1) with L and d at the
+    coarsest grouping.
 
     A noise mask counts as its atoms in the finest grouping and as one level in the coarsest. Given
-    the atoms, its reports are independent of everything else, so V cannot grow by it. And d, minus
-    what only drawn rows explain, cannot fall below that of the other attributes. No trace exceeds
-    the number of classes minus one. This bounds a box whose finest grouping has too many levels to
-    fit.
+    the atoms, the noisy values are independent of everything else, so they cannot increase V. And
+    d, without the chance of drawn rows, cannot fall below that of the other attributes. No trace
+    exceeds the number of classes minus one. This bounds a box whose finest grouping has too many
+    levels to fit.
     """
 
     sign = 1

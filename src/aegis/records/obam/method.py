@@ -1,4 +1,4 @@
-"""The method MO-OBAM, whose clusters weigh information loss against the diversity of sensitive
+"""The method MO-OBAM, whose clusters balance information loss and the diversity of sensitive
 attributes.
 """
 
@@ -48,8 +48,8 @@ class ObamOptions(Options):
     starts
         Number of random starts. By default 10 for up to 200 records, else 3.
     rounds
-        For each start: how often to alternate between raising entropies and lowering loss, at
-        most.
+        Largest number of times that each start alternates between raising entropies and lowering
+        loss.
     """
 
     clusters: int | None = None
@@ -68,7 +68,7 @@ class ObamOptions(Options):
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check` does; also if there are fewer records than the clusters need."""
+        """Raise an error as `Options.check` does, or if the clusters need more records than there are."""
         super().check(records)
         if self.clusters is not None and self.clusters * self.k > len(records):
             raise PolicyError(
@@ -122,10 +122,12 @@ def _solve(
 def _notes(records: Records, options: ObamOptions, solution: Solution) -> tuple[str, ...]:
     notes = []
     if not records.sensitive and options.weight > 0:
-        notes.append("No attribute is sensitive: only information loss was minimised.")
+        notes.append(
+            "No attribute is sensitive, so the search minimised only the information loss."
+        )
     if not solution.converged:
         notes.append(
-            "The search stopped at its limit while it was still improving; more rounds may help."
+            "The search stopped at its limit of rounds while it was still improving; raise `rounds`."
         )
     return tuple(notes)
 
@@ -143,9 +145,7 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return three numbers of clusters to compare: a quarter, a half and all of the number that the
-    options ask for.
-    """
+    """Return three numbers of clusters to compare: a quarter, a half and all of the requested number."""
     most = options.number_of_clusters(size)
     return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 
@@ -168,7 +168,7 @@ def front(
     Raises
     ------
     PolicyError, DataError
-        The records do not allow a setting.
+        A setting does not fit the records.
     """
     points: list[TradeOff] = []
     settings = [replace(options, clusters=count) for count in clusters]
@@ -221,7 +221,7 @@ def _front(
 ) -> tuple[TradeOff, ...]:
     """Return the results for numbers of clusters near that of the release, with the Pareto front marked."""
     if not isinstance(options, ObamOptions):
-        raise InternalError("A front was asked with options of another method than MO-OBAM.")
+        raise InternalError("A front of MO-OBAM needs the options of MO-OBAM.")
     grid = grid_of_clusters(options, len(records))
     return front(records, options, grid, seed=seed, progress=progress)
 

@@ -17,26 +17,26 @@ from aegis.records.obam.state import BLOCK, Instance, State, entropy
 LLOYD_ROUNDS = 25
 SWEEPS = 60
 ALL_PAIRS = 1_500
-"""Up to so many records, every pair is tried as a swap."""
+"""Largest number of records for which every pair is tried as a swap."""
 BALANCED_UP_TO = 200
-"""Up to so many records, starts of balanced diversity are tried as well."""
+"""Largest number of records for which the search also starts from clusters of balanced diversity."""
 SWAP_TRIES = 1_000
-"""On larger tables, so many records are tried per sweep, against their best target cluster."""
+"""Number of records per sweep that are tried as swaps with their best target cluster in larger tables."""
 CHAINS = (1, 4, 12)
-"""Lengths of the chains of exchanges that are tried to raise the least entropy."""
+"""Lengths of the chains of exchanges with which the search tries to raise the lowest entropy."""
 PROPOSALS = 5
 MEMBER_KINDS = 24
 POOL = 1_500
-"""Kinds of records around the least diverse cluster that are tried as partners."""
+"""Largest number of kinds of records around the least diverse cluster that are tried as partners."""
 
 
 @dataclass(frozen=True)
 class ObamObjective:
     """The weighted sum of Wei et al., which the search minimises.
 
-    (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy over clusters) /
-    MAX, where MAX is log2 of the attribute's number of values. If MIN(IL) is 0, the first term
-    would be 1 for any loss; then IL is used instead.
+    The objective is (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy
+    over clusters) / MAX. Here IL is the information loss, and MAX is log2 of the attribute's number
+    of values. If MIN(IL) is 0, the first term would be 1 for any loss, so it is replaced by IL.
 
     Attributes
     ----------
@@ -210,10 +210,9 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply moves and swaps that lower the objective until none does; return False if the limit on
-    sweeps came first.
+    """Apply moves and swaps that lower the objective until none does.
 
-    Returns False if the limit came first.
+    Returns False if the search reaches the limit of sweeps first.
     """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
@@ -274,8 +273,8 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
     """Raise the least entropies while that lowers the objective; return False if the steps ran out.
 
     One exchange can raise the least entropy only to that of the next cluster, which often does not
-    justify its loss. So chains of exchanges are tried. Each exchange raises the cluster that then
-    has the least entropy. A chain that does not lower the objective is undone.
+    justify its loss. So the search tries chains of exchanges. Each exchange raises the entropy of
+    the cluster in which it is then lowest. A chain that does not lower the objective is undone.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
@@ -413,7 +412,7 @@ class Solution:
     information_loss
         IL in the scale of the search, 0..1.
     least
-        MIN(IL): the lowest IL met for this number of clusters and k.
+        MIN(IL): the lowest IL found for this number of clusters and k.
     diversity
         For each sensitive attribute, the least entropy over clusters, in bits.
     value

@@ -18,7 +18,7 @@ from aegis.records.space import Space
 
 Flags = npt.NDArray[np.bool_]
 BLOCK = 2**21
-"""Cells of a distance matrix that are held at once."""
+"""Largest number of cells of a distance matrix in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class State:
         return len(self.sizes)
 
     def copy(self) -> State:
-        """Return an independent copy; its statistics are computed anew."""
+        """Return an independent copy; its statistics are computed again."""
         return State(self.instance, self.of.copy(), self.clusters)
 
     def _loss(self) -> float:
@@ -181,7 +181,7 @@ class State:
         return cost
 
     def best_moves(self, margin: Flags) -> tuple[Integers, Integers, Floats]:
-        """Find the best other cluster for each record that may leave its own.
+        """Find the best other cluster for each record that may leave its cluster.
 
         Parameters
         ----------
