@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class FinestBound:
         self._problem = problem
         self._most = most
         self._blocks = PartBlocks(problem.summary.pairs)
-        self._numbers: dict[tuple[int, bytes], int] = {}
+        self._numbers = MaskNumbers()
         self._known: dict[tuple[int, ...], float] = {}
 
     def bound(self, box: Box) -> float:
@@ -62,14 +62,25 @@ class FinestBound:
         levels = finest(self._problem, box)
         if levels is None:
             return 1.0
-        keys = tuple(
-            self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
-            for index, level in enumerate(levels)
-        )
+        keys = self._numbers.of(levels)
         if keys not in self._known:
             coded = CodedMasks(levels, keys, [None] * len(levels))
             self._known[keys] = self._most(self._blocks.counts(range(len(levels)), coded))
         return self._known[keys]
+
+
+class MaskNumbers:
+    """Numbers the finest masks of boxes: an attribute has equal numbers where its masks are equal."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, bytes], int] = {}
+
+    def of(self, levels: Sequence[Ints]) -> tuple[int, ...]:
+        """Return a number for each attribute's level of each atom."""
+        return tuple(
+            self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
+            for index, level in enumerate(levels)
+        )
 
 
 def finest(problem: Problem, box: Box) -> list[Ints] | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import finest
+from aegis.advisor.search.auc_bound import MaskNumbers, finest
 from aegis.advisor.search.objective import OfMeasure
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, is_leaf, members
 from aegis.advisor.search.trace import seconds_of
@@ -40,7 +40,7 @@ class EveryColumn(OfMeasure):
         roles = scorer.column_roles
         self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
         self._blocks: PartBlocks | None = None
-        self._numbers: dict[tuple[int, bytes], int] = {}
+        self._numbers = MaskNumbers()
         self._known: OrderedDict[tuple[int, ...], list[Floats]] = OrderedDict()
         self._groups: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
@@ -51,7 +51,7 @@ class EveryColumn(OfMeasure):
         levels = finest(self._problem, box)
         if levels is None:
             return 1.0
-        keys = self._keys(levels)
+        keys = self._numbers.of(levels)
         explained = self._explained(keys, levels)
         each = [
             max(self._reached(i, keys[i], levels[i], c, explained[i]) for c in members(domain))
@@ -62,13 +62,6 @@ class EveryColumn(OfMeasure):
     def effort(self, box: Box) -> float:
         """Return the approximate seconds that the fits take."""
         return seconds_of(self._problem, box)
-
-    def _keys(self, levels: list[Ints]) -> tuple[int, ...]:
-        """Return a number for each column's finest masks; equal numbers mean equal masks."""
-        return tuple(
-            self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
-            for index, level in enumerate(levels)
-        )
 
     def _explained(self, keys: tuple[int, ...], levels: list[Ints]) -> list[Floats]:
         """Return for each column the scatter of its finest levels that the other columns explain."""
