@@ -11,7 +11,7 @@ random configurations both scores are ranked by the mean of the two models.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +77,13 @@ def read(folder: Path, name: str, rows: int, seed: int) -> pd.DataFrame:
     column, value = TABLES[name]
     told = table[column] > table[column].median() if value is None else table[column] == value
     table = table.drop(columns=[column, *LEFT_OUT.get(name, [])])
-    table.columns = [str(c).replace(" ", "_").replace(".", "_") for c in table.columns]
     table["y"] = np.where(told, "yes", "no")
+    return sampled(table, rows, seed)
+
+
+def sampled(table: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
+    """Return at most so many rows, with names of columns that a policy can hold."""
+    table.columns = [str(c).replace(" ", "_").replace(".", "_") for c in table.columns]
     return table.sample(min(rows, len(table)), random_state=seed).reset_index(drop=True)
 
 
@@ -203,17 +208,24 @@ def said(rows: Sequence[dict[str, Any]]) -> str:
     return f"{line}; Spearman of {len(masked)} masked: former {ranks[0]:.3f} now {ranks[1]:.3f}"
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Compare the scores on the tables that are asked for."""
+def asked(argv: list[str] | None, tables: Mapping[str, object], *, rows: int) -> argparse.Namespace:
+    """Return the folder, the tables, and how many rows and configurations of each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", choices=[*TABLES, []])
-    parser.add_argument("--rows", type=int, default=3_000)
+    parser.add_argument("names", nargs="*", choices=[*tables, []])
+    parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--configurations", type=int, default=24)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(argv)
+    given.names = given.names or list(tables)
+    return given
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Compare the scores on the tables that are asked for."""
+    given = asked(argv, TABLES, rows=3_000)
     every: list[dict[str, Any]] = []
-    for name in given.names or TABLES:
+    for name in given.names:
         table = read(given.folder, name, given.rows, given.seed)
         rows = compared(name, table, given.configurations, given.seed)
         print(said(rows), flush=True)

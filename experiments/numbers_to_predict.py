@@ -9,7 +9,6 @@ policy of `init`, and by rank over random configurations.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from aegis.measures import MEASURES
 from aegis.policy.suggest import init_policy
 from aegis.summary.codes import natural_order
 from common import write_csv
-from measured_numbers import columns, drawn, summarised
+from measured_numbers import asked, columns, drawn, sampled, summarised
 
 Floats = npt.NDArray[np.float64]
 MODELS = ("ridge", "boosting", "forest")
@@ -60,9 +59,7 @@ def read(folder: Path, name: str, rows: int, seed: int) -> pd.DataFrame:
     label, left_out = TABLES[name]
     table = table[table[label].notna()].drop(columns=[c for c in left_out if c in table])
     table = table.drop(columns=[c for c in table if c.startswith("Unnamed") or c == "rownames"])
-    table = table.rename(columns={label: "y"})
-    table.columns = [str(c).replace(" ", "_").replace(".", "_") for c in table.columns]
-    return table.sample(min(rows, len(table)), random_state=seed).reset_index(drop=True)
+    return sampled(table.rename(columns={label: "y"}), rows, seed)
 
 
 def trained(y: Floats, linear: Floats, trees: Floats, seed: int) -> dict[str, float]:
@@ -147,15 +144,9 @@ def said(rows: Sequence[dict[str, Any]], release: dict[str, float]) -> str:
 
 def main(argv: list[str] | None = None) -> None:
     """Compare stated and trained R2 on the tables that are asked for."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", choices=[*TABLES, []])
-    parser.add_argument("--rows", type=int, default=1_500)
-    parser.add_argument("--configurations", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(argv)
+    given = asked(argv, TABLES, rows=1_500)
     every: list[dict[str, Any]] = []
-    for name in given.names or TABLES:
+    for name in given.names:
         table = read(given.folder, name, given.rows, given.seed)
         rows = compared(name, table, given.configurations, given.seed)
         release = released(table, given.seed)

@@ -31,7 +31,7 @@ from advisor_support import (
 from aegis.advisor import Choice, PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher
 from aegis.masks import Level
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, Measure
 from aegis.privacy import PrivacyRule
 from aegis.summary import AttributeSummary, Summary, summarize
 
@@ -276,3 +276,22 @@ def assert_bounded(objective: Any, *, boxes: int) -> None:
             if all(domain >> place & 1 for domain, place in zip(box, leaf, strict=True))
         ]
         assert objective.bound(box) >= max(inside) - 1e-12
+
+
+def searcher_of(summary: Summary, measure: Measure, rule: dict[str, Any]) -> Searcher:
+    """Return the search by a measure under a rule."""
+    plan = PrivacyPlan(summary, PrivacyRule.parse(rule))
+    return Searcher(summary, plan, measure.name, measure.name)
+
+
+def assert_proves_best(searcher: Searcher, summary: Summary, measure: Measure) -> int:
+    """Check a search against all configurations; return the boxes that it opened."""
+    scorer, plan = Scorer(summary), searcher.plan
+    wanted = sorted(
+        (scorer.value(c, measure) for c in all_choices(summary) if plan.check(c).admissible),
+        reverse=True,
+    )
+    found, figures = searcher.run(plan.rule, top=4, time_limit=None)
+    assert figures.optimal == bool(wanted)
+    assert [value for value, _ in found.best] == pytest.approx(wanted[:4], abs=1e-12)
+    return found.nodes

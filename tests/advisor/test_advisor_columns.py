@@ -18,19 +18,16 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 import aegis
-from advisor_support import all_choices
-from aegis.advisor import PrivacyPlan, Scorer
+from aegis.advisor import Scorer
 from aegis.advisor.fold_counts import PARTS
-from aegis.advisor.search import Searcher
 from aegis.advisor.search.column_bound import EveryColumn
 from aegis.measures import MEASURES, column_figures
 from aegis.measures.columns import PENALTIES
 from aegis.measures.cooccurrence import Need
 from aegis.policy import ANY_LABEL
-from aegis.privacy import PrivacyRule
 from aegis.summary import Summary, summarize
 from aegis.summary.deal import Dealer
-from search_support import assert_bounded
+from search_support import assert_bounded, assert_proves_best, searcher_of
 
 MEASURE = MEASURES.get("held-out-any")
 Floats = npt.NDArray[np.float64]
@@ -165,8 +162,7 @@ def test_the_order_of_rows_and_columns_changes_nothing() -> None:
 
 
 def test_a_box_is_bounded_by_the_best_in_it(summary: Summary) -> None:
-    plan = PrivacyPlan(summary, PrivacyRule.parse({"k": 2}))
-    objective = Searcher(summary, plan, MEASURE.name, MEASURE.name).objective
+    objective = searcher_of(summary, MEASURE, {"k": 2}).objective
     assert isinstance(objective, EveryColumn)
     assert_bounded(objective, boxes=40)
 
@@ -176,12 +172,8 @@ def test_a_box_of_a_table_with_columns_that_tell_each_other_is_bounded() -> None
     table = pa.table({name: random.integers(0, 3, 24) for name in "ab"})
     table = table.append_column("c", pa.array([f"n{v}" for v in table["a"].to_pylist()]))
     masks: dict[str, list[Any]] = {"b": ["identity", "suppress"], "c": TEXTS}
-    objective = Searcher(
-        own := summarize(table, policy_of(table, masks)),
-        PrivacyPlan(own, PrivacyRule.parse({"k": 1})),
-        MEASURE.name,
-        MEASURE.name,
-    ).objective
+    own = summarize(table, policy_of(table, masks))
+    objective = searcher_of(own, MEASURE, {"k": 1}).objective
     sizes = [len(v.candidates) for v in objective._problem.variables]  # type: ignore[attr-defined]
     leaves = [objective.bound(tuple(1 << c for c in leaf)) for leaf in np.ndindex(*sizes)]
     whole = tuple((1 << size) - 1 for size in sizes)
@@ -190,17 +182,7 @@ def test_a_box_of_a_table_with_columns_that_tell_each_other_is_bounded() -> None
 
 @pytest.mark.parametrize("rule", [{"k": 3}, {"k": 8, "suppression": 0.1}])
 def test_the_search_proves_the_best_of_all(summary: Summary, rule: dict[str, Any]) -> None:
-    plan = PrivacyPlan(summary, PrivacyRule.parse(rule))
-    scorer = Scorer(summary)
-    wanted = sorted(
-        (scorer.value(c, MEASURE) for c in all_choices(summary) if plan.check(c).admissible),
-        reverse=True,
-    )
-    found, figures = Searcher(summary, plan, MEASURE.name, MEASURE.name).run(
-        plan.rule, top=4, time_limit=None
-    )
-    assert figures.optimal
-    assert [value for value, _ in found.best] == pytest.approx(wanted[:4], abs=1e-12)
+    assert_proves_best(searcher_of(summary, MEASURE, rule), summary, MEASURE)
 
 
 def test_twins_count_once_and_what_nothing_predicts_is_named() -> None:

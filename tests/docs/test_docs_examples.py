@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -41,10 +43,30 @@ def without_sizes(text: str) -> str:
     return re.sub(r"[0-9.]+ (bytes|kB|MB)", "SIZE", text).strip()
 
 
+WHOLE = "README.md"
+"""The page that runs on the whole of Adult. The others run on every eighth row, unless the test compares
+what they print."""
+
+
+@pytest.fixture(scope="module")
+def few_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the data of the examples, with every eighth row of Adult."""
+    folder = tmp_path_factory.mktemp("few") / "data"
+    folder.mkdir()
+    for path in (ROOT / "data").iterdir():
+        (folder / path.name).symlink_to(path)
+    adult = pq.read_table(ROOT / "data" / "adult.parquet")
+    (folder / "adult.parquet").unlink()
+    pq.write_table(adult.take(pa.array(range(0, len(adult), 8))), folder / "adult.parquet")
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name in ("data", "examples"):
-        (tmp_path / name).symlink_to(ROOT / name, target_is_directory=True)
+def folder(tmp_path: Path, page: Path, few_rows: Path) -> Path:
+    compared = any(language == "output" for language, _ in blocks(page))
+    data = ROOT / "data" if compared or page.name == WHOLE else few_rows
+    (tmp_path / "data").symlink_to(data, target_is_directory=True)
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
     return tmp_path
 
 
