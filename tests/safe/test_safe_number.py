@@ -69,7 +69,7 @@ def test_words_say_that_the_number_was_rounded() -> None:
     words = Finding.of(advice, advice.require_best()).figure
     assert words.startswith("The masks explain about")
     assert "of the variance of the rounded number" in words
-    notes = " ".join(audit_leak(summary).notes)
+    notes = str(audit_leak(summary).to_dict())
     assert "bounds of pay" in notes
     assert "classes of pay" not in notes
 
