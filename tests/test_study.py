@@ -104,7 +104,7 @@ def test_an_advice_is_applied_and_its_measure_certified(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["best.yaml", {"age": "suppress"}, None])
 def test_what_is_no_configuration_is_refused(given: Any) -> None:
-    with pytest.raises(PolicyError, match="read from a file") as refused:
+    with pytest.raises(PolicyError, match="is not a configuration") as refused:
         aegis.Study(table(), policy()).apply(given)
     assert "load_configurations" in str(refused.value)
 

@@ -110,7 +110,7 @@ def test_a_study_says_what_no_package_answers(core: dict[str, str]) -> None:
     done = ran(core, "-c", ASK_ALL)
     assert done.returncode == 0, done.stderr
     for name in ("protect", "evaluate", "estimate", "reconstruct"):
-        assert f"No installed package answers Study.{name}" in done.stdout
+        assert f"No installed package provides Study.{name}" in done.stdout
 
 
 def test_a_wing_that_is_broken_is_named_and_the_rest_works(tmp_path: Path) -> None:

@@ -30,14 +30,14 @@ def test_every_attribute_suppressed(table: pa.Table) -> None:
     policy = policy_of({"k": 60}, configurations={"hidden": HIDDEN}, ill_masks=["suppress"])
     ranked = aegis.advise(table, policy)
     assert ranked.best.name == "hidden"
-    assert told(ranked, "hidden suppresses every attribute that is scored")
+    assert told(ranked, "hidden suppresses every scored attribute")
     found = search(
         table,
         policy_of(
             {"k": 60}, ill_masks=["suppress"], attributes={"pay": {"role": "quasi-identifier"}}
         ),
     )
-    assert told(found, "best-1 suppresses every attribute that is scored")
+    assert told(found, "best-1 suppresses every scored attribute")
     assert ranked.to_dict()["warnings"] == list(ranked.warnings)
 
 
@@ -75,7 +75,7 @@ def test_masks_that_keep_nothing(table: pa.Table) -> None:
     )
     filled = table.set_column(1, "zip", table["zip"].fill_null("a1"))
     advice = aegis.advise(filled, policy, measure="pillai-plain")
-    assert told(advice, "flat keeps nothing of what the attributes told of y")
+    assert told(advice, "flat has no utility left")
 
 
 def test_a_record_level_release_takes_the_doubt_away(table: pa.Table) -> None:

@@ -173,7 +173,7 @@ def test_the_measure_gives_way_where_no_merit_can_be_expected(tmp_path):
         advice, output=tmp_path / "made.parquet", certificate=tmp_path / "paper.json"
     )
     assert advice.measure == release.utility.measure == "held-out-pillai"
-    assert any("of 120 classes no AUC is expected" in text for text in advice.warnings)
+    assert any("the label has 120 classes" in text for text in advice.warnings)
     assert many.search(top=1, objective="precision").measure == "held-out-pillai"
 
 
@@ -188,8 +188,8 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
     )
     above = UtilityFigure("held-out-auc", 0.93, 0.92)
     assert above.expected([7, 3]) == (
-        "Models are expected to reach AUC 0.93 of 0.92 unmasked: better, because models learn fewer "
-        "values more surely"
+        "Models are expected to reach AUC 0.93 of 0.92 unmasked: better, because models learn better "
+        "from fewer values"
     )
     loss = UtilityFigure("held-out-log-loss", 0.3, 0.4, stderr=0.06)
     assert loss.detail == (

@@ -75,7 +75,7 @@ def test_a_rare_label_makes_merits_disagree_and_the_advice_says_so() -> None:
     worst_first = sorted(advice.ranking, key=lambda r: (not r.admissible, r.score))
     shuffled = [r for r in worst_first if r.admissible]
     (warning,) = disagreement(shuffled, scorer, measure)
-    assert "figures of merit disagree" in warning
+    assert "model metrics disagree" in warning
     assert shuffled[0].name in warning
     assert disagreement(shuffled, scorer, get("held-out-auc")) == ()
     common = Study(table(rare=0.4), policy(merit="accuracy"))

@@ -63,7 +63,7 @@ def test_what_stands_outside_the_rule_is_named() -> None:
     assert told.leaks["twin"] == pytest.approx(1)
     assert told.unique_rows == told.rows == study.apply(advice).released_rows
     assert all(sentence in advice.warnings for sentence in told.sentences)
-    assert "may hold the label in other words" in aegis.render_report(advice)
+    assert "may repeat the label in other words" in aegis.render_report(advice)
     assert advice.to_dict()["uncovered"]["unique_rows"] == told.unique_rows
 
 

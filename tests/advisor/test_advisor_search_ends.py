@@ -291,7 +291,7 @@ def test_no_admissible_configuration_names_the_smallest_relaxation() -> None:
 def test_no_row_could_be_kept() -> None:
     table, _ = prepared("plain")
     policy = policy_of({"l_diversity": {"attribute": "ill", "kind": "recursive", "l": 3, "c": 0.9}})
-    with pytest.raises(NoAdmissibleConfiguration, match="keep no row"):
+    with pytest.raises(NoAdmissibleConfiguration, match="suppress every row"):
         search(table, policy).require_best()
 
 
@@ -404,7 +404,7 @@ def test_a_search_of_the_searcher_holds_blas_to_one_thread(monkeypatch) -> None:
 def test_a_proof_by_a_list_says_that_its_bound_ignores_the_rule(generous: bool) -> None:
     expected = (
         [
-            "the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"
+            "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
         ]
         if generous
         else []

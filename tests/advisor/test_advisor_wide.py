@@ -53,7 +53,9 @@ def test_on_wide_tables_fewer_have_them(
     assert count == few if few is not None else 2 <= count < 8
     assert with_errors == sorted(with_errors, reverse=True)
     [warning] = [one for one in found.warnings if "standard errors were computed" in one]
-    assert ("of none" if not count else f"of the best {count} only") in warning
+    assert (
+        "for no configuration" if not count else f"for the best {count} configurations only"
+    ) in warning
     # Scores and order are as ever, and so are the errors that there are.
     pairs = list(zip(found.ranking, whole.ranking, strict=True))
     assert [(one.name, one.score) for one, _ in pairs] == [(o.name, o.score) for _, o in pairs]

@@ -237,7 +237,7 @@ BAD_POLICIES = {
         "does not cover the value 'm'",
     ),
     "all null": ({"empty": QUASI}, "mdav", "'empty' is null in every row"),
-    "constant": ({"same": QUASI}, "v-mdav", "'same' holds one value only, 1"),
+    "constant": ({"same": QUASI}, "v-mdav", "'same' has the same value in every row: 1"),
     "too diverse": (
         {"privacy": "{k: 2, l_diversity: {attribute: diagnosis, l: 4}}"},
         "kl-member",
@@ -251,12 +251,12 @@ BAD_POLICIES = {
     "text in a number": (
         {"sex": "{role: quasi-identifier, kind: numeric}"},
         "mdav",
-        "Numeric attribute 'sex' holds string values",
+        "Attribute 'sex' cannot be numeric: its values have the type string",
     ),
     "text without order": (
         {"sex": "{role: quasi-identifier, kind: ordinal}"},
         "mdav",
-        "whose order is not known",
+        "order of the string values of ordinal attribute",
     ),
 }
 

@@ -151,5 +151,5 @@ def test_a_summary_with_less_has_names_of_its_own_for_what_is_against_its_finest
 def test_what_cannot_be_estimated_is_refused(study: Study) -> None:
     with pytest.raises(PolicyError, match="Unknown estimate 'aegis'"):
         study.rank(generate_count=4, estimate="aegis")
-    with pytest.raises(PolicyError, match="no masks whose deviation"):
+    with pytest.raises(PolicyError, match="estimate needs masks"):
         study.rank(generate_count=4, estimate="raw", methods=["mondrian"])

@@ -83,7 +83,7 @@ def test_taking_records_keeps_domain_and_scale():
 @pytest.mark.parametrize(
     ("columns", "roles", "more", "error", "says"),
     [
-        ({"x": [1, 2]}, {}, {}, PolicyError, "No role is given for column 'x'"),
+        ({"x": [1, 2]}, {}, {}, PolicyError, "There is no role for column 'x'"),
         (
             {"x": [1, 2]},
             {"x": "quasi"},
@@ -91,10 +91,10 @@ def test_taking_records_keeps_domain_and_scale():
             PolicyError,
             "Allowed: identifier, quasi-identifier, sensitive",
         ),
-        ({"x": [1, 2]}, {"x": "sensitive"}, {}, DataError, "No quasi-identifier"),
+        ({"x": [1, 2]}, {"x": "sensitive"}, {}, DataError, "no quasi-identifier"),
         ({"x": [1, 2]}, {"x": "label", "z": "label"}, {}, DataError, "No column 'z'"),
         ({"x": [None, None]}, {"x": "quasi-identifier"}, {}, DataError, "null in every row"),
-        ({"x": [3, 3]}, {"x": "quasi-identifier"}, {}, DataError, "one value only, 3"),
+        ({"x": [3, 3]}, {"x": "quasi-identifier"}, {}, DataError, "same value in every row: 3"),
         ({"x": [[1], [2]]}, {"x": "quasi-identifier"}, {}, DataError, "list<"),
         ({"x": [1.0, float("inf")]}, {"x": "quasi-identifier"}, {}, DataError, "infinite"),
         (
@@ -102,14 +102,14 @@ def test_taking_records_keeps_domain_and_scale():
             {"x": "quasi-identifier"},
             {"kinds": {"x": "numeric"}},
             DataError,
-            "Numeric attribute 'x' holds string values",
+            "Attribute 'x' cannot be numeric: its values have the type string",
         ),
         (
             {"x": ["1", "2"]},
             {"x": "quasi-identifier"},
             {"kinds": {"x": "ordinal"}},
             PolicyError,
-            "holds string values, whose order is not known",
+            "The order of the string values of ordinal attribute",
         ),
         (
             {"x": ["1", "2"]},
@@ -137,7 +137,7 @@ def test_taking_records_keeps_domain_and_scale():
             {"x": "quasi-identifier"},
             {"kinds": {"x": "ordinal"}},
             PolicyError,
-            "holds bool values, whose order is not known",
+            "The order of the bool values of ordinal attribute",
         ),
         (
             {"x": [1, 2], "z": [1, 2]},
@@ -172,7 +172,7 @@ def test_taking_records_keeps_domain_and_scale():
             {"x": "quasi-identifier"},
             {"hierarchies": {"x": [["a", "g"], ["a", "h"], ["b", "g"]]}},
             DataError,
-            "gives value 'a' twice",
+            "lists the value 'a' twice",
         ),
         (
             {"x": ["a", "b", "c"]},

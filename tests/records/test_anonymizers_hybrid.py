@@ -184,7 +184,7 @@ def test_strict_suppresses_what_no_group_can_hold():
     )
     assert grouped.suppressed == 1
     assert released.num_rows == 4
-    assert any("could join no group" in note for note in grouped.notes)
+    assert any("fit no group" in note for note in grouped.notes)
 
 
 def test_preprocessing_counts_what_it_leaves_out():
@@ -215,7 +215,8 @@ def test_preprocessing_counts_what_it_leaves_out():
     [
         ({"pattern_friendly": ("age",)}, PolicyError, "is not categorical"),
         ({"pattern_friendly": ("sex",)}, DataError, "No column 'sex'"),
-        ({"limits": (("city", 0, 1),)}, PolicyError, "bound nothing"),
+        ({"limits": (("city", 0, 1),)}, PolicyError, "'city' is not numeric"),
+        ({"limits": (("age", 90, 20),)}, PolicyError, "lower limit 90 of 'age' is above"),
         ({"limits": (("age", 90, 99),), "pattern_friendly": ()}, PolicyError, "leaves 0 of 400"),
     ],
 )

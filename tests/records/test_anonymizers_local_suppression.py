@@ -165,7 +165,7 @@ def test_the_written_file_meets_the_rule_when_pandas_counts_it(empty: bool, tmp_
     said = json.loads((tmp_path / "out.json").read_text())
     assert said["details"]["suppressed_cells"] == hidden.to_numpy().sum() > 0
     assert said["details"]["suppressed_cells_of"] == hidden.sum().to_dict()
-    assert "its own value" in " ".join(said["notes"])
+    assert "counts as a separate value" in " ".join(said["notes"])
 
 
 def test_persons_are_counted_in_each_class(tmp_path: Path) -> None:

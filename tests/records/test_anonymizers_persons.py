@@ -118,5 +118,5 @@ def test_advice_ranks_it_beside_masks_and_evaluate_trains_on_it() -> None:
 
 
 def test_methods_without_groups_are_refused() -> None:
-    with pytest.raises(PolicyError, match="shows values record by record"):
+    with pytest.raises(PolicyError, match="releases values record by record"):
         aegis.anonymize(visits(), policy(), "hybrid")

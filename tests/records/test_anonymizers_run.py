@@ -275,7 +275,7 @@ def test_certificate_says_what_was_done(tmp_path):
         ("mdav", {"k": 1}, "at least 2"),
         ("mdav", {"k": 41}, "above the number of records"),
         ("mo-obam", {"clusters": 11, "k": 4}, "at most 10 clusters"),
-        ("mdav", {"l": 2}, "does not look at sensitive attributes"),
+        ("mdav", {"l": 2}, "ignores sensitive attributes"),
         ("kl-member", {"l": 4}, "The most that is possible is l = 3"),
         ("hybrid", {"epsilon": 0}, "above 0"),
         ("hybrid", {"epsilon": -1.5}, "above 0"),
@@ -299,7 +299,7 @@ def test_bad_options_are_one_clear_error(method, options, words, tmp_path):
     ("changed", "words"),
     [
         ({"age": [None] * 40}, "null in every row"),
-        ({"age": [30] * 40}, "one value only"),
+        ({"age": [30] * 40}, "same value in every row"),
         ({"job": ["pilot"] + ["nurse"] * 39}, "does not cover the value 'pilot'"),
     ],
 )
@@ -340,7 +340,7 @@ def test_other_bad_input(tmp_path):
     ("text", "words"),
     [
         ("configurations: {a: {age: suppress}}", "aegis apply"),
-        ("options: {k: 5}", "names no method"),
+        ("options: {k: 5}", "does not name a method"),
         ("method: mdav\nsed: 1", "Did you mean 'seed'"),
         ("method: mdav\nseed: -1", "from 0"),
         ("method: mdav\noptions: [k]", "NAME: VALUE"),

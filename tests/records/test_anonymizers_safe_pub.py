@@ -75,7 +75,7 @@ def test_a_release_is_drawn_by_the_system_and_repeats_no_draw(tmp_path: Path) ->
 def test_a_seed_with_the_promise_is_refused() -> None:
     with pytest.raises(PolicyError, match="safe-pub promises differential privacy") as refused:
         aegis.anonymize(TABLE, policy(), "safe-pub", seed=0)
-    assert "Leave the seed out" in str(refused.value.hint)
+    assert "Leave out the seed" in str(refused.value.hint)
 
 
 def test_an_estimate_draws_by_its_seed_alone() -> None:
@@ -108,7 +108,7 @@ def test_persons_are_refused(tmp_path: Path) -> None:
             "age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 10}}]}
         },
     }
-    with pytest.raises(PolicyError, match="guarantee is one of records"):
+    with pytest.raises(PolicyError, match="protects single records"):
         aegis.anonymize(
             table, load_policy(written), Recipe("safe-pub"), output=tmp_path / "r.parquet"
         )
@@ -147,9 +147,9 @@ def test_masks_are_drawn_and_the_parts_of_epsilon_are_said(tmp_path: Path) -> No
     assert (details["epsilon"], details["epsilon_search"]) == (2.0, 1.0)
     assert details["epsilon_sample"] == pytest.approx(1.0)
     assert details["least_class"] == SampledOptions(epsilon=1.0, delta=1e-4).privacy.k
-    assert any("the two add up" in note for note in made.grouped.notes)
+    assert any("is the sum of 1 for the search" in note for note in made.grouped.notes)
     assert set(details["masks"]) == {"age", "sex"}
-    assert f"shown as age: {details['masks']['age']}" in made.grouped.notes[0]
+    assert f"before the method: age: {details['masks']['age']}" in made.grouped.notes[0]
     released = pq.read_table(tmp_path / "r.parquet")
     classes = Counter(zip(*(released[n].to_pylist() for n in ("age", "sex")), strict=True))
     assert min(classes.values()) >= details["least_class"]
@@ -169,12 +169,12 @@ def test_masks_depend_on_the_seed_and_are_better_with_more_budget() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"search": 2.0}, "search = 2 with epsilon = 2"),
+        ({"search": 2.0}, "search = 2 must be smaller than epsilon = 2"),
         ({"search": -1.0}, "search = -1"),
         ({"steps": 0}, "steps = 0"),
         ({"score": "los"}, "Unknown score of safe-pub"),
-        ({"score": "loss"}, "depends on the leaves of a hierarchy"),
-        ({"score": "classification"}, "covers quasi-identifiers alone"),
+        ({"score": "loss"}, "needs levels of a hierarchy"),
+        ({"score": "classification"}, "needs a label that is a quasi-identifier"),
     ],
 )
 def test_bad_searches_are_refused(options: dict[str, Any], match: str) -> None:
@@ -185,7 +185,7 @@ def test_bad_searches_are_refused(options: dict[str, Any], match: str) -> None:
 
 def test_candidates_that_learn_are_not_searched() -> None:
     read = read_records(open_table(TABLE), policy(age=[{"quantiles": {"count": 4}}]))
-    with pytest.raises(PolicyError, match="may not look at that"):
+    with pytest.raises(PolicyError, match="search cannot use the candidate"):
         anonymize_records(read, searched())
 
 

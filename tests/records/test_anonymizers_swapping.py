@@ -191,7 +191,7 @@ def test_what_is_swapped_or_added_comes_from_the_system(
     ("method", "options", "error", "match"),
     [
         ("rank-swap", {"percent": 0}, PolicyError, "percent"),
-        ("record-swap", {}, PolicyError, "where a record lies"),
+        ("record-swap", {}, PolicyError, "place of a record"),
         ("record-swap", {"geography": ["town"]}, DataError, "town"),
         (
             "record-swap",
@@ -221,7 +221,7 @@ def test_without_an_order_there_are_no_ranks(tmp_path: Path) -> None:
     asked = load_policy(
         {"version": 1, "label": "y", "privacy": {"k": 1}, "attributes": {"sex": {"role": QUASI}}}
     )
-    with pytest.raises(PolicyError, match="needs values in an order"):
+    with pytest.raises(PolicyError, match="needs ordered values"):
         aegis.anonymize(TABLE, asked, Recipe("rank-swap"), output=tmp_path / "r.parquet")
 
 

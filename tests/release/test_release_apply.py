@@ -275,7 +275,7 @@ def test_unseen_values(tmp_path: Path) -> None:
     table = table_of()
     unknown = table["zip"].to_pylist().count("")
     policy, chosen = hierarchical()
-    with pytest.raises(DataError, match=rf"never seen: zip \({unknown} rows\)"):
+    with pytest.raises(DataError, match=rf"do not cover: zip \({unknown} rows\)"):
         apply(table, policy, chosen, output=tmp_path / "out.csv")
     assert list(tmp_path.iterdir()) == []
     policy, chosen = hierarchical(unseen="suppress")

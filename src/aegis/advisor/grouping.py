@@ -141,8 +141,8 @@ class RowGroups:
     def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
         """Announce the levels of the next `configurations` configurations, by attribute and key.
 
-        The first of them counts all levels at once; the others use these counts. Do not include
-        noise masks. More than `_TOGETHER` levels are ignored.
+        The first of them counts all levels at once; the others use these counts. This ignores noise
+        masks, and it ignores an announcement of more than `_TOGETHER` levels.
         """
         own = {k: level for k, level in levels.items() if level.ndim == 1}
         sizes = [int(level.max(initial=0)) + 1 for level in own.values()]
@@ -253,7 +253,7 @@ def stacked_grouping(
 ) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
     """Return S of theory.md, shape (D, d), and the index of each attribute's first level, (m + 1,).
 
-    Row a of S has the level of atom a (a single 1), or P(level | atom a) for a noise mask.
+    Each row of S has a 1 in the column of its atom's level, and 0 elsewhere.
     """
     from scipy import sparse  # taking long to load, and seldom asked for
 

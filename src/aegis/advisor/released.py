@@ -139,7 +139,7 @@ class KeptLabels:
     Attributes
     ----------
     labels
-        For each label, its scorer, and the counts of the kept rows.
+        For each label, the object that counted its rows, and the counts of the kept rows.
     lost
         Always empty: the figure of each label lists its lost classes.
     """

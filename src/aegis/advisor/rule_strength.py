@@ -12,7 +12,7 @@ from aegis.privacy import MODELS, PrivacyRule
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     """Return `rule` with one parameter set.
 
-    If the rule does not limit class sizes, setting `k` or the risk (1 / k) adds this criterion.
+    `k` and `risk` (1 / k) set the k of the rule, and add it if the rule has none.
 
     Raises
     ------

@@ -202,7 +202,7 @@ def anonymize_records(
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
     """Return the result with the masks of the quasi-identifiers in its notes and details."""
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
-    note = "masks before the method: " + ", ".join(f"{n} {mask}" for n, mask in masks.items())
+    note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
     details = {**grouped.details, "masks": masks}
     return replace(grouped, details=details, notes=(note, *grouped.notes))
 

@@ -150,7 +150,7 @@ class HybridOptions(Options):
                 )
             if least > most:
                 raise PolicyError(
-                    f"The lower limit {least} of {name!r} is above its upper limit {most}.",
+                    f"The lower limit {least:g} of {name!r} is above its upper limit {most:g}.",
                     hint="Give the lower limit first.",
                 )
 
