@@ -290,7 +290,7 @@ def test_bad_ranges(text: str) -> None:
 def test_a_front_without_a_parameter() -> None:
     with pytest.raises(PolicyError, match="does not name a parameter") as caught:
         FrontRange.parse("2..50")
-    known = caught.value.hint.partition("what can vary: ")[2].rstrip(".").split(", ")
+    known = caught.value.hint.partition("Possible parameters: ")[2].rstrip(".").split(", ")
     assert {"k", "l", "t", "risk", "suppression"} <= set(known)
     assert "base" not in known, "a number of which no model says which way asks for more"
 

@@ -163,7 +163,7 @@ def advised(path: Path, policy: Any) -> None:
 @pytest.mark.parametrize(
     ("work", "more", "scale", "kind", "says"),
     [
-        (advised, {}, 0.01, PolicyError, "they compare rows"),
+        (advised, {}, 0.01, PolicyError, "they are relative weights"),
         (advised, {"person": "who"}, 1.0, PolicyError, "counts persons"),
         (bundle, {}, 1.0, DataError, "sums by class"),
     ],
