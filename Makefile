@@ -23,6 +23,7 @@ extras: $(EXTRAS) ## Install all extras and the tools of the tests into .venv.
 
 $(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aegis needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@echo "Installing Aegis into .venv, once: 650 MB, a minute or more"
 	$(PYTHON) -m venv .venv
 	$(INSTALL) "pip>=25.1"
 	$(INSTALL) --editable .
