@@ -154,7 +154,7 @@ def test_the_table_with_many_values_is_not_waited_for(monkeypatch):
         assert advice.measure == (measure or "held-out-pillai")
         assert advice.best is not None
         assert advice.expectation is None
-        said = "the measure is held-out-pillai in place of held-out-auc: with "
+        said = "the measure is held-out-pillai instead of held-out-auc: with "
         assert any(text.startswith(said) for text in advice.warnings) == (measure is None)
 
 
