@@ -139,7 +139,7 @@ def test_a_number_that_is_masked_to_one_value_is_refused() -> None:
 
 def test_one_row_that_holds_the_variance_is_warned_of(tmp_path: Path) -> None:
     table, policy = case()
-    numbers = [*table["wage"].to_pylist()[1:], 1e6]
+    numbers = [1e6, *table["wage"].to_pylist()[1:]]
     table = table.set_column(2, "wage", pa.array(numbers))
     study = aegis.Study(table, policy)
     advice = study.advise()

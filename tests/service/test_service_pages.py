@@ -215,6 +215,31 @@ def test_a_part_of_a_file_is_chosen_and_opened_with_a_label_and_without(bench, f
         assert (what if label else f"{what} of each column for the others") in best.text
 
 
+def test_the_best_is_shown_if_the_policy_masks_the_label(bench):
+    url, _ = bench
+    with httpx.Client(base_url=url, timeout=120, follow_redirects=True) as caller:
+        asked = caller.get("/table", params={"name": "adult.csv"}).text
+        key = asked.split('name="form_key" value="', 1)[1].split('"', 1)[0]
+        form = {"form_key": key, "name": "adult.csv", "label": "age"}
+        shown = caller.post("/open", data=form, headers={"Origin": url})
+        while shown.url.path.startswith("/opening/"):
+            time.sleep(0.1)
+            shown = caller.get(shown.url)
+        base = shown.url.path
+        text = re.search(r"<textarea[^>]*>(.*?)</textarea>", html.unescape(shown.text), re.DOTALL)[
+            1
+        ]
+        mask = "attributes:\n  age: {role: feature, masks: [{round: {step: 10}}]}"
+        edited = {"form_key": key, "policy": text.replace("attributes:", mask, 1)}
+        told = caller.post(f"{base}/policy", data=edited, headers={"Origin": url})
+        assert told.status_code == 200, told.text
+        form = {"form_key": key, "k": "2", "suppression": "10"}
+        best = caller.post(f"{base}/best", data=form, headers={"Origin": url})
+        assert best.status_code == 200, best.text
+        assert "round(step=10)" in best.text
+        assert "Models are expected to reach R2" in best.text
+
+
 def test_a_release_says_what_the_rule_does_not_cover():
     table = pa.table({"age": [30, 40] * 20, "note": list(range(40)), "y": [0, 0, 1, 1] * 10})
     roles = {"age": {"role": "quasi-identifier"}, "note": {"role": "feature"}}
