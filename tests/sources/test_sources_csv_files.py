@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import io
+import json
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -493,9 +494,20 @@ def stored() -> int:
     return int(embedded().con.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0][0])
 
 
-def test_the_rows_of_a_file_go_when_nobody_can_ask_for_them(tmp_path: Path) -> None:
-    path = tmp_path / "people.csv"
-    path.write_text("age,name\n" + "".join(f"{i},p{i}\n" for i in range(50)))
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl", "nested.json", "large.json"])
+def test_the_rows_of_a_file_go_when_nobody_can_ask_for_them(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"people.{kind}"
+    records = [{"age": i, "name": f"p{i}"} for i in range(50)]
+    if kind == "large.json":  # whole numbers beyond 64 bits have the document read once more
+        records = [record | {"number": 2**70 + record["age"]} for record in records]
+    lines = [json.dumps(record) for record in records]
+    path.write_text(
+        {
+            "csv": "age,name\n" + "".join(f"{i},p{i}\n" for i in range(50)),
+            "jsonl": "\n".join(lines),
+            "nested.json": json.dumps({"made": "today", "rows": records}),
+        }.get(kind, f"[{', '.join(lines)}]")
+    )
     before = stored()
     source = open_table(path)
     older = source.table.filter(source.table.age >= 40)

@@ -13,10 +13,11 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 from uuid import uuid4
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 import duckdb
 import ibis
+import ibis.expr.types as ir
 
 from aegis.limits import addresses_left, addresses_limited
 from aegis.temporary import name_for, remove_abandoned
@@ -132,6 +133,27 @@ def lock_embedded(folders: Sequence[Path]) -> None:
         f"SET allowed_directories = [{listed}]; SET enable_external_access = false; "
         "SET lock_configuration = true"
     )
+
+
+def stored(query: str) -> ir.Table:
+    """Store the rows of a query; the engine drops them when nobody can ask for them any more.
+
+    A view would read the files again in every query.
+    """
+    name = ibis.util.gen_name("aegis")
+    connection = embedded()
+    with connection.con.cursor() as cursor:
+        cursor.execute(f'CREATE TABLE memory.main."{name}" AS {query}')
+    with turn():
+        table: ir.Table = connection.table(name)
+    finalize(table.op(), _drop, connection, name).atexit = False
+    return table
+
+
+def _drop(connection: Any, name: str) -> None:
+    """Drop a stored table; it may be in use, or the engine be closed, as the program ends."""
+    with suppress(duckdb.Error), connection.con.cursor() as cursor:
+        cursor.execute(f'DROP TABLE memory.main."{name}"')
 
 
 def query_progress() -> float | None:

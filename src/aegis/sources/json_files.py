@@ -10,13 +10,12 @@ import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
-import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
 from aegis.sources.delimited.column_types import literal, quoted
-from aegis.sources.embedded import embedded
+from aegis.sources.embedded import embedded, stored
 
 _CHUNK = 1 << 20
 _OBJECT = 1 << 24
@@ -38,26 +37,18 @@ def read_records(files: Sequence[Path], given: str) -> ir.Table:
     DataError
         A nested column has such a number.
     """
-    engine = embedded()
-    name = ibis.util.gen_name("aegis")
     size = max(map(_object_size, files))
-    options = {"maximum_object_size": size} if size > _OBJECT else {}
-    view = engine.read_json([str(file) for file in files], **options)
-    table = engine.create_table(name, view, temp=True)
+    larger = f", maximum_object_size = {size}" if size > _OBJECT else ""
     paths = f"[{', '.join(literal(str(file)) for file in files)}]"
+    table = stored(f"SELECT * FROM read_json_auto({paths}{larger})")
     texts = [column for column in _doubtful(table) if _merges(paths, table, column, given)]
     if not texts:
         return table
     kinds = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in texts)
     shown = ", ".join(f"b.{quoted(column)} AS {quoted(column)}" for column in texts)
     exact = f"read_json({paths}, columns={{{kinds}}})"
-    query = f"SELECT a.* REPLACE ({shown}) FROM {quoted(name)} a POSITIONAL JOIN {exact} b"
-    schema = ibis.schema({**table.schema(), **dict.fromkeys(texts, "string")})
-    made = engine.create_table(
-        ibis.util.gen_name("aegis"), engine.sql(query, schema=schema), temp=True
-    )
-    engine.drop_table(name)
-    return made
+    first = quoted(table.get_name())
+    return stored(f"SELECT a.* REPLACE ({shown}) FROM {first} a POSITIONAL JOIN {exact} b")
 
 
 def _doubtful(table: ir.Table) -> list[str]:

@@ -20,7 +20,7 @@ from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, limits, turn
+from aegis.sources.embedded import embedded, limits, stored, turn
 from aegis.sources.failures import engine_errors
 from aegis.sources.json_files import read_records, records_within, require_records
 from aegis.sources.names import refuse_duplicates
@@ -276,8 +276,7 @@ def _open_json(given: str, files: tuple[Path, ...]) -> Source:
         table = read_records(files, given)
         nested = documents and any(kind.is_nested() for kind in table.schema().types)
         if nested and len(files) == 1 and table.count().to_pyarrow().as_py() == 1:
-            name = ibis.util.gen_name("aegis")
-            table = embedded().create_table(name, records_within(table, given), temp=True)
+            table = stored(embedded().compile(records_within(table, given)))
     return Source(table, given, files)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from aegis.sources.delimited.column_types import (
 from aegis.sources.delimited.header import names_of
 from aegis.sources.delimited.lines import count_lines
 from aegis.sources.dialect import Reading, TextDialect, decide
-from aegis.sources.embedded import embedded, limits, turn
+from aegis.sources.embedded import embedded, limits, stored
 from aegis.sources.records import count_records
 from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
 from aegis.temporary import temporary_folder
@@ -159,12 +158,12 @@ def _read(
         if complete:
             columns = [replace(column, guard="") for column in columns]
         try:
-            table = _stored(whole, columns)
+            table = _typed(whole, columns)
         except duckdb.InvalidInputException as error:
             if OTHER_SPELLING not in str(error):
                 raise
             columns = types_of(values, dialect, ask, guarded=False, **said)
-            table = _stored(whole, columns)
+            table = _typed(whole, columns)
     read = _rows(table)
     if read != counted:  # or quotes are within fields that are not quoted
         counted = _count_lines(parts, dialect, len(names))
@@ -236,24 +235,9 @@ def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect)
     return f"read_csv([{listed}], {given})"
 
 
-def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
-    """Parse the files into a table once; a view would parse them again in every query."""
-    name = ibis.util.gen_name("aegis")
-    listed = ", ".join(column.select() for column in columns)
-    connection = embedded()
-    with connection.con.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE memory.main.{quoted(name)} AS SELECT {listed} FROM {scan}")
-    with turn():
-        table: ir.Table = connection.table(name)
-    # The rows go when no query can ask for them any more.
-    weakref.finalize(table.op(), _drop, connection, name).atexit = False
-    return table
-
-
-def _drop(connection: Any, name: str) -> None:
-    """Drop a stored table; it may be in use, or the engine be closed, as the program ends."""
-    with suppress(duckdb.Error), connection.con.cursor() as cursor:
-        cursor.execute(f"DROP TABLE memory.main.{quoted(name)}")
+def _typed(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
+    """Parse the files into a table once."""
+    return stored(f"SELECT {', '.join(column.select() for column in columns)} FROM {scan}")
 
 
 def _rows(table: ir.Table) -> int:
