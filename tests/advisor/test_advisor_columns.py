@@ -286,7 +286,7 @@ def test_a_table_of_too_many_values_is_measured_by_pairs(monkeypatch: pytest.Mon
     table = mixed()
     advice = aegis.Study(table, policy_of(table)).rank(generate_count=1)
     assert advice.measure == "adjusted-contingency"
-    assert any("in place of held-out-any" in text for text in advice.warnings)
+    assert any("instead of held-out-any" in text for text in advice.warnings)
 
 
 def test_weights_say_how_much_a_column_counts() -> None:

@@ -154,7 +154,7 @@ def test_the_table_with_many_values_is_not_waited_for(monkeypatch):
         assert advice.measure == (measure or "held-out-pillai")
         assert advice.best is not None
         assert advice.expectation is None
-        said = "the measure is held-out-pillai in place of held-out-auc: with "
+        said = "the measure is held-out-pillai instead of held-out-auc: with "
         assert any(text.startswith(said) for text in advice.warnings) == (measure is None)
 
 
@@ -165,7 +165,7 @@ def test_the_measure_gives_way_where_no_merit_can_be_expected(tmp_path):
     without = replace(summary, pairs=replace(summary.pairs, folds=None))
     given, [said] = measure_for(without)
     assert given.name == "held-out-pillai"
-    assert "holds no folds" in said
+    assert "has no folds" in said
     assert measure_for(without, None, "held-out-auc")[0].name == "held-out-auc"
     many = Study(table(classes=120), policy(privacy={}))
     advice = many.rank(generate_count=3)

@@ -342,8 +342,7 @@ def compose(
     PolicyError
         There are fewer than two releases, one cannot be composed, or the owner's rule differs.
     DataError
-        The classes are not known: the table has too many cells, or the policy counts persons, so
-        that Aegis does not know which rows were suppressed.
+        The classes are not known: the table has too many cells, or the policy counts persons.
     """
     if len(releases) < 2:
         raise PolicyError(
