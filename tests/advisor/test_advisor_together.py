@@ -95,7 +95,7 @@ def test_a_coarser_release_after_a_finer_one_shows_nothing_new():
 def test_one_release_is_none_together():
     table = pd.DataFrame({"a": [1, 2] * 8, "b": list("uv") * 8, "y": list("xxyy") * 4})
     study = Study(table, policy(2))
-    with pytest.raises(PolicyError, match="1 release was named"):
+    with pytest.raises(PolicyError, match="you named 1"):
         composed(study, {n: c[0].mask for n, c in _candidates(study).items()})
 
 

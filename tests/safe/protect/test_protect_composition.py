@@ -252,7 +252,7 @@ def test_what_cannot_be_put_together_is_refused():
     table = make(100, 3)
     summary = aegis.summarize(table, policy)
     [one] = configurations(summary)[:1]
-    with pytest.raises(PolicyError, match="1 release was named"):
+    with pytest.raises(PolicyError, match="you named 1"):
         compose(summary, [one], policy.privacy)
     noisy = Configuration(
         "n", {"a": aegis.masks.parse_mask({"geometric": {"epsilon": 1, "lower": 0, "upper": 5}})}
