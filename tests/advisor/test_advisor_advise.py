@@ -108,7 +108,7 @@ def test_which_configurations_are_ranked(summary: Summary) -> None:
     assert searched.search.work.combinations == 50
     assert len(searched.ranking) == 10
     assert len(advise(summary, policy, generate_count=50).ranking) == 50
-    with pytest.raises(PolicyError, match="Both explicit configurations"):
+    with pytest.raises(PolicyError, match="both configurations and a number"):
         advise(summary, policy, configurations=own, generate_count=5)
     with pytest.raises(PolicyError, match="No configurations were given"):
         advise(summary, policy, configurations=[])

@@ -199,7 +199,7 @@ def test_noise_has_no_leaves() -> None:
         "masks": ["identity", {"randomised_response": {"keep": 0.7}}],
     }
     policy = policy_of({"profitability": STAKES, "suppression": 0.5}, age=noise)
-    with pytest.raises(PolicyError, match="draws what it shows"):
+    with pytest.raises(PolicyError, match="draws its values at random"):
         aegis.search(table, policy, objective="height")
 
 
