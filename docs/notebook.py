@@ -14,20 +14,21 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tutorials" / "engineers.md"
 NOTEBOOK = ROOT / "examples" / "pipeline" / "engineers.ipynb"
 START = 'import os\n\nos.chdir("../..")  # the tables are in data/ of the repository'
-"""First cell: paths on the page are those of the repository."""
+"""Cell below the introduction: paths on the page are those of the repository."""
 _BLOCK = re.compile(r"```python\n(.*?)```\n?", re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)]*)\)")
 
 
 def notebook(page: str) -> dict[str, Any]:
     """Return a page as a notebook: its text as cells of text, its Python as cells of code."""
-    cells = [_cell("code", START)]
+    cells: list[dict[str, Any]] = []
     for place, part in enumerate(_BLOCK.split(page)):
         text = part.strip("\n")
         if text and place % 2:
             cells.append(_cell("code", text))
         elif text:
             cells.append(_cell("markdown", _LINK.sub(r"](../../docs/tutorials/\1)", text)))
+    cells.insert(1, _cell("code", START))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
