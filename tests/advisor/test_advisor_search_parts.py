@@ -37,7 +37,7 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_a_clock_counts_down_and_never_below_zero(hands: SimpleNamespace) -> None:
     limited = Clock(12.0)
-    assert (limited.left(), limited.left(4)) == (12.0, 3.0)
+    assert (limited.left(), limited.part(0.25).left()) == (12.0, 3.0)
     assert limited.allows(11.9)
     assert not limited.allows(12.0)
     limited.check(11.9)
@@ -47,7 +47,7 @@ def test_a_clock_counts_down_and_never_below_zero(hands: SimpleNamespace) -> Non
     assert (limited.left(), limited.allows(), limited.allows(0.5)) == (0.5, True, False)
     limited.check()
     hands.now += 0.5
-    assert (limited.left(), limited.left(2), limited.allows()) == (0.0, 0.0, False)
+    assert (limited.left(), limited.part(0.5).left(), limited.allows()) == (0.0, 0.0, False)
     with pytest.raises(OutOfTimeError):
         limited.check()
     hands.now += 5.0
@@ -56,7 +56,11 @@ def test_a_clock_counts_down_and_never_below_zero(hands: SimpleNamespace) -> Non
 
 def test_a_clock_without_a_limit_ends_only_where_it_is_stopped(hands: SimpleNamespace) -> None:
     endless = Clock(None)
-    assert (endless.left(), endless.left(3), endless.allows(math.inf)) == (None, None, True)
+    assert (endless.left(), endless.part(0.3).left(), endless.allows(math.inf)) == (
+        None,
+        None,
+        True,
+    )
     endless.check(1e9)
     endless.stop()
     assert (endless.left(), endless.allows()) == (0.0, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -170,14 +171,21 @@ def find_implications(
         if other != name
     ]
     best: dict[str, tuple[float, Implication]] = {}
-    for name, other in pairs[:MOST_PAIRS]:
+    step = -(-rows // _SCREENED_ROWS)
+
+    @cache
+    def without(name: str, step: int) -> Predictability:
         true, shown = hidden[name]
-        step = -(-rows // _SCREENED_ROWS)
-        if step > 1:
-            screened = _compare(name, other, true[::step], shown[::step], few[other][::step])
-            if screened[0] < WORTH_SAYING / 2:
-                continue
-        gain, implication = _compare(name, other, true, shown, few[other])
+        return predictability_of_rows(shown[::step], true[::step])
+
+    def compare(name: str, other: str, step: int) -> tuple[float, Implication]:
+        true, shown = (codes[::step] for codes in hidden[name])
+        return _compare(name, other, without(name, step), true, shown, few[other][::step])
+
+    for name, other in pairs[:MOST_PAIRS]:
+        if step > 1 and compare(name, other, step)[0] < WORTH_SAYING / 2:
+            continue
+        gain, implication = compare(name, other, 1)
         if gain >= WORTH_SAYING and gain > best.get(name, (0.0, None))[0]:
             best[name] = gain, implication
     ranked = sorted(best.values(), key=lambda entry: (-entry[0], entry[1].hidden))
@@ -185,12 +193,11 @@ def find_implications(
 
 
 def _compare(
-    name: str, other: str, true: Codes, shown: Codes, released: Codes
+    name: str, other: str, without: Predictability, true: Codes, shown: Codes, released: Codes
 ) -> tuple[float, Implication]:
-    """Return how much a released column adds to the hidden column's masked value, and how well it
-    predicts.
+    """Return how much a released column adds to the hidden column's masked value, which alone
+    predicts as `without` says, and how well it predicts.
     """
-    without = predictability_of_rows(shown, true)
     both = shown.astype(np.int64) * _size(released) + released
     together = predictability_of_rows(both, true)
     implication = Implication(name, other, together.right, without.at_most, together.fixed)
