@@ -124,7 +124,8 @@ def test_a_release_that_shows_nothing(shell, folder):
         "suppresses every" in w for w in json.loads(shell(*words, "-f", "json").out)["warnings"]
     )
     assert (
-        "The recommended best-1 suppresses every scored attribute" in folder.joinpath("r.html").read_text()
+        "The recommended best-1 suppresses every scored attribute"
+        in folder.joinpath("r.html").read_text()
     )
 
 
