@@ -1,7 +1,8 @@
 """Functions of at most 60 lines and 10 parameters, records of at most 12 fields.
 
-`test_architecture.py` holds the length of modules. The lists name what exceeds a limit today. They
-only shrink: a name that no longer exceeds, or that is gone, fails the test until it is taken out.
+`test_architecture.py` holds the length of modules. The list names the records that exceed the limit
+today. It only shrinks: a name that no longer exceeds, or that is gone, fails the test until it is taken
+out.
 """
 
 from __future__ import annotations
@@ -19,25 +20,6 @@ PARAMETERS = 10
 FIELDS = 12
 """Fields that one dataclass declares."""
 
-LONG_FUNCTIONS: frozenset[str] = frozenset(
-    {
-        "papers/evaluation/evaluate.py:evaluate_models",
-        "papers/published/build.py:publish",
-        "papers/published/rank.py:rank_published",
-        "papers/reconstruction/composite.py:composite_link",
-        "papers/reconstruction/ipf.py:ipf",
-        "papers/reconstruction/smooth.py:smooth",
-        "papers/reconstruction/unfold.py:channel_em",
-        "papers/reconstruction/unfold.py:unfold",
-        "release/sql/query.py:release_sql",
-        "service/catalog/migrations/versions/0001_make_the_tables_of_the_catalog.py:upgrade",
-    }
-)
-MANY_PARAMETERS: frozenset[str] = frozenset(
-    {
-        "service/pages/data_sets.py:register",
-    }
-)
 WIDE_RECORDS: frozenset[str] = frozenset(
     {
         "advisor/advice.py:Advice",
@@ -115,11 +97,11 @@ def exceeding() -> tuple[set[str], set[str], set[str]]:
 
 
 def test_functions_are_short() -> None:
-    assert exceeding()[0] == LONG_FUNCTIONS, f"at most {LINES} lines; the list only shrinks"
+    assert not exceeding()[0], f"at most {LINES} lines"
 
 
 def test_functions_take_few_parameters() -> None:
-    assert exceeding()[1] == MANY_PARAMETERS, f"at most {PARAMETERS}; the list only shrinks"
+    assert not exceeding()[1], f"at most {PARAMETERS}"
 
 
 def test_records_have_few_fields() -> None:

@@ -40,7 +40,12 @@ OF_KIND = {
 """Fields that it takes as they are for other kinds of release."""
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(kind, marks=[pytest.mark.wings] if kind == "grouped" else []) for kind in KINDS
+    ],
+)
 def release(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Certified]:

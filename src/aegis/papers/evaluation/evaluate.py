@@ -1,4 +1,12 @@
-"""Train models on every configuration, and compare the measures with the results."""
+"""Train models on every configuration, and compare the measures with the results.
+
+Each configuration masks all rows. None is suppressed, because the measures also score masks
+before suppression. Every split has the same rows for all configurations, and is stratified by
+class. One-hot models see one 0/1 column per masked value; numbers are coded in this way, too,
+and no values are pooled. Gradient boosting sees the rank of the masked value. The label is
+predicted unmasked, or cut into the policy's bins, even if a configuration masks it. Each
+training runs on one thread.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +61,6 @@ def evaluate_models(
 ) -> Evaluation:
     """Train every model on every configuration, and compare with every measure.
 
-    Each configuration masks all rows. None is suppressed, because the measures also score masks
-    before suppression. Every split has the same rows for all configurations, and is stratified by
-    class. One-hot models see one 0/1 column per masked value; numbers are coded in this way, too,
-    and no values are pooled. Gradient boosting sees the rank of the masked value. The label is
-    predicted unmasked, or cut into the policy's bins, even if a configuration masks it. Each
-    training runs on one thread.
-
     Parameters
     ----------
     source, summary, plan, policy
@@ -79,37 +80,18 @@ def evaluate_models(
     """
     chosen, metric = _checked(policy, request)
     started = time.perf_counter()
-    advice = rank_configurations(
-        summary,
-        plan,
-        policy,
-        configurations=request.configurations,
-        generate_count=request.generate_count,
-        seed=request.seed,
-        progress=progress,
-    )
+    advice = _ranked(summary, plan, policy, request, progress)
     listed = _in_order(advice)
     scorer = Scorer(summary)
     choices = {name: scorer.choose(configuration) for name, configuration in listed.items()}
-    judged = judge(scorer, choices, progress)
-    if not policy.label.is_number and policy.weight is None:
-        judged += compare(
-            scorer, choices, request.comparators, seed=request.seed, progress=progress
-        )
+    judged = _judged(policy, scorer, choices, request, progress)
     rows = code_table(source, summary, policy, seed=request.seed)
-    divided = make_splits(
-        rows.label,
-        count=request.splits,
-        test_share=request.test_share,
-        seed=request.seed,
-        persons=rows.persons,
-    )
+    divided = _divided(rows, request)
     advice, releases = _releases(source, policy, advice, rows, summary, request, progress)
     ready = time.perf_counter()
     trained = {**choices, UNMASKED: scorer.unmasked} if request.unmasked else choices
     trainings, reused = _train_all(rows, trained, releases, chosen, divided, request, progress)
     shifts = _shifts(rows, scorer, advice, choices, releases, divided[0], request.seed)
-    now = time.perf_counter()
     evaluation = Evaluation(
         models=tuple(model.name for model in chosen),
         metric=metric,
@@ -125,9 +107,58 @@ def evaluate_models(
         train_rows=len(divided[0].train),
         test_rows=len(divided[0].test),
         reused=reused,
-        timings={"scoring": ready - started, "training": now - ready, "total": now - started},
+        timings=_timings(started, ready),
     )
     return _noted(evaluation, rows, divided)
+
+
+def _timings(started: float, ready: float) -> dict[str, float]:
+    now = time.perf_counter()
+    return {"scoring": ready - started, "training": now - ready, "total": now - started}
+
+
+def _ranked(
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
+    request: EvaluationRequest,
+    progress: Progress,
+) -> Advice:
+    return rank_configurations(
+        summary,
+        plan,
+        policy,
+        configurations=request.configurations,
+        generate_count=request.generate_count,
+        seed=request.seed,
+        progress=progress,
+    )
+
+
+def _divided(rows: CodedTable, request: EvaluationRequest) -> tuple[Split, ...]:
+    return make_splits(
+        rows.label,
+        count=request.splits,
+        test_share=request.test_share,
+        seed=request.seed,
+        persons=rows.persons,
+    )
+
+
+def _judged(
+    policy: Policy,
+    scorer: Scorer,
+    choices: Mapping[str, Choice],
+    request: EvaluationRequest,
+    progress: Progress,
+) -> tuple[Judged, ...]:
+    """Return the scores of every measure, and of the comparators where they apply."""
+    judged = judge(scorer, choices, progress)
+    if not policy.label.is_number and policy.weight is None:
+        judged += compare(
+            scorer, choices, request.comparators, seed=request.seed, progress=progress
+        )
+    return judged
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:

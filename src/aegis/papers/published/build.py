@@ -38,19 +38,17 @@ def publish(
     Parameters
     ----------
     masked
-        Masked tables by the names of their configurations, which you choose, such as `M1`, `M17`.
-        Each is anything that `aegis.sources.open_table` opens. A missing column counts as
-        suppressed.
+        Masked tables, as `aegis.sources.open_table` opens them, by the names of their
+        configurations, which you choose, such as `M1`. A missing column counts as suppressed.
     policy
         Label, roles and the rule. Its candidate masks are not used.
     contingencies
-        Contingency tables instead of a masked table, by the name of the configuration, as
-        `read_contingencies` returns them. They can be ranked only by measures of single attributes,
-        and only if the policy has no rule on classes. A missing attribute counts as suppressed.
-    histograms
-        Rows of each raw value, as text, by attribute, for attributes where they are known.
-    mappings
-        The raw values of each masked value, by configuration and attribute, where they are known.
+        Contingency tables instead of a masked table, by configuration, as `read_contingencies`
+        returns them. They can be ranked only by measures of single attributes, and only if the
+        policy has no rule on classes. A missing attribute counts as suppressed.
+    histograms, mappings
+        The rows of each raw value, as text, by attribute; and the raw values of each masked value,
+        by configuration and attribute. Both only where they are known.
     locked
         Whether to refuse rules that are weaker than the policy's when the tables are ranked.
     exact, seed, progress
@@ -59,12 +57,11 @@ def publish(
     Raises
     ------
     PolicyError
-        No table is given, two have the same name, or a mapping names an unknown configuration or
-        attribute.
+        No table is given, two have the same name, or a mapping names something unknown.
     DataError
-        Tables differ in their number of rows or in the rows of a class; a histogram does not add up
-        to the rows, or contradicts a table; a mapping does not cover all masked values, or assigns
-        a raw value to two of them; or contingency tables differ in the rows of a class.
+        Tables differ in their rows, or in the rows of a class; a histogram does not add up to the
+        rows, or contradicts a table; a mapping does not cover all masked values, or assigns a raw
+        value to two of them.
 
     Examples
     --------
@@ -72,36 +69,52 @@ def publish(
     >>> from aegis.papers.published import publish, rank_published
     >>> fine = pa.table({"age": ["20-29", "20-29", "30-39", "30-39"], "bought": [0, 0, 1, 1]})
     >>> coarse = pa.table({"age": ["*"] * 4, "bought": [0, 0, 1, 1]})
-    >>> policy = {
-    ...     "version": 1,
-    ...     "label": "bought",
-    ...     "privacy": {"k": 2},
-    ...     "attributes": {"age": {"role": "quasi-identifier"}},
-    ... }
+    >>> roles = {"age": {"role": "quasi-identifier"}}
+    >>> policy = {"version": 1, "label": "bought", "privacy": {"k": 2}, "attributes": roles}
     >>> held = publish({"M1": fine, "M2": coarse}, policy, histograms={"age": {"25": 2, "35": 2}})
     >>> rank_published(held, policy, measure="mi").best.name
     'M1'
     """
+    declared = _declared(policy)
+    counted, told, known = dict(contingencies or {}), dict(histograms or {}), dict(mappings or {})
+    given = _given(masked, counted, declared)
+    _check_names(declared, given, told, known)
+    tables = _summaries(given, declared, exact=exact, locked=locked, seed=seed, progress=progress)
+    return _checked(Published(tables, told, known, frozenset(counted)))
+
+
+def _declared(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
     declared = as_policy(policy)
     declared.require_label("A file of published tables")
     declared.refuse_weight("A file of published tables")
-    counted = dict(contingencies or {})
-    given = _given(masked, counted, declared)
-    told, known = dict(histograms or {}), dict(mappings or {})
-    _check_names(declared, given, told, known)
+    return declared
+
+
+def _summaries(
+    given: Mapping[str, Any],
+    declared: Policy,
+    *,
+    exact: bool,
+    locked: bool,
+    seed: int,
+    progress: Progress,
+) -> dict[str, Summary]:
     tables = {}
     with progress.step("Summarising masked tables", len(given)) as step:
         for name, table in given.items():
             step.note(name)
-            tables[name] = _summarised(table, declared, exact=exact, seed=seed)
+            summary = _summarised(table, declared, exact=exact, seed=seed)
+            tables[name] = lock(summary) if locked else summary
             step.advance()
-    if locked:
-        tables = {name: lock(summary) for name, summary in tables.items()}
-    published = Published(tables, told, known, frozenset(counted))
+    return tables
+
+
+def _checked(published: Published) -> Published:
+    """Refuse tables, histograms and mappings that contradict each other."""
     _check_tables(published)
-    for attribute, histogram in told.items():
+    for attribute, histogram in published.histograms.items():
         _check_histogram(published, attribute, histogram)
-    for name, by_attribute in known.items():
+    for name, by_attribute in published.mappings.items():
         for attribute, possible in by_attribute.items():
             _check_mapping(published, name, attribute, possible)
     _check_against(published)

@@ -82,45 +82,24 @@ def rank_published(
     Raises
     ------
     PolicyError
-        A measure or estimate is unknown; the policy has other attributes or another rule; an
-        estimate is requested, but the raw values of an attribute's masked values are not known; or
-        contingency tables do not have the requested information.
+        A measure or estimate is unknown; the policy has other attributes or another rule; the raw
+        values that an estimate needs are not known; or contingency tables lack the information.
     """
     started = time.perf_counter()
     policy = as_policy(policy)
     override = _override(published, policy, rule_override)
     chosen, lacking = measure_for(published.first, measure, policy.measure)
     _check_marginal(published, policy, chosen)
-    ranking = []
-    with progress.step("Scoring masked tables", len(published.tables)) as step:
-        for name in published.tables:
-            ranking.append(_ranked(published, name, policy, chosen))
-            step.advance()
-    ranking = _against_best(ranking, chosen)
+    ranking = _scored(published, policy, chosen, progress)
     case = None if estimate is None else case_of(estimate)
-    if case is not None:
-        estimator = _PublishedEstimator(
-            published, case, estimated_measure(measure or policy.measure)
-        )
-        ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
-    sign = chosen.direction.sign
-    ranking.sort(
-        key=lambda r: (
-            not r.admissible,
-            0.0 if r.estimate is None else r.estimate.place,
-            -sign * r.score,
-            r.name,
-        )
-    )
+    ranking = _in_order(published, ranking, chosen, case, measure or policy.measure)
     notes: tuple[str, ...] = (ONE_MASK,) if case is not None and case.own_mask else ()
     if case is None:  # of an order by estimates, errors of the measure say nothing
         ranking, notes = _with_errors(published, ranking, chosen, progress)
-    own = None if published.terms is None else published.terms.owner
-    best = sign * max(sign * r.score for r in ranking)
     return Advice(
         measure=chosen.name,
         ranking=tuple(ranking),
-        unmasked=best,
+        unmasked=_best(ranking, chosen),
         optimal=False,  # of what masks might have made, nothing is known
         combinations=len(ranking),
         masked_tables=True,
@@ -128,9 +107,48 @@ def rank_published(
         policy=policy_mapping(policy),
         warnings=(*([] if override is None else [override.sentence]), *lacking, *notes, AGAINST),
         timings={"total": time.perf_counter() - started},
-        owner_rule=own,
+        owner_rule=None if published.terms is None else published.terms.owner,
         rule_override=override,
     )
+
+
+def _scored(
+    published: Published, policy: Policy, chosen: Measure, progress: Progress
+) -> list[Ranked]:
+    """Return the tables with their scores, and what each has of the best."""
+    ranking = []
+    with progress.step("Scoring masked tables", len(published.tables)) as step:
+        for name in published.tables:
+            ranking.append(_ranked(published, name, policy, chosen))
+            step.advance()
+    return _against_best(ranking, chosen)
+
+
+def _in_order(
+    published: Published,
+    ranking: Sequence[Ranked],
+    chosen: Measure,
+    case: PaperEstimate | None,
+    measure: str | None,
+) -> list[Ranked]:
+    """Put tables that meet the rule first, then sort by estimate, if asked, by score and by name."""
+    if case is not None:
+        estimator = _PublishedEstimator(published, case, estimated_measure(measure))
+        ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
+    return sorted(
+        ranking,
+        key=lambda r: (
+            not r.admissible,
+            0.0 if r.estimate is None else r.estimate.place,
+            -chosen.direction.sign * r.score,
+            r.name,
+        ),
+    )
+
+
+def _best(ranking: Sequence[Ranked], chosen: Measure) -> float:
+    sign = chosen.direction.sign
+    return sign * max(sign * r.score for r in ranking)
 
 
 def _with_errors(

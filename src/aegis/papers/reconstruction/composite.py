@@ -91,6 +91,21 @@ def composite_link(
     grouped data, American Journal of Epidemiology 182(2): the model, its iteration and the
     choice of lambda. B-spline basis: Eilers and Marx (1996), Flexible smoothing.
     """
+    if penalty is not None and not penalty > 0:
+        raise PolicyError(f"penalty={penalty} is not possible.", hint="It must be above 0.")
+    model = _checked(grouped, codes, offset)
+    mean = float(model.seen.sum() / len(model.seen))
+    tried = PENALTIES[::step] * mean if penalty is None else np.array([float(penalty)])
+    start = model.flat_start()
+    fits = []
+    for value in tried:
+        start, fit = model.fit(start, float(value))
+        fits.append(fit)
+    return min(fits, key=lambda fit: fit.aic)
+
+
+def _checked(grouped: npt.ArrayLike, codes: npt.ArrayLike, offset: npt.ArrayLike | None) -> _Model:
+    """Return the model of counts per group, after a check of their shapes and rows."""
     seen = counts(grouped, "The grouped counts")
     groups = group_codes(codes, len(seen), "Smooth")
     if len(groups) < 3:
@@ -100,17 +115,7 @@ def composite_link(
         raise DataError(f"The offset has shape {weights.shape} for {len(groups)} atoms.")
     if seen.sum() <= 0 or weights.sum() <= 0:
         raise DataError("Smoothing needs at least one row.")
-    if penalty is not None and not penalty > 0:
-        raise PolicyError(f"penalty={penalty} is not possible.", hint="It must be above 0.")
-    model = _Model.of(seen, groups, weights)
-    mean = float(seen.sum() / len(seen))
-    tried = PENALTIES[::step] * mean if penalty is None else np.array([float(penalty)])
-    start = model.flat_start()
-    fits = []
-    for value in tried:
-        start, fit = model.fit(start, float(value))
-        fits.append(fit)
-    return min(fits, key=lambda fit: fit.aic)
+    return _Model.of(seen, groups, weights)
 
 
 @dataclass(frozen=True, eq=False)

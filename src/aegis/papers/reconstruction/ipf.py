@@ -83,22 +83,9 @@ def ipf(
     wanted = _without_implied(families, max(tolerance, 1e-9) * total)
     fit, finish = _prepare(start, wanted, max(tolerance, 1e-9) * total)
     outcome = _iterate(fit, tolerance * total, max_sweeps, progress)
-    table = finish(fit)
-    notes: tuple[str, ...] = ()
     if not outcome.converged:
         _require_feasible(start.ravel(), families, total, outcome)
-        notes = (
-            f"IPF did not converge: after {outcome.sweeps} sweeps family {outcome.worst!r} is off "
-            f"by {outcome.residual:.3g} rows.",
-        )
-    return Reconstruction(
-        table.reshape(start.shape),
-        "ipf",
-        converged=outcome.converged,
-        iterations=outcome.sweeps,
-        residual=outcome.residual,
-        notes=notes,
-    )
+    return outcome.of(finish(fit).reshape(start.shape))
 
 
 @dataclass(frozen=True)
@@ -107,6 +94,21 @@ class _Outcome:
     sweeps: int
     residual: float
     worst: str
+
+    def of(self, table: FloatArray) -> Reconstruction:
+        """Return the fitted table, with a note if the sweeps did not converge."""
+        note = (
+            f"IPF did not converge: after {self.sweeps} sweeps family {self.worst!r} is off "
+            f"by {self.residual:.3g} rows."
+        )
+        return Reconstruction(
+            table,
+            "ipf",
+            converged=self.converged,
+            iterations=self.sweeps,
+            residual=self.residual,
+            notes=() if self.converged else (note,),
+        )
 
 
 def _check(

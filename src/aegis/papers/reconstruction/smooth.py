@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,19 +48,8 @@ def smooth(
     1. Compute the joint of the common refinement of all masks (`all_evidence`).
     2. Fit a penalised composite link model to it for each label (`composite_link`): of counts, or
     of the label's share if the histogram is known.
-    3. Choose the weight of this curve by its predictions.
+    3. Choose the weight of this curve by its predictions. Spread null as in the closed form.
     4. Run IPF with the result as the seed, so that masked joints and histogram are met exactly.
-
-    Atoms without order (null) are spread as in the closed form.
-
-    The weight is needed because a curve through two or three coarse groups is mostly extrapolation,
-    and values that pile up at round numbers have no smooth curve. The AIC does not show this,
-    because the evidence has no information inside its finest groups. So neighbouring groups are
-    joined to pairs, and the model is fitted to the pairs. Its predicted split of each pair is
-    compared with the known one. Then the curve, its geometric mean with the closed form, or only
-    the closed form is used, whichever predicts best (ties: the closed form). With only two groups,
-    this is not possible. Then the curve is used if the histogram is known (so that it is a curve of
-    shares), and if neither group is too short.
 
     Parameters
     ----------
@@ -74,9 +64,8 @@ def smooth(
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `details` has the penalty and the effective dimension per
-        label (0 for a label without rows, or if no curve is used), and the weight of the curve.
-        `converged` is for all steps.
+        Table of shape (V, C), in rows. `details` has penalty and effective dimension per label (0
+        without rows or curve), and the weight of the curve. `converged` is for all steps.
 
     Raises
     ------
@@ -85,6 +74,33 @@ def smooth(
     DataError
         The evidence is inconsistent, or has fewer than 3 ordered atoms.
     """
+    _require_order(evidence)
+    base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
+    joint = _common_joint(evidence, base.table)
+    seen = _Seen.of(evidence, joint.codes, base.table)
+    weight = 1.0 if penalty is not None else seen.weight()
+    fits = seen.fits(penalty) if weight else []
+    seed = seen.put(fits, weight, base.table)
+    table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
+    fitted = [fit for fit in fits if fit is not None]
+    return replace(
+        rake,
+        table=table,
+        method="smooth",
+        converged=base.converged and rake.converged and all(fit.converged for fit in fitted),
+        iterations=sum(fit.iterations for fit in fitted) + rake.iterations,
+        residual=evidence.residual(table),
+        details=_details(evidence, fits, weight),
+        notes=(*_notes(evidence, base, weight, fitted), *rake.notes),
+    )
+
+
+def _common_joint(evidence: Evidence, table: FloatArray) -> MaskedJoint:
+    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
+    return MaskedJoint("common refinement", block, aggregate(block, table, blocks))
+
+
+def _require_order(evidence: Evidence) -> None:
     if evidence.ordered is None:
         raise PolicyError(
             "Method 'smooth' needs an ordered attribute: a number or a date.",
@@ -95,33 +111,16 @@ def smooth(
             f"Smoothing needs at least 3 atoms in order; given {evidence.ordered.sum()}.",
             hint="Use 'all-evidence'.",
         )
-    base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
-    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
-    joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
-    seen = _Seen.of(evidence, joint.codes, base.table)
-    weight = 1.0 if penalty is not None else seen.weight()
-    seed, fits = base.table.copy(), seen.fits(penalty) if weight else []
-    if fits:
-        seed[seen.atoms] = seen.blend(seen.curves(fits), weight)
-    table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
-    fitted = [fit for fit in fits if fit is not None]
+
+
+def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
+    """Return penalty and effective dimension of each label, and the weight of the curve."""
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
-    return replace(
-        rake,
-        table=table,
-        method="smooth",
-        converged=base.converged and rake.converged and all(fit.converged for fit in fitted),
-        iterations=sum(fit.iterations for fit in fitted) + rake.iterations,
-        residual=evidence.residual(table),
-        details={
-            "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
-            "effective_dimension": tuple(
-                0.0 if fit is None else fit.dimension for fit in per_label
-            ),
-            "curve": weight,
-        },
-        notes=(*_notes(evidence, base, weight, fitted), *rake.notes),
-    )
+    return {
+        "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
+        "effective_dimension": tuple(0.0 if fit is None else fit.dimension for fit in per_label),
+        "curve": weight,
+    }
 
 
 def _notes(
@@ -187,6 +186,14 @@ class _Seen:
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
+    def put(self, fits: Sequence[SmoothFit | None], weight: float, table: FloatArray) -> FloatArray:
+        """Return a table with the curves, if any, in place of its ordered atoms."""
+        if not fits:
+            return table
+        seed = table.copy()
+        seed[self.atoms] = self.blend(self.curves(fits), weight)
+        return seed
+
     def blend(self, curves: FloatArray, weight: float) -> FloatArray:
         """Return the weighted geometric mean of the curves and a table that is flat in every group."""
         if weight == 1:
@@ -196,7 +203,17 @@ class _Seen:
         return blended
 
     def weight(self) -> float:
-        """Return the weight at which the curve best predicts how pairs of groups are split."""
+        """Return the weight at which the curve best predicts how pairs of groups are split.
+
+        The weight is needed because a curve through two or three coarse groups is mostly
+        extrapolation, and values that pile up at round numbers have no smooth curve. The AIC does
+        not show this, because the evidence has no information inside its finest groups. So
+        neighbouring groups are joined to pairs, and the model is fitted to the pairs. Its predicted
+        split of each pair is compared with the known one. Then the curve, its geometric mean with
+        the closed form, or only the closed form is used, whichever predicts best (ties: the closed
+        form). With only two groups, this is not possible. Then the curve is used if the histogram
+        is known (so that it is a curve of shares), and if neither group is too short.
+        """
         if len(self.grouped) < FEWEST_GROUPS:
             return self._untested_weight()
         missed = np.zeros(len(WEIGHTS))

@@ -92,14 +92,7 @@ def unfold(
     Shepp and Vardi (1982), equation 2.13; extrapolation: Varadhan and Roland (2008), scheme S3.
     """
     matrix = check_channel(channel)
-    seen = counts(reported, "The reported joint")
-    seen = seen[:, None] if seen.ndim == 1 else seen
-    if seen.ndim != 2 or len(seen) != matrix.shape[1]:
-        raise DataError(
-            f"The channel has {matrix.shape[1]} possible reports; the reported joint has shape "
-            f"{seen.shape}."
-        )
-    _check_possible(matrix, seen)
+    seen = _reports(matrix, reported)
     if direct:
         solution = _linear_solution(matrix, seen)
         if solution is not None:
@@ -159,32 +152,43 @@ def channel_em(
     )
     # Each mask reports every row once, so the stacked reports count the rows once per mask.
     table = unfolded.table / (len(evidence.noisy) + len(evidence.masked))
-    noisy = np.concatenate([noise.joint for noise in evidence.noisy])
-    matrix = np.concatenate([noise.channel for noise in evidence.noisy], axis=1)
-    notes: tuple[str, ...] = ()
-    if not unfolded.converged:
-        notes = (f"EM did not converge in {unfolded.iterations} iterations.",)
+    fitted = _reconstructed(table, unfolded)
     families = _exact_families(evidence)
-    converged, iterations = unfolded.converged, unfolded.iterations
     if families:
-        raked = ipf(
-            (1 - TRACE) * table + TRACE * _of_exact_evidence(evidence),
-            families,
-            max_sweeps=max_sweeps,
-            progress=progress,
-        )
-        table, converged = raked.table, converged and raked.converged
-        iterations, notes = iterations + raked.iterations, (*notes, *raked.notes)
-    misfit = _misfit(matrix, noisy, table)
+        seed = (1 - TRACE) * table + TRACE * _of_exact_evidence(evidence)
+        raked = ipf(seed, families, max_sweeps=max_sweeps, progress=progress)
+        fitted = _after(fitted, raked)
+    misfit = _misfit_of_reports(evidence, fitted.table)
+    residual = evidence.residual(fitted.table) if families else misfit
+    return replace(fitted, residual=residual, details={"misfit": misfit})
+
+
+def _reconstructed(table: FloatArray, unfolded: Unfolding) -> Reconstruction:
+    note = f"EM did not converge in {unfolded.iterations} iterations."
     return Reconstruction(
         table,
         "channel-em",
-        converged=converged,
-        iterations=iterations,
-        residual=evidence.residual(table) if families else misfit,
-        details={"misfit": misfit},
-        notes=notes,
+        converged=unfolded.converged,
+        iterations=unfolded.iterations,
+        notes=() if unfolded.converged else (note,),
     )
+
+
+def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
+    """Return a fit with the table of a later one, and the iterations and notes of both."""
+    return replace(
+        fitted,
+        table=raked.table,
+        converged=fitted.converged and raked.converged,
+        iterations=fitted.iterations + raked.iterations,
+        notes=(*fitted.notes, *raked.notes),
+    )
+
+
+def _misfit_of_reports(evidence: Evidence, table: FloatArray) -> float:
+    noisy = np.concatenate([noise.joint for noise in evidence.noisy])
+    matrix = np.concatenate([noise.channel for noise in evidence.noisy], axis=1)
+    return _misfit(matrix, noisy, table)
 
 
 def _of_exact_evidence(evidence: Evidence) -> FloatArray:
@@ -211,6 +215,19 @@ def _exact_families(evidence: Evidence) -> list[Family]:
     if evidence.histogram is not None:
         families.append(histogram_family(evidence.histogram, evidence.labels))
     return families
+
+
+def _reports(channel: FloatArray, reported: npt.ArrayLike) -> FloatArray:
+    """Return the rows per report and label, after a check against the channel."""
+    seen = counts(reported, "The reported joint")
+    seen = seen[:, None] if seen.ndim == 1 else seen
+    if seen.ndim != 2 or len(seen) != channel.shape[1]:
+        raise DataError(
+            f"The channel has {channel.shape[1]} possible reports; the reported joint has shape "
+            f"{seen.shape}."
+        )
+    _check_possible(channel, seen)
+    return seen
 
 
 def _check_possible(channel: FloatArray, seen: FloatArray) -> None:

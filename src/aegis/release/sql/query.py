@@ -171,8 +171,7 @@ def release_sql(
     _check_target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
     fitted_choice = _choice(configuration, fitted, policy.label.column)
-    masked = (*place[:-1], f"{place[-1]}_masked")
-    target = masked if into is None else _parse_name(into, chosen)
+    target = _target(into, place, chosen)
     head, opening = _comment(policy, fitted_choice), _opening(shape, target, chosen)
     lines = [head, *opening, writer.select(place)]
     hidden = hidden_columns(policy, fitted)
@@ -267,6 +266,13 @@ def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect:
         )
     if _parse_name(into, dialect) == place:
         raise PolicyError(f"{into} is the input itself.", hint="Choose another name.")
+
+
+def _target(into: str | None, place: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
+    """Return the name of the view or table: by default that of the input with `_masked`."""
+    if into is None:
+        return (*place[:-1], f"{place[-1]}_masked")
+    return _parse_name(into, dialect)
 
 
 def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:

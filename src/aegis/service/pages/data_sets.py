@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Form, Query, Request
+from fastapi import Depends, Form, Query, Request
 from starlette.responses import Response
 
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
@@ -54,6 +54,18 @@ def registering(request: Request, who: CallerOf) -> Response:
     return page(request, "register.html", who)
 
 
+def _described(
+    title: Text = "", description: Long = "", terms: Long = "", population: Text = ""
+) -> dict[str, str]:
+    """Return what the form says of the data set in words."""
+    return {
+        "title": title,
+        "description": description,
+        "terms": terms,
+        "population": population,
+    }
+
+
 @routes.post("/register", Action.REGISTER)
 def register(
     who: FormCallerOf,
@@ -61,10 +73,7 @@ def register(
     identifier: Text,
     source: Text,
     public_key: Text,
-    title: Text = "",
-    description: Long = "",
-    terms: Long = "",
-    population: Text = "",
+    described: Annotated[dict[str, str], Depends(_described)],
     approvals: Annotated[int, Form()] = 1,
     public: Annotated[bool, Form()] = False,
     ceiling: Text = "",
@@ -77,13 +86,10 @@ def register(
             identifier,
             source=source,
             public_key=public_key.strip(),
-            title=title,
-            description=description,
-            terms=terms,
-            population=population,
             approvals=approvals,
             public=public,
             ceiling=_number(ceiling),
+            **described,
         )
     return see(f"/data-sets/{made.id}")
 

@@ -15,6 +15,16 @@ depends_on = None
 
 def upgrade() -> None:
     """Create all tables of the first version."""
+    _accounts()
+    _data_sets()
+    _rights()
+    _requests()
+    _work()
+    append_only(op.get_bind())
+
+
+def _accounts() -> None:
+    """Create accounts, and the log of what they do."""
     op.create_table(
         "accounts",
         sa.Column("id", sa.String(32), primary_key=True),
@@ -39,6 +49,10 @@ def upgrade() -> None:
         sa.Column("previous", sa.String(64), nullable=False),
         sa.Column("hash", sa.String(64), nullable=False, unique=True),
     )
+
+
+def _data_sets() -> None:
+    """Create the data sets."""
     op.create_table(
         "data_sets",
         sa.Column("id", sa.String(80), primary_key=True),
@@ -59,6 +73,10 @@ def upgrade() -> None:
         sa.Column("public_key", sa.String(64), nullable=False),
         sa.Column("created", sa.DateTime(timezone=True), nullable=False),
     )
+
+
+def _rights() -> None:
+    """Create sign-ins, tokens, and who may do what with a data set."""
     op.create_table(
         "sign_ins",
         sa.Column("hash", sa.String(64), primary_key=True),
@@ -88,6 +106,10 @@ def upgrade() -> None:
         sa.Column("account_id", sa.String(32), sa.ForeignKey("accounts.id"), primary_key=True),
         sa.Column("role", sa.String(20), primary_key=True),
     )
+
+
+def _requests() -> None:
+    """Create versions of data sets, requests for them, and approvals."""
     op.create_table(
         "versions",
         sa.Column("id", sa.String(32), primary_key=True),
@@ -139,6 +161,10 @@ def upgrade() -> None:
         sa.Column("created", sa.DateTime(timezone=True), nullable=False),
         sa.UniqueConstraint("request_id", "account_id"),
     )
+
+
+def _work() -> None:
+    """Create jobs, the releases they make, and what they spend."""
     op.create_table(
         "jobs",
         sa.Column("id", sa.String(32), primary_key=True),
@@ -189,4 +215,3 @@ def upgrade() -> None:
         sa.Column("state", sa.String(10), nullable=False),
         sa.Column("created", sa.DateTime(timezone=True), nullable=False),
     )
-    append_only(op.get_bind())
