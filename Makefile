@@ -12,7 +12,7 @@ comma := ,
 # Engines whose tests run here; Spark is a large download and of no use without Java.
 ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
-.PHONY: help venv extras demo demo-service test core wheels lint format types imports check docs site pictures bench fuzz mutants clean
+.PHONY: help venv extras demo demo-service test core wheels lint format types imports check docs outputs site pictures bench fuzz mutants clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,12 +74,15 @@ imports: extras ## Check that rooms import only downward.
 
 check: lint types imports test ## Everything that CI checks.
 
-docs: extras ## Make the generated parts of the reference anew.
+docs: extras ## Make the generated parts of the reference anew, in a minute.
 	$(BIN)/python -m aegis.cli.reference docs/reference/cli.md
 	$(BIN)/python docs/generate.py
+	$(BIN)/python tests/engines/engines_reference.py
+	$(BIN)/python docs/notebook.py
+
+outputs: extras ## Run the commands of all pages, and write what they print today; takes many minutes.
 	$(BIN)/python docs/way.py
 	$(BIN)/python docs/outputs.py
-	$(BIN)/python docs/notebook.py
 
 site: $(CORE) ## Build the documentation as a site with search, in site/; broken links and anchors fail it.
 	$(INSTALL) --group site

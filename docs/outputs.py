@@ -1,4 +1,4 @@
-"""Write what the commands of a page print below them, where a block ```output follows; `make docs` runs it."""
+"""Write what the commands of a page print below them, where a block ```output follows; `make outputs` runs it."""
 
 from __future__ import annotations
 

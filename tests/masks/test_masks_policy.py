@@ -95,18 +95,20 @@ def test_the_registry_describes_every_mask():
     for entry in MASKS:
         assert entry.summary.endswith(".")
         assert entry.kinds
-        example = parse_mask(yaml.safe_load(entry.example), hierarchy=Hierarchy((("a", "b", "c"),)))
+        example = parse_mask(yaml.safe_load(entry.example), hierarchy=TREE)
         assert isinstance(example, entry.mask)
         assert dataclasses.is_dataclass(entry.mask)
         for parameter in entry.parameters:
             assert parameter.doc
             assert parameter.required == (parameter.name in entry.mask.required())
-    assert MASKS.names() == (
+        assert parse_mask(example.spec(), hierarchy=TREE) == example
+    # Policies and certificates name them, so none may go; a new one needs no line here.
+    assert set(MASKS.names()) >= {
         "identity", "suppress", "bucketize", "equal_width", "quantiles", "round", "top_code",
         "bottom_code", "erase_digits", "truncate", "blur", "keep_frequent", "group", "level",
         "compose", "tokenise", "laplace", "geometric", "add_uniform", "scale_uniform",
         "date_noise", "randomised_response", "pram", "shuffle",
-    )  # fmt: skip
+    }  # fmt: skip
     assert [p.name for p in MASKS.get("level").parameters] == ["level"]
 
 

@@ -98,7 +98,9 @@ def test_a_number_is_accepted_or_refused(
 
 def test_the_table_has_every_parameter() -> None:
     written = {(model, parameter) for model, parameter, *_ in cases()}
-    assert written == {(m.name, p.name) for m in MODELS for p in m.parameters}
+    known = {(m.name, p.name) for m in MODELS for p in m.parameters}
+    assert not (lacking := sorted(known - written)), f"give {lacking} a line in TABLE, above"
+    assert written == known
 
 
 def test_models_that_compare_with_the_table_or_a_population_take_a_reference() -> None:
