@@ -91,10 +91,7 @@ class Command(Protocol):
 
 
 def _commands(verb: str) -> Mapping[str, Command]:
-    """Return the commands of one verb by name; several if the verb has subcommands (`VERBS`).
-
-    There are several if it has subcommands (`VERBS`).
-    """
+    """Return the commands of one verb by name; several if the verb has subcommands (`VERBS`)."""
     if verb in VERBS:
         module: Any = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
     else:
