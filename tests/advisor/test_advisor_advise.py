@@ -110,7 +110,7 @@ def test_which_configurations_are_ranked(summary: Summary) -> None:
     assert len(advise(summary, policy, generate_count=50).ranking) == 50
     with pytest.raises(PolicyError, match="both configurations and a number"):
         advise(summary, policy, configurations=own, generate_count=5)
-    with pytest.raises(PolicyError, match="No configurations were given"):
+    with pytest.raises(PolicyError, match="list of configurations is empty"):
         advise(summary, policy, configurations=[])
     with pytest.raises(PolicyError, match="Did you mean 'adjusted-pillai'"):
         advise(summary, policy, measure="adjusted-pilai")

@@ -164,7 +164,7 @@ def test_more_than_is_carried_cannot_be_known(full):
     for summary in (nothing, histogram):
         with pytest.raises(PolicyError, match="does not carry the raw joint of 'age'"):
             estimate_pud(summary, [], know="raw")
-    with pytest.raises(PolicyError, match="carries histogram already"):
+    with pytest.raises(PolicyError, match="already holds only histogram"):
         withhold(histogram, Information.NOTHING)
     assert withhold(full, Information.RAW) is full
 
