@@ -121,7 +121,7 @@ def test_reports(shell, folder):
         (("-m", "mo-obam", "-o", "r.csv", "--option", "clusters=99"), 2, "at most 48 clusters"),
         (("-m", "hybrid", "-o", "r.csv", "--option", "epsilon=0"), 2, "above 0"),
         (("-m", "mdav", "--recipe", "recipe.yaml", "-o", "r.csv"), 2, "Both --method and --recipe"),
-        (("--recipe", "recipe.yaml", "--k", "5", "-o", "r.csv"), 2, "its own options"),
+        (("--recipe", "recipe.yaml", "--k", "5", "-o", "r.csv"), 2, "already sets options"),
         (("--recipe", "best.yaml", "-o", "r.csv"), 2, "aegis apply"),
         (("--recipe", "none.yaml", "-o", "r.csv"), 2, "none.yaml"),
         (("-m", "mdav", "--front"), 2, "cannot make a front"),

@@ -325,7 +325,7 @@ def test_a_master_that_does_not_answer_is_named() -> None:
 
     with pytest.raises(EngineError, match=r"Cannot reach the master spark://127.0.0.1:1"):
         session._check_master("spark://127.0.0.1:1")
-    with pytest.raises(PolicyError, match="no master"):
+    with pytest.raises(PolicyError, match="not a master"):
         session._check_master("spark://somewhere")
     with pytest.raises(PolicyError, match="Spark Connect"):
         session._check_master("sc://somewhere")

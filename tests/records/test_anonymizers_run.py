@@ -326,7 +326,7 @@ def test_other_bad_input(tmp_path):
         aegis.anonymize(fixed(), policy, "mdav", front=True)
     with pytest.raises(PolicyError, match="no output"):
         aegis.anonymize(fixed(), policy, "mdav", certificate=tmp_path / "c.json")
-    with pytest.raises(PolicyError, match="its own options"):
+    with pytest.raises(PolicyError, match="already sets options"):
         aegis.anonymize(fixed(), policy, Recipe("mdav"), options={"k": 2})
     with pytest.raises(NoAdmissibleConfiguration, match="strict"):
         aegis.anonymize(fixed(), policy, "hybrid", options={"pattern_friendly": ["place"]})

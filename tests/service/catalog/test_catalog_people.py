@@ -701,7 +701,7 @@ def test_a_foreign_population_is_not_entered_by_handing_over(place):
             session, place.peter, "mine", source="x", public_key=KEY, population="census"
         )
         accounts.create(session, "pia", ["provider"])
-        with pytest.raises(NotAllowed, match="another provider's"):
+        with pytest.raises(NotAllowed, match="belongs to another provider"):
             handing_over.hand_over(session, place.peter, "mine", "pia")
 
 
