@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,12 @@ def test_aliases_of_aliases_are_not_written_out() -> None:
 
 
 def test_depth() -> None:
+    assert "line 2: more than 64 mappings and lists" in refused("\n" + "[" * 65)
+    # PyYAML 6.0.4 refuses this before the first list is read; older ones leave it to Aegis.
     said = refused("\n" + "[" * 100_000)
-    assert "line 2: more than 64 mappings and lists" in said
+    assert re.search(
+        "line 2: (more than 64 mappings|not valid YAML .exceeded maximum nesting)", said
+    )
     assert "more than 64" in refused("{a: " * 2000 + "1" + "}" * 2000)
     deep = "[" * 64 + "]" * 64
     assert read_yaml(deep, "p.yaml").data is not None
@@ -63,7 +68,7 @@ def test_the_same_for_configurations_and_hierarchies(
         {"version": 1, "label": "y", "attributes": {"a": {"role": "feature"}}},
     )
     file = tmp_path / "c.yaml"
-    file.write_text("configurations: " + "[" * 1000)
+    file.write_text("configurations: " + "[" * 65)
     with pytest.raises(PolicyError, match="more than 64"):
         load_configurations(file, policy)
     file = tmp_path / "h.csv"
