@@ -88,7 +88,7 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
     assert "utility.reference" not in fuller.out
     refused = shell("audit", "m.csv", "--original", "table.csv", "--k", "2")
     assert refused.code == 2
-    assert "--original is for a certificate" in refused.err
+    assert "--original needs a certificate" in refused.err
     folder.joinpath("m.csv").write_text(folder.joinpath("m.csv").read_text().replace(",f,", ",m,"))
     false = shell("audit", "m.csv", "--certificate", "c.json")
     assert false.code == 1
