@@ -83,7 +83,7 @@ def test_the_limit_is_kept_and_said_to_be_too_small(tmp_path: Path) -> None:
     said = output_of(LIMITED, tmp_path / "spill", file)
     assert f"The memory limit of 190.7 MiB is too small for {file} (" in said
     # No figure of this table explains why all numbers are wanted as one value.
-    assert "About 260 MB are needed" in said
+    assert "needs about 260 MB" in said
     assert "--memory-limit 260MB" in said
 
 
