@@ -11,6 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from aegis.sources import open_table
+from aegis.sources.embedded import embedded
 
 
 def test_threads_wait_for_one_another(tmp_path: Path) -> None:
@@ -43,3 +44,12 @@ def test_no_query_begins_while_rows_are_read(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="while rows of the first were still being read"):
         source.collect(source.table.limit(1))
     assert read + sum(map(len, batches)) == source.rows == 300_000
+
+
+def test_a_text_file_opens_after_a_result_that_nobody_read_to_its_end(tmp_path: Path) -> None:
+    """Such a result kept an old view of the tables: the file "could not be read"."""
+    file = tmp_path / "t.csv"
+    file.write_text("age,income\n" + "31,200\n42,300\n" * 50)
+    engine = embedded().con
+    assert engine.execute("SELECT * FROM range(10_000_000)").fetchone() == (0,)
+    assert open_table(file).rows == 100

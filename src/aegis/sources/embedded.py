@@ -145,6 +145,8 @@ def stored(query: str) -> ir.Table:
     with connection.con.cursor() as cursor:
         cursor.execute(f'CREATE TABLE memory.main."{name}" AS {query}')
     with turn():
+        # A result that nobody read to its end keeps an old view of the tables, without the new one.
+        connection.con.execute("SELECT 1").fetchall()
         table: ir.Table = connection.table(name)
     finalize(table.op(), _drop, connection, name).atexit = False
     return table
