@@ -24,7 +24,14 @@ ASKED: dict[str, list[str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("asked", ASKED)
+OF_WINGS = ("records", "trained")
+"""Commands that wings add, or methods of theirs."""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [pytest.param(name, marks=[pytest.mark.wings] if name in OF_WINGS else []) for name in ASKED],
+)
 def test_no_output_holds_the_seed(
     asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

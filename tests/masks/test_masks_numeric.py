@@ -368,6 +368,6 @@ def test_the_engine_holds_the_declared_type(mask, value, dtype):
     shown = table.select(x=mask.expression(table.v))
     connection = embedded()
     connection.to_pyarrow(shown)  # makes the table in memory known to the engine
-    created = connection.raw_sql(f"DESCRIBE {connection.compile(shown)}").fetchone()
+    [created] = connection.raw_sql(f"DESCRIBE {connection.compile(shown)}").fetchall()
     names = {"uint64": "UBIGINT", "int64": "BIGINT"}
     assert created[1] == names[str(shown.schema()["x"])]
