@@ -23,6 +23,7 @@ from aegis.service.catalog import WrongState, consistency, jobs, requests, reten
 from aegis.service.catalog.records import Job, ReleaseRecord, SignIn, now
 from aegis.service.settings import Operation, ServiceSettings
 from aegis.service.worker import Worker
+from aegis.sources.embedded import embedded
 
 
 @pytest.fixture
@@ -317,3 +318,5 @@ def test_a_setting_that_cannot_be_is_refused(tmp_path, monkeypatch, capsys, opti
     monkeypatch.chdir(tmp_path)
     assert run(["serve", "--database", "c.db", *options]) == 2
     assert words in capsys.readouterr().err
+    free = embedded().con.execute("SELECT current_setting('enable_external_access')").fetchone()
+    assert free == (True,), "the engine of this process stays as it was"

@@ -67,10 +67,11 @@ class _Application:
 
     def __call__(self) -> FastAPI:
         folder = self.settings.folder
+        app = create_app(self.settings)  # refuses settings before the engine is locked for good
         lock_embedded([] if folder is None else [folder])
         if self.settings.shared is not None:
             threading.Thread(target=_end_with_parent, daemon=True).start()
-        return create_app(self.settings)
+        return app
 
 
 def _options(settings: ServiceSettings) -> dict[str, Any]:
