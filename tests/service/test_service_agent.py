@@ -140,7 +140,7 @@ def test_a_statement_is_signed_without_a_connection_and_pasted(place, tmp_path, 
     signed = json.loads(capsys.readouterr().out)
     with place.client("otto") as otto:
         wrong = {**signed, "statement": {**signed["statement"], "request": "r"}}
-        with pytest.raises(CatalogError, match="is of another request"):
+        with pytest.raises(CatalogError, match="names another request"):
             otto._object("POST", f"/requests/{number}/approve", {"signed": wrong})
         assert otto._object("POST", f"/requests/{number}/approve", {"signed": signed})
     file.write_text(json.dumps({**offered, "configuration": "other: {}"}))

@@ -96,7 +96,7 @@ def test_half_a_sign_in_opens_nothing(own, clock):
         signed_in(own, thief, "clara")
         replayed = thief.post("/sign-in/code", data={"code": code})
         assert replayed.status_code == 401
-        assert "does not fit" in replayed.text
+        assert "The code is wrong" in replayed.text
 
 
 @pytest.mark.parametrize("way", ["page", "api"])

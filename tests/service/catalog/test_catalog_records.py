@@ -350,7 +350,7 @@ def test_a_store_keeps_files_by_content(tmp_path):
 
 @pytest.mark.parametrize("url", ["nonsense://x", "postgresql://nobody@127.0.0.1:1/none"])
 def test_a_database_that_cannot_be_used_is_said(url):
-    with pytest.raises(EngineError, match="database of the catalog"):
+    with pytest.raises(EngineError, match="the catalog"):
         Catalog.open(url, "objects")
 
 
