@@ -92,7 +92,7 @@ def _declared(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
 
 def _summaries(
     given: Mapping[str, Any],
-    declared: Policy,
+    policy: Policy,
     *,
     exact: bool,
     locked: bool,
@@ -103,7 +103,7 @@ def _summaries(
     with progress.step("Summarising masked tables", len(given)) as step:
         for name, table in given.items():
             step.note(name)
-            summary = _summarised(table, declared, exact=exact, seed=seed)
+            summary = _summarised(table, policy, exact=exact, seed=seed)
             tables[name] = lock(summary) if locked else summary
             step.advance()
     return tables
