@@ -154,7 +154,9 @@ def travels(seed: int, persons: int) -> list[Visit]:
     random = np.random.default_rng(seed)
     home = [{"person": i, "age": 20, "town": "a1", "pay": 0} for i in range(persons)]
     away = [{"person": -1, "age": 20, "town": f"{t}1", "pay": 0} for t in "bcdefghi"]
-    draws = zip(random.permutation(persons + 8) % 3, random.integers(0, 2, persons + 8), strict=True)
+    draws = zip(
+        random.permutation(persons + 8) % 3, random.integers(0, 2, persons + 8), strict=True
+    )
     values = [{"ill": ("flu", "cold", "rash")[ill], "y": ("yes", "no")[y]} for ill, y in draws]
     return [row | value for row, value in zip(home + away, values, strict=True)]
 

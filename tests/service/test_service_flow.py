@@ -194,7 +194,10 @@ def test_a_new_version_sends_what_was_approved_back(place):
 def test_another_release_in_between_asks_for_a_new_check(place):
     waiting = place.ask()
     released(place)
-    with place.client("otto") as otto, pytest.raises(WrongState, match="since the configuration was checked"):
+    with (
+        place.client("otto") as otto,
+        pytest.raises(WrongState, match="since the configuration was checked"),
+    ):
         otto.step(waiting, "approve")
 
 
