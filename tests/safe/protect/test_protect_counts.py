@@ -296,7 +296,7 @@ def test_verdicts_are_those_of_the_exact_counts(policy):
         ({"key": KEY, "threshold": 1}, "threshold is 1"),
         ({"key": KEY, "threshold": 10_000}, "table has 200 rows"),
         ({"key": KEY, "method": "magic"}, "Unknown method"),
-        ({"key": KEY, "epsilon": 1}, "Epsilon was given"),
+        ({"key": KEY, "epsilon": 1}, "Level counts takes no epsilon"),
         ({"key": KEY, "variance": -1, "method": "cell-keys"}, "variance of cell keys is -1"),
         ({"key": KEY, "step": 1}, "step of the perturbation is 1"),
         ({"key": KEY, "threshold": "5"}, "threshold is '5', of type str"),
