@@ -96,7 +96,7 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
     assert "privacy." in false.out
     refused = shell("audit", "m.csv", "--certificate", "c.json", "--k", "2")
     assert refused.code == 2
-    assert "--k is not for a certificate" in refused.err
+    assert "--k cannot be used with a certificate" in refused.err
 
 
 def test_what_is_protected_or_put_together_keeps_the_rule_of_its_summary(shell, weak):

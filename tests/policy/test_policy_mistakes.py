@@ -52,12 +52,12 @@ MISTAKES = {
     ),
     "kind of a feature": (
         HEAD + "  a:\n    role: feature\n    kind: ordinal\n",
-        r"'kind' of 'a', whose role is feature",
+        r"'a' has the role feature, so it cannot have 'kind'",
         6,
     ),
     "order of a sensitive attribute": (
         HEAD + "  a:\n    role: sensitive\n    order: [x, y]\n",
-        r"'order' of 'a', whose role is sensitive",
+        r"'a' has the role sensitive, so it cannot have 'order'",
         6,
     ),
     "order and another kind": (

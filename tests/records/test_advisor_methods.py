@@ -133,8 +133,8 @@ def test_a_summary_has_no_records():
     summary = summarize(table(), rules)
     advice = aegis.advise(summary, rules)
     assert all(r.method is None for r in advice.ranking)
-    assert any("no records" in warning for warning in advice.warnings)
-    with pytest.raises(DataError, match="no records"):
+    assert any("a summary has no rows" in warning for warning in advice.warnings)
+    with pytest.raises(DataError, match="a summary has none"):
         aegis.advise(summary, rules, methods=["mdav"])
 
 
