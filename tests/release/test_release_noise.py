@@ -111,6 +111,10 @@ def test_a_release_with_a_seed_says_that_the_noise_can_be_taken_off(tmp_path):
     )
     assert release.seeded_noise == ("age",)  # the city's noise has a promise and takes no seed
     assert any("age has a seed" in warning for warning in release.warnings)
+    assert json.loads(certificate.read_text())["seeded_noise"] == ["age"]
+    checked = aegis.check_certificate(release.path, certificate)
+    assert checked.passed
+    assert "seeded_noise: nothing in the file shows it" in checked.unchecked
     for file in (certificate, release.path):
         assert b"918273" not in file.read_bytes()
     assert "918273" not in json.dumps(release.to_dict())

@@ -430,6 +430,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             "configuration": {"name": release.configuration.name, "masks": masks},
             "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
+            **({"seeded_noise": list(self.seeded_noise)} if self.seeded_noise else {}),
             **({} if release.weight is None else {"weight": release.weight.to_dict()}),
             **({"after": list(release.configuration.after)} if release.configuration.after else {}),
             **(
