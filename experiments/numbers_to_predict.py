@@ -4,12 +4,14 @@
 
 FOLDER holds public tables as CSV files (`TABLES` says where they are found). Of each, the stated R2 is
 printed next to three models over five held-out folds: unmasked, in the release that is advised under the
-policy of `init`, and by rank over random configurations.
+policy of `init`, and by rank over random configurations. Two halves are two deals of the five folds: how well
+the models' own ranks agree between the halves bounds how well any score can rank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from measured_numbers import asked, columns, drawn, sampled, summarised
 
 Floats = npt.NDArray[np.float64]
 MODELS = ("ridge", "boosting", "forest")
+HALVES = 2
 TABLES: dict[str, tuple[str, list[str]]] = {
     "Wage": ("logwage", ["wage", "region"]),  # ISLP, as are the next five
     "Bikeshare": ("bikers", ["casual", "registered", "day"]),
@@ -113,7 +116,10 @@ def compared(
     scorer = Scorer(summarised(table, {"column": "y", "kind": "number"}))
     rows = []
     for place, choice in drawn(scorer, configurations, seed):
-        reached = trained(table["y"].to_numpy(dtype=float), *columns(table, scorer, choice), seed)
+        y, shown_to = table["y"].to_numpy(dtype=float), columns(table, scorer, choice)
+        halves = [trained(y, *shown_to, seed + 1000 * half) for half in range(HALVES)]
+        reached = {m: float(np.mean([half[m] for half in halves])) for m in MODELS}
+        reached |= {f"{m} {n}": half[m] for n, half in enumerate(halves) for m in MODELS}
         stated = {
             by or "stated": scorer.value(choice, MEASURES.get(f"held-out-r2{by}"))
             for by in ("", "(lr)", "(gbdt)")
@@ -139,6 +145,13 @@ def said(rows: Sequence[dict[str, Any]], release: dict[str, float]) -> str:
     ranks.append(float(spearmanr(expected, mean)[0]))
     lost = 100 * (max(mean) - mean[int(np.argmax(expected))])
     line += f"; Spearman of {len(masked)}: " + " ".join(f"{r:.2f}" for r in ranks)
+    halves = [[float(row[f"{m} {n}"]) for row in masked] for n in range(HALVES) for m in MODELS]
+    agreed = [float(spearmanr(*halves[m :: len(MODELS)])[0]) for m in range(len(MODELS))]
+    line += "; two halves: " + " ".join(f"{r:.2f}" for r in agreed)
+    line += "; models with each other: " + " ".join(
+        f"{float(spearmanr([r[a] for r in masked], [r[b] for r in masked])[0]):.2f}"
+        for a, b in combinations(MODELS, 2)
+    )
     return f"{line}; first choice loses {lost:.2f} points"
 
 
