@@ -23,7 +23,7 @@ from aegis.signing import sign_bytes
 class Forger:
     """Has the provider's key and token, and an upload of an honest agent to change."""
 
-    def __init__(self, place: Any) -> None:
+    def __init__(self, place: Any, name: str) -> None:
         self.place = place
         self.number = place.ask()
         with place.client("otto") as otto:
@@ -47,7 +47,7 @@ class Forger:
         with place.client("otto") as otto:
             otto.step(self.number, "retry")
         with place.client("paula") as paula:
-            self.job = paula.work("forger")
+            self.job = paula.work(name)
 
     def upload(
         self, table: pa.Table | None = None, certificate: dict[str, Any] | None = None
@@ -84,7 +84,7 @@ class Forger:
 
 @pytest.fixture(scope="module")
 def forger(place) -> Forger:
-    return Forger(place)
+    return Forger(place, "forger")
 
 
 def raw(rows: int) -> pa.Table:
@@ -233,8 +233,9 @@ def test_a_forged_certificate_is_refused_and_says_why(forger, name):
     assert words in answer.json()["detail"]
 
 
-def test_the_honest_file_is_taken(forger):
-    """The same way of handing in, with nothing changed: last, as it ends the request."""
+def test_the_honest_file_is_taken(place):
+    """The same way of handing in, with nothing changed."""
+    forger = Forger(place, "honest forger")
     answer = forger.upload()
     assert answer.status_code == 200, answer.text
     with forger.place.client("otto") as otto:
@@ -243,14 +244,18 @@ def test_the_honest_file_is_taken(forger):
 
 @pytest.fixture(scope="module")
 def asked(place) -> dict[str, Any]:
-    """A check that waits for its answer, and the honest one."""
+    return ask(place, "asked")
+
+
+def ask(place: Any, name: str) -> dict[str, Any]:
+    """Return a check that waits for its answer, and the honest one."""
     with place.client("clara") as clara, place.client("otto") as otto:
         number = clara.request("census", "to learn", terms_accepted=True)["id"]
         otto.step(number, "review")
         otto.step(number, "choose")
     assert place.worker.once()
     with place.client("paula") as paula:
-        job = paula.work("forger")
+        job = paula.work(name)
     from aegis.service.catalog.checking import check
     from aegis.service.catalog.flow import policy_of
 
@@ -321,7 +326,8 @@ def test_an_answer_without_a_part_is_refused(place, asked, lacking):
         paula.checked(job["id"], job["attempt"], given)
 
 
-def test_the_honest_answer_is_taken(place, asked):
+def test_the_honest_answer_is_taken(place):
+    asked = ask(place, "honest")
     job = asked["job"]
     with place.client("paula") as paula, place.client("otto") as otto:
         paula.checked(job["id"], job["attempt"], asked["answer"])
@@ -364,7 +370,7 @@ def test_a_summary_that_was_not_asked_for_is_refused(place, name):
     policy, how, words = SUMMARIES[name]
     with place.client("paula") as paula:
         paula.ask_summary("census", POLICY, protect="noise", epsilon=8.0)
-        job = paula.work("forger")
+        job = paula.work("summary")
         task = {**job["task"], **how}
         table = str(place.folder / "adult.csv")
         bundle = make(table, policy_of(policy), task, b"k" * 32)
