@@ -13,7 +13,7 @@ from aegis.masks import Suppress
 from aegis.measures import MEASURES
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
-from aegis.words import percent, predicted
+from aegis.words import joined, percent, predicted
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release counts as useless."""
@@ -101,7 +101,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def label_copies(summary: Summary) -> list[str]:
-    """Return a warning for each column that alone predicts the label nearly without error.
+    """Return a warning for the columns of which each alone predicts the label nearly without error.
 
     Such a column is often derived from the label. A number is compared by R2 of the means of the
     column's atoms, adjusted for their number. Classes are compared by the errors that remain if each
@@ -110,11 +110,14 @@ def label_copies(summary: Summary) -> list[str]:
     of the variance, because a single row then decides the share.
     """
     parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        for name, said in (*_explained_alone(part), *_told_alone(part)):
+            found.setdefault(said, []).append(name)
     return [
-        f"{name} alone {said}, as a column derived from it does: if it is not known when somebody "
-        "predicts, leave it out of the policy"
-        for part in parts
-        for name, said in (*_explained_alone(part), *_told_alone(part))
+        f"{names[0] if len(names) == 1 else f'each of {joined(names)}'} alone {said}, as a column "
+        "derived from it does: if it is not known when somebody predicts, leave it out of the policy"
+        for said, names in found.items()
     ]
 
 
