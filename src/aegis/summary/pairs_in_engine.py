@@ -27,9 +27,11 @@ from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
 
 Counts = npt.NDArray[np.int64]
+_LONGEST_CASE = 8
 """A column of at most so many values is coded by a CASE, one of more by a join.
 
-Spark sends small tables to all executors, and no longer compiles a query with a long CASE.
+PostgreSQL tests the branches of a CASE one after the other in each row. Spark sends small tables to
+all executors, and does not compile a query with a long CASE.
 """
 _TOGETHER = 16
 """Pairs that are counted in one query: engines plan longer ones slowly."""
@@ -178,7 +180,7 @@ def _coded(
     null = int(codes[~present][0]) if not present.all() else _NOWHERE
     values, codes = values.drop_null(), codes[present]
     written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
-    if written and len(values) <= source.engine.longest_case:
+    if written and len(values) <= _LONGEST_CASE:
         targets = {
             str(text_of(value)): int(place)
             for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
@@ -242,19 +244,19 @@ def _count(
     The flat index is the index of the pair of atoms times `width`, plus class times `folds`, plus
     fold.
     """
+    # A key of one number: PostgreSQL takes longer to group by four columns.
+    last = small_table["y"].cast("int64") * folds + small_table["f"]
+    atoms = [small_table[f"a{i}"].cast("int64") for i in range(len(sizes))]
     queries = [
-        small_table.group_by(
-            a=small_table[f"a{i}"], b=small_table[f"a{j}"], y=small_table["y"], f=small_table["f"]
-        )
+        small_table.group_by(k=(atoms[i] * sizes[j] + atoms[j]) * width + last)
         .aggregate(n=_counted(small_table))
-        .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", f="f", n="n")
+        .select(p=ibis.literal(place, type="int32"), k="k", n="n")
         for place, (i, j) in enumerate(pairs)
     ]
     result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
     columns = {name: result[name].to_numpy().astype(np.int64) for name in result.column_names}
-    for place, (i, j) in enumerate(pairs):
+    for place, pair in enumerate(pairs):
         own = (columns["p"] == place) & (columns["n"] > 0)  # weights of 0 make no cell
-        cell = columns["a"][own] * sizes[j] + columns["b"][own]
-        index = cell * width + columns["y"][own] * folds + columns["f"][own]
+        index = columns["k"][own]
         order = np.argsort(index)
-        yield (i, j), (index[order], columns["n"][own][order])
+        yield pair, (index[order], columns["n"][own][order])
