@@ -146,6 +146,26 @@ def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: i
         assert np.array_equal(pairs.count[pair], summary.pairs.count[pair])
 
 
+def test_texts_coded_by_a_join_equal_those_coded_here(postgres: Any) -> None:
+    texts = ["a", "A", "a ", " a", "", "\u00e4", "a\u0308", "O'Brien", "%", "\\", "1", "01", None]
+    rows = pa.table(
+        {
+            "text": pa.array([texts[i * i % 13] for i in range(200)] + texts),
+            "number": pa.array([i % 11 - 5 for i in range(212)] + [None], pa.int16()),
+            "y": pa.array(["yes" if i % 3 else "no" for i in range(213)]),
+        }
+    )
+    role = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
+    rules = {"version": 1, "label": "y", "attributes": {"text": role, "number": role}}
+    connection = ibis.connect(postgres.url)
+    connection.create_table("texts", rows, overwrite=True)
+    there = summarize(open_table(postgres.url, name="texts"), rules)
+    connection.disconnect()
+    here = summarize(rows, rules)
+    assert_same(there, here)
+    assert_folds(there.pairs.folds, here.pairs.folds)
+
+
 def assert_folds(own: FoldCounts | None, other: FoldCounts | None) -> None:
     """Check that two counts have the same rows in each fold."""
     assert own is not None

@@ -6,7 +6,8 @@ person's row by the other columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,26 +134,42 @@ def _implied(implication: Implication) -> str:
     )
 
 
-def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
-    """Count rows, unique rows and distinct rows, by all columns."""
-    columns = comparable(table, person)
-    if not columns:
-        rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
-        return rows, int(rows == 1), min(rows, 1)
-    counted = source.collect(_sizes(table, columns, person)).to_pylist()[0]
-    return int(counted["rows"] or 0), int(counted["alone"] or 0), int(counted["groups"])
+@contextmanager
+def _counted(
+    source: Source,
+    table: ir.Table,
+    columns: Sequence[str],
+    covered: Sequence[str],
+    person: str | None,
+) -> Iterator[tuple[ir.Table, list[str]]]:
+    """Yield the rows to group, and the columns that stand for the covered ones.
+
+    Column `v3` has the values of `columns[3]`, because a column may be called as one that is added.
+    Without persons the engine keeps each distinct row once, with its number `n`. A server compares
+    texts slowly, so it also numbers the classes `c` of the covered columns.
+    """
+    named = {f"v{place}": table[name] for place, name in enumerate(columns)}
+    keys = [f"v{place}" for place, name in enumerate(columns) if name in covered]
+    if person is not None:
+        yield table.select(**named, **{PERSON: table[person]}), keys
+        return
+    distinct = table.group_by(**named).aggregate(n=table.count())
+    if keys and not source.engine.in_process:
+        order = [distinct[key] for key in keys]
+        distinct, keys = distinct.mutate(c=ibis.dense_rank().over(order_by=order)), ["c"]
+    with source.keep(distinct) as kept:
+        yield kept, keys
 
 
-def _sizes(table: ir.Table, columns: Sequence[str], person: str | None) -> ir.Table:
+def _sizes(table: ir.Table, columns: Sequence[str]) -> ir.Table:
     """Return a query for three numbers: rows, rows unique in these columns, and combinations of values."""
-    # Numbered, since a column may be called n or p.
-    named = {f"column_{place}": table[name] for place, name in enumerate(columns)}
-    if person is None:
-        sizes = table.group_by(**named).aggregate(n=table.count())
-        alone = sizes["n"] == 1
-    else:
-        sizes = count_persons(table, named, person)
+    if PERSON in table.columns:
+        sizes = count_persons(table, {name: table[name] for name in columns}, PERSON)
         alone = sizes["p"] == 1
+    else:
+        distinct = set(table.columns) <= {*columns, "n", "c"}
+        sizes = table if distinct else table.group_by(columns).aggregate(n=table["n"].sum())
+        alone = sizes["n"] == 1
     return sizes.aggregate(
         rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone), groups=sizes.count()
     )
@@ -192,30 +209,47 @@ def outside_of(
     if coded is not None:
         values = {n: len(coded.values[n]) - coded.values[n].null_count for n in columns}
         return outside_of_codes(coded.codes, values, quasi, label)
-    rows, alone, groups = _count_groups(source, table, person)
+    if not columns:
+        rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
+        return Outside(rows=rows, unique_rows=int(rows == 1), label=label)
+    with _counted(source, table, columns, quasi, person) as (counted, keys):
+        return _found(source, counted, columns, quasi, keys, label)
+
+
+def _found(
+    source: Source,
+    table: ir.Table,
+    columns: Sequence[str],
+    quasi: Sequence[str],
+    keys: Sequence[str],
+    label: str | None,
+) -> Outside:
+    """Find the risks in the rows that `_counted` yields."""
+    named = {name: f"v{place}" for place, name in enumerate(columns)}
+
+    def count(sets: Sequence[Sequence[str]]) -> list[tuple[int, int, int]]:
+        sizes = [_sizes(table, names).mutate(place=place) for place, names in enumerate(sets)]
+        counted = source.collect(ibis.union(*sizes).order_by("place") if sizes[1:] else sizes[0])
+        return [
+            (int(row["rows"] or 0), int(row["alone"] or 0), int(row["groups"]))
+            for row in counted.to_pylist()
+        ]
+
+    def more(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
+        return [n[1:] for n in count([[*keys, *(named[name] for name in own)] for own in sets])]
+
+    rows, alone, groups = count([list(named.values())])[0]
     if not alone and groups < NEAR_KEY * rows:
         # A column has at most as many values as there are different rows: none is nearly a key.
         return Outside(rows=rows, unique_rows=alone, label=label)
-    counts = {f"v{i}": table[name].nunique() for i, name in enumerate(columns)}
-    figures = source.collect(table.aggregate(**counts)).to_pylist()[0] if counts else {}
-    values = {name: int(figures[f"v{i}"] or 0) for i, name in enumerate(columns)}
-
-    covered = [name for name in columns if name in quasi]
-
-    def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
-        sizes = [
-            _sizes(table, [*covered, *names], person).mutate(place=place)
-            for place, names in enumerate(sets)
-        ]
-        counted = source.collect(ibis.union(*sizes).order_by("place")).to_pylist()
-        return [(int(row["alone"] or 0), int(row["groups"])) for row in counted]
-
+    figures = source.collect(table.aggregate(**{v: table[v].nunique() for v in named.values()}))
+    values = {name: int(figures[v][0].as_py() or 0) for name, v in named.items()}
     others = {name: distinct for name, distinct in values.items() if name not in quasi}
     return Outside(
         rows=rows,
         unique_rows=alone,
         near_keys={name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1},
-        singling=find_singling(others, alone, count),
+        singling=find_singling(others, alone, more),
         label=label,
     )
 

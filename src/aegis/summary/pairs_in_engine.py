@@ -1,13 +1,14 @@
 """Count co-occurrences in an engine outside this process, which returns only aggregates.
 
 The engine computes the atoms of each row and keeps them as a temporary table of small integers.
-Each pair of attributes is one GROUP BY on it; a query has several.
+Each GROUP BY on this table counts a few attributes together; a query has several. The counts of each
+pair are sums of these counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -27,12 +28,16 @@ from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
 
 Counts = npt.NDArray[np.int64]
+_LONGEST_CASE = 8
 """A column of at most so many values is coded by a CASE, one of more by a join.
 
-Spark sends small tables to all executors, and no longer compiles a query with a long CASE.
+PostgreSQL tests the branches of a CASE one after the other in each row. Spark sends small tables to
+all executors, and does not compile a query with a long CASE.
 """
 _TOGETHER = 16
-"""Pairs that are counted in one query: engines plan longer ones slowly."""
+"""Sets of attributes that are counted in one query: engines plan longer ones slowly."""
+_MOST_CELLS = 1 << 20
+"""Attributes are counted together up to so many possible cells; a pair may have more."""
 _NOWHERE = -1
 
 
@@ -88,16 +93,18 @@ def count_pairs_in_engine(
     if weight is not None:
         labelled = labelled.mutate(w=weight(labelled))
     small = dealt(_atoms(source, labelled, attributes, classes), dealer)
-    wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
+    width = len(classes) * folds
+    together = joint_sets(sizes, _MOST_CELLS // width)
     tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as small_table:
-        for start in range(0, len(wanted), _TOGETHER):
-            chunk = wanted[start : start + _TOGETHER]
-            tallies |= _count(source, small_table, chunk, sizes, len(classes) * folds, folds)
-            step.advance(source.rows * len(chunk) / len(wanted))
+        for start in range(0, len(together), _TOGETHER):
+            chunk = together[start : start + _TOGETHER]
+            for joint in _count(source, small_table, chunk, sizes, width, folds):
+                tallies |= {pair: joint.of(pair) for pair in joint.pairs if pair not in tallies}
+            step.advance(source.rows * len(chunk) / len(together))
         responses = None if response is None else _responses(source, small_table, sizes, folds)
         added = None if weight is None else _weights(source, small_table)
-    joints = [_joint(*tallies[i, i], size, len(classes) * folds) for i, size in enumerate(sizes)]
+    joints = [_joint(*tallies[i, i], size, width) for i, size in enumerate(sizes)]
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
     counts = with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
@@ -142,9 +149,9 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
     """
     columns = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
-        return table.select(*columns, f=ibis.literal(0, "int32"))
+        return table.select(*columns, f=ibis.literal(0, "int16"))
     if "u" in table.columns:
-        return table.select(*columns, f=dealer.units(_wide(table["u"])).cast("int32"))
+        return table.select(*columns, f=dealer.units(_wide(table["u"])).cast("int16"))
     wide = [table[name].cast("int64") for name in columns if name.startswith("a")]
     number = table["r"].cast("int64") if "r" in columns else None
     weight = table["w"].cast("int64") if "w" in columns else None
@@ -155,7 +162,7 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
     )
     numbered = summed.mutate(turn=_wide(equal))
     fold = dealer.fold(numbered["first"], numbered["second"], numbered["turn"])
-    return numbered.select(*columns, f=fold.cast("int32"))
+    return numbered.select(*columns, f=fold.cast("int16"))
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
@@ -176,15 +183,16 @@ def _coded(
     dtype = given.type()
     present = values.is_valid().to_numpy(zero_copy_only=False)
     null = int(codes[~present][0]) if not present.all() else _NOWHERE
+    kind = "int16" if len(codes) < 1 << 15 else "int32"
     values, codes = values.drop_null(), codes[present]
     written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
-    if written and len(values) <= source.engine.longest_case:
+    if written and len(values) <= _LONGEST_CASE:
         targets = {
             str(text_of(value)): int(place)
             for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
         }
         shown = mapped(given, targets, ibis.literal(_NOWHERE, type="int32"))
-        return table.mutate(**{code: shown.fill_null(null).cast("int32")})
+        return table.mutate(**{code: shown.fill_null(null).cast(kind)})
     # Engines do not agree on whether NaN equals itself, least of all in joins.
     nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
     known = pa.array([not is_nan for is_nan in nan])
@@ -201,7 +209,7 @@ def _coded(
     if any(nan):
         cases.append((joined[column].isnan(), int(codes[nan.index(True)])))
     own_code = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
-    return joined.mutate(**{code: own_code.cast("int32")}).drop("aegis_value", "aegis_code")
+    return joined.mutate(**{code: own_code.cast(kind)}).drop("aegis_value", "aegis_code")
 
 
 def _responses(
@@ -229,32 +237,93 @@ def _responses(
     return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 
+def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    """Return sets of attributes that together contain every attribute and every pair of attributes.
+
+    A set of more than two attributes has at most `most` combinations of atoms. The pair with the
+    most combinations that no set contains starts the next set. It is joined by the attribute that
+    adds most uncovered pairs for the logarithm of its size, while the combinations allow it.
+    """
+    size = np.asarray(sizes, dtype=np.float64)
+    uncovered = np.ones((len(size), len(size)), dtype=bool)
+    sets = []
+    while uncovered.any():
+        largest = int(np.argmax(np.where(uncovered, np.multiply.outer(size, size), 0)))
+        members = sorted(set(divmod(largest, len(size))))
+        while True:
+            room = size * size[members].prod() <= most
+            room[members] = False
+            gain = np.where(room, uncovered[members].sum(axis=0) / np.log1p(size), 0)
+            if not gain.max():
+                break
+            members.append(int(np.argmax(gain)))
+        uncovered[np.ix_(members, members)] = False
+        sets.append(tuple(sorted(members)))
+    return sets
+
+
+@dataclass(frozen=True, eq=False)
+class _JointCounts:
+    """Rows by the atoms of several attributes, class and fold: only cells that have rows.
+
+    Attributes
+    ----------
+    members, sizes
+        The attributes that are counted together, by their index, and their numbers of atoms.
+    width
+        Number of classes times number of folds.
+    index, count
+        Flat index and number of rows of each cell. Atoms, class and fold are the digits of the index.
+    """
+
+    members: tuple[int, ...]
+    sizes: tuple[int, ...]
+    width: int
+    index: Counts
+    count: Counts
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of the members, each with itself, too."""
+        return [(i, j) for i in self.members for j in self.members if i <= j]
+
+    def of(self, pair: tuple[int, int]) -> tuple[Counts, Counts]:
+        """Return the cells of a pair that have rows: flat index, ascending, and number of rows.
+
+        The flat index is the index of the pair of atoms times `width`, plus class times folds, plus
+        fold.
+        """
+        cell, last = np.divmod(self.index, self.width)
+        digits = np.unravel_index(cell, self.sizes)
+        a, b = (self.members.index(attribute) for attribute in pair)
+        index = (digits[a] * self.sizes[b] + digits[b]) * self.width + last
+        order = np.argsort(index, kind="stable")
+        index, count = index[order], self.count[order]
+        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        return index[starts], np.add.reduceat(count, starts) if len(starts) else count
+
+
 def _count(
     source: Source,
     small_table: ir.Table,
-    pairs: Sequence[tuple[int, int]],
+    together: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
     width: int,
     folds: int,
-) -> Iterator[tuple[tuple[int, int], tuple[Counts, Counts]]]:
-    """Yield the non-empty cells of each pair: flat index, ascending, and number of rows.
-
-    The flat index is the index of the pair of atoms times `width`, plus class times `folds`, plus
-    fold.
-    """
-    queries = [
-        small_table.group_by(
-            a=small_table[f"a{i}"], b=small_table[f"a{j}"], y=small_table["y"], f=small_table["f"]
-        )
-        .aggregate(n=_counted(small_table))
-        .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", f="f", n="n")
-        for place, (i, j) in enumerate(pairs)
-    ]
+) -> Iterator[_JointCounts]:
+    """Yield the counts of each set of attributes, from one query."""
+    # A key of one number: PostgreSQL takes longer to group by four columns.
+    last = small_table["y"].cast("int64") * folds + small_table["f"]
+    queries = []
+    for place, members in enumerate(together):
+        key = ibis.literal(0, type="int64")
+        for i in members:
+            key = key * sizes[i] + small_table[f"a{i}"].cast("int64")
+        grouped = small_table.group_by(k=key * width + last).aggregate(n=_counted(small_table))
+        queries.append(grouped.select(p=ibis.literal(place, type="int32"), k="k", n="n"))
     result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
     columns = {name: result[name].to_numpy().astype(np.int64) for name in result.column_names}
-    for place, (i, j) in enumerate(pairs):
+    for place, members in enumerate(together):
         own = (columns["p"] == place) & (columns["n"] > 0)  # weights of 0 make no cell
-        cell = columns["a"][own] * sizes[j] + columns["b"][own]
-        index = cell * width + columns["y"][own] * folds + columns["f"][own]
-        order = np.argsort(index)
-        yield (i, j), (index[order], columns["n"][own][order])
+        counted = tuple(sizes[i] for i in members)
+        yield _JointCounts(members, counted, width, columns["k"][own], columns["n"][own])

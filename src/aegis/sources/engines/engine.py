@@ -32,15 +32,12 @@ class Engine(Protocol):
         Whether rows must not be transferred to this process, because there may be too many.
     ordered
         Whether tables have an order that a query can keep.
-    longest_case
-        Largest number of branches of a CASE that it plans quickly; more are joined as a table.
     """
 
     name: str
     in_process: bool
     rows_stay: bool
     ordered: bool
-    longest_case: int
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
@@ -79,7 +76,6 @@ class AnyEngine:
     in_process = False
     rows_stay = False
     ordered = True
-    longest_case = 256
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend

@@ -8,7 +8,7 @@ from typing import Any
 
 import ibis
 import ibis.expr.types as ir
-from ibis.expr.operations import DatabaseTable
+from ibis.expr.operations import DatabaseTable, InMemoryTable
 
 from aegis.sources.engines.engine import BUCKETS, AnyEngine, afterwards, offset_of
 
@@ -58,6 +58,19 @@ class Postgres(AnyEngine):
             for name, value in settings.items():
                 self.backend.raw_sql(f"SET {name} = {value}").close()
             yield
+
+    @contextmanager
+    def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Store the result of a query as a temporary table in the engine.
+
+        Without statistics of the tables that are uploaded for it, the server expects each join to
+        multiply the rows, and hashes the large side.
+        """
+        self.backend._run_pre_execute_hooks(expression)
+        for uploaded in expression.op().find(InMemoryTable):
+            self.backend.raw_sql(f'ANALYZE "{uploaded.name}"').close()
+        with super().keep(expression) as table:
+            yield table
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002

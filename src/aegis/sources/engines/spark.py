@@ -51,8 +51,6 @@ class Spark(AnyEngine):
 
     rows_stay = True
     ordered = False
-    longest_case = 8
-    """Small tables are sent to all executors, and Spark does not compile queries with a longer CASE."""
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result, which must fit into the memory of the driver."""

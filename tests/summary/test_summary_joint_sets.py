@@ -1,0 +1,47 @@
+"""Attributes that a server counts together: every pair is in a set, and sums give the pair's counts."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.sources import open_table
+from aegis.summary.pairs_in_engine import _count, joint_sets
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(0, 4000))
+def test_every_pair_is_in_a_set_that_is_small_enough(sizes: list[int], most: int) -> None:
+    sets = joint_sets(sizes, most)
+    for pair in combinations_with_replacement(range(len(sizes)), 2):
+        assert any(set(pair) <= set(members) for members in sets)
+    for members in sets:
+        assert len(members) <= 2 or prod(sizes[i] for i in members) <= most
+    assert len(set(sets)) == len(sets)
+
+
+@pytest.mark.parametrize("most", [0, 12, 10_000])
+@given(seed=st.integers(0, 50))
+def test_pairs_are_sums_of_the_counts_of_their_set(most: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    sizes, classes, folds = (3, 2, 4, 1), 2, 3
+    codes = {f"a{i}": draw.integers(0, size, 60) for i, size in enumerate(sizes)}
+    own = codes | {"y": draw.integers(0, classes, 60), "f": draw.integers(0, folds, 60)}
+    source = open_table(pa.table({name: pa.array(v, pa.int16()) for name, v in own.items()}))
+    sets = joint_sets(sizes, most)
+    counted = set()
+    for joint in _count(source, source.table, sets, sizes, classes * folds, folds):
+        for i, j in joint.pairs:
+            counted.add((i, j))
+            rows = zip(own[f"a{i}"], own[f"a{j}"], own["y"], own["f"], strict=True)
+            cells = [((a * sizes[j] + b) * classes + y) * folds + f for a, b, y, f in rows]
+            index, count = np.unique(cells, return_counts=True)
+            shown = joint.of((i, j))
+            assert shown[0].tolist() == index.tolist()
+            assert shown[1].tolist() == count.tolist()
+    assert counted == set(combinations_with_replacement(range(len(sizes)), 2))
