@@ -1,4 +1,4 @@
-"""A cache of arrays with a limit on memory; arrays beyond it are computed again."""
+"""A cache of arrays with a limit on memory; arrays that are dropped are computed again."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 
 
 def guard_loading() -> None:
-    """If the address space is limited, load a BLAS only if enough of it is left.
+    """Make imports of a BLAS fail if the address space is limited and too little of it is free.
 
-    OpenBLAS asks for its buffers until it gets them. Under a limit (`ulimit -v`) it would never
-    end.
+    OpenBLAS requests its buffers until it gets them. Under a limit (`ulimit -v`) the import would
+    never end.
     """
     if addresses_limited():
         sys.meta_path.insert(0, _Guard())
@@ -52,9 +52,9 @@ def _require(addresses: int) -> None:
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with a wrapper that keeps BLAS on one thread while it runs.
 
-    A limit applies only to libraries that are loaded when it is set. SciPy has its own BLAS, so
-    that is loaded first; otherwise its threads would wait in busy loops. Nested calls cost almost
-    nothing.
+    A limit on threads applies only to libraries that are already loaded. So the wrapper first loads
+    SciPy, which has a second BLAS; otherwise the threads of that BLAS would wait in busy loops.
+    Nested calls cost almost nothing.
     """
 
     @wraps(function)

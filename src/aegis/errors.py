@@ -25,8 +25,8 @@ class AegisError(Exception):
     Attributes
     ----------
     noise_drawn
-        Whether it was raised after noise was drawn that a budget pays for. Then the error itself
-        answers something about the table, and its cost stays.
+        Whether the error was raised after noise was drawn on a privacy budget. Then the error
+        itself reveals something about the table, so the budget is not refunded.
     """
 
     noise_drawn = False
@@ -81,7 +81,7 @@ class InternalError(AegisError):
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out: for data, a thread or a library."""
+    """Return whether an error means that memory for data, a thread or a library ran out."""
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()

@@ -43,7 +43,7 @@ _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 def recording() -> Iterator[list[str]]:
     """Yield a list that collects the names of files, folders and tables made within the context.
 
-    After a failure, the caller can say what was left behind.
+    After a failure, the caller can list the files that remain.
     """
     made: list[str] = []
     token = _MADE.set(made)
@@ -209,9 +209,9 @@ def _partial(path: Path) -> str:
 
 
 def leftovers(path: Path) -> list[Path]:
-    """Return temporary files that killed runs have left of a file. Their rows were never verified.
+    """Return the temporary files of `path` that remain from killed processes.
 
-    Files of running processes are not included.
+    Their rows were never verified. Files of running processes are not included.
     """
     start = _partial(path)
     leftovers = []
@@ -236,7 +236,7 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return the content of a text file that people write; messages call it `what`.
+    """Return the content of a text file that people write; error messages call the file `what`.
 
     Raises
     ------
@@ -265,7 +265,7 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
 def require_text(path: Path, what: str, error: type[AegisError]) -> None:
     """Raise the error of `read_text` if the file does not exist.
 
-    It is not read, as it may be a pipe.
+    The file is not read, because it may be a pipe.
 
     >>> from pathlib import Path
     >>> from aegis.errors import PolicyError

@@ -1,9 +1,9 @@
 """Make sure that Ctrl-C and SIGTERM take effect, even if a library swallows them.
 
 Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB it becomes a
-`RuntimeError` ("Query interrupted"). It can also get lost, while the engine imports an optional
-Python module. So Aegis also notes each signal and raises it at the next boundary: at the end of a
-query or a step, and before an output gets its final name.
+`RuntimeError` ("Query interrupted"). It can also get lost while DuckDB imports an optional Python
+module. So Aegis also notes each signal, and raises `KeyboardInterrupt` at the next boundary: at the
+end of a query or a step, and before an output gets its final name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIGNALS = _Signals()
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Note interrupts while the context lasts; a request to terminate counts as one.
+    """Note interrupts (SIGINT and SIGTERM) while the context lasts.
 
     Nothing changes outside the main thread, or if the program handles the signal itself or ignores
     it (for example under nohup).
@@ -76,9 +76,9 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Only note interrupts within the context, while files are made or removed.
+    """Note interrupts within the context without raising them, while files are made or removed.
 
-    `check` raises them afterwards.
+    A later call of `check` raises them.
     """
     before, _SIGNALS.deferred = _SIGNALS.deferred, True
     try:
@@ -88,12 +88,12 @@ def deferring() -> Iterator[None]:
 
 
 def acknowledge() -> None:
-    """Forget the noted interrupt, because it has been answered."""
+    """Forget the noted interrupt, because the program has already reacted to it."""
     _SIGNALS.noted = False
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` if an interrupt was noted but swallowed.
+    """Raise `KeyboardInterrupt` if an interrupt was noted and not acknowledged.
 
     Do nothing while another exception propagates, so that its clean-up finishes first.
     """

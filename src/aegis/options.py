@@ -46,7 +46,7 @@ class Option:
     short
         Short name on the command line, such as `-o`.
     kind
-        Type on the command line, if the field accepts more types.
+        Type on the command line, if the field accepts more types than the command line.
     least
         Smallest number that the command line accepts.
     offers
@@ -66,8 +66,9 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a dataclass field for an option of both the command line and Python; `more` sets
-    further fields of `Option`.
+    """Return a dataclass field for an option of both the command line and Python.
+
+    `more` sets further fields of `Option`.
     """
     return field(default=default, metadata={_OPTION: Option(text=text, metavar=metavar, **more)})
 
@@ -84,19 +85,20 @@ def group(record: type[R]) -> R:
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the type of the record that a field holds as a group of options; else None."""
+    """Return the dataclass of a field that holds a group of options; None for any other field."""
     grouped: type[Any] | None = described.metadata.get(_GROUP)
     return grouped
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options that a dataclass describes itself, not in groups, by the name of the field."""
+    """Return the options of a dataclass, without those of its groups, by the name of the field."""
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
 
 
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
-    """Yield all options of a dataclass with their names; the options of a group come where its
-    field stands.
+    """Yield the name and description of all options of a dataclass, in the order of the fields.
+
+    The options of a group come at the place of the group's field.
     """
     for each in fields(record):
         grouped = group_of(each)
@@ -114,9 +116,9 @@ def documented(record: type[R]) -> type[R]:
 
 
 def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
-    """Return the request with these keywords in place of its values.
+    """Return a copy of the request in which these keywords replace the values of fields.
 
-    If no request is given, start from the defaults.
+    If `request` is None, start from the defaults.
 
     Raises
     ------

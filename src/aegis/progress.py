@@ -15,7 +15,7 @@ class Step(Protocol):
     """A step of a longer job, which is running now."""
 
     def advance(self, amount: float = 1) -> None:
-        """Count `amount` units of work as done."""
+        """Report that `amount` more units of work are done."""
 
     def note(self, text: str) -> None:
         """Show a text next to the step, in place of the previous one."""

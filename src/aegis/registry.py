@@ -53,10 +53,10 @@ class Registry(Generic[T]):
     """Entries of one kind, found by name.
 
     A third-party package adds entries through the entry-point group `aegis.<kind>s`: each entry
-    point names an object of the registry's type, or a callable without arguments that returns
-    one. They are loaded when a name is first not found, or when the registry is listed, so that
-    Aegis starts without a scan of installed packages. An entry that cannot be used is left out,
-    with a `PackageWarning` that names the package. Using its name is an error.
+    point names an object of the registry's type, or a callable without arguments that returns such
+    an object. Entry points are loaded when a name is not found for the first time, or when the
+    registry is listed; so Aegis starts without a scan of installed packages. An entry that cannot
+    be used is skipped with a `PackageWarning` that names the package. Using its name is an error.
     """
 
     def __init__(self, kind: str) -> None:
@@ -81,7 +81,7 @@ class Registry(Generic[T]):
             self.register(entry)
 
     def rename(self, former: str, name: str) -> None:
-        """Accept a former name for the entry `name`; its use warns."""
+        """Accept a former name for the entry `name`; `get` of it warns."""
         self._former[former] = name
 
     def register_family(self, base: str, make: Callable[[str], T]) -> None:
@@ -102,8 +102,9 @@ class Registry(Generic[T]):
         """Return the entry called `name`; raise a `PolicyError` with all names if there is none.
 
         The message also lists `others`: names of another registry that are accepted in the same
-        place. A former name gives the entry and a `RenamedWarning` with the new name. A name with
-        options in brackets is made by its family; such names are not in `names`.
+        place. For a former name, return the entry and issue a `RenamedWarning` with the new name.
+        For a name with options in brackets, the family of the name makes the entry; such names are
+        not in `names`.
         """
         derived = self._of_family(name)
         if derived is not None:

@@ -1,6 +1,7 @@
 """Requests to a study as frozen dataclasses, which the command line, `Study` and the API fill in.
 
-Each has a `TypedDict` of the same fields, by which functions accept them as keywords.
+For each request there is a `TypedDict` of the same fields, for functions that accept the fields as
+keywords.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class RankRequest:
 
 
 class RankOptions(TypedDict, total=False):
-    """The fields of `RankRequest` as keywords; configurations are given by themselves."""
+    """The fields of `RankRequest` as keywords, except `configurations`, a separate argument."""
 
     generate_count: int | None
     measure: str | None
@@ -195,7 +196,7 @@ class ReleaseRequest:
 
 
 class ReleaseOptions(TypedDict, total=False):
-    """The fields of `ReleaseRequest` as keywords, but for the output."""
+    """The fields of `ReleaseRequest` as keywords, except the output."""
 
     certificate: str | Path | None
     key: PrivateKey | None
@@ -253,9 +254,7 @@ class ApplyRequest(ReleaseRequest):
 
 
 class StudyApplyOptions(ReleaseOptions, total=False):
-    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output is a separate
-    argument.
-    """
+    """The fields of `ApplyRequest` as keywords of `Study.apply`, except the output."""
 
     into: str | None
     form: str

@@ -33,7 +33,7 @@ _MAKE = "Make a pair of keys: `aegis keygen NAME`."
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature and the public key that it can be verified with.
+    """A signature and the public key that verifies it.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class PublicKey:
     raw
         The 32 bytes of the key.
     origin
-        Origin of the key, for messages.
+        Where the key comes from, for messages.
     """
 
     raw: bytes
@@ -116,7 +116,7 @@ SEAL = ("digest", "signature")
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
-    """Return a document with the digest of its content, and signed if a key is given.
+    """Return a document with the digest of its content, and with a signature if a key is given.
 
     The digest shows damage and careless edits; only the signature shows who is responsible for the
     content.

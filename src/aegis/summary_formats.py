@@ -1,4 +1,4 @@
-"""Other formats of summaries, which packages add through the entry points `aegis.summary_formats`.
+"""Summary formats other than `.aegis`; packages add them as entry points `aegis.summary_formats`.
 
 The name of an entry point is the file extension of the format. Its object is a module (or a record)
 with the members of `SummaryFormat`. `aegis.study.other_formats` defines the methods that a study
@@ -33,7 +33,7 @@ class SummaryFormat(Protocol):
 
 
 def added_format(given: Any) -> str | None:
-    """Return the extension of the added format that a path or an object has; None for all else.
+    """Return the extension of the added format of a path or an object; None if it has none.
 
     An object names its format in the attribute `summary_format`.
     """
@@ -56,8 +56,8 @@ def format_of_summary(given: Any) -> SummaryFormat | None:
 def refuse_options(given: Any, options: Mapping[str, object]) -> None:
     """Raise `PolicyError` for the first option that a summary of another format does not support.
 
-    `options` maps names, with or without dashes, to values; None and False mean that it was not
-    given.
+    `options` maps names, with or without dashes, to values; None and False mean that the option was
+    not given.
     """
     added = format_of_summary(given)
     for name, value in options.items():

@@ -22,8 +22,8 @@ _NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
     """Yield a folder for temporary files, which is removed afterwards.
 
-    Files in it are not listed by `aegis.files.recording`. Folders that killed processes left in the
-    same place are removed, as they may hold rows.
+    `aegis.files.recording` does not list the files in it. If a process was killed, its folder
+    remains in `parent`. This function removes such folders, because they may hold rows.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ _MOST_SHOWN = 120
 
 
 def predicted(summary: Mapping[str, Any]) -> str:
-    """Return the label, or the labels, of what `Summary.to_dict` returns; empty if there is none.
+    """Return the label, or the labels, in the output of `Summary.to_dict`; else the empty text.
 
     >>> predicted({"label": None, "labels": {"income": {}, "hours": {}}})
     'income, hours'
@@ -49,7 +49,7 @@ def amount(number: int) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return names as a sentence lists them.
+    """Return names as a list within a sentence, with commas and "and".
 
     Examples
     --------
@@ -76,7 +76,7 @@ def short(value: float) -> str:
 def percent(value: float, decimals: int = 1) -> str:
     """Return a percentage for people.
 
-    A value that would round to 0 or 100 % without being 0 or 100 is shown as a bound.
+    A value that rounds to 0 % or 100 % but differs from it is shown as a bound, such as "> 99.9 %".
 
     Examples
     --------
@@ -93,7 +93,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def brief(value: object) -> str:
-    """Return a given value as Python writes it, for a message; long text is cut."""
+    """Return the `repr` of a value, for a message; long text is cut."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -121,7 +121,7 @@ def default_value(value: object) -> str:
 
 
 def finite(data: Any) -> Any:
-    """Return nested data that JSON can hold: NaN and infinities become None, mappings become dicts.
+    """Return nested data in a form that JSON allows: NaN and infinities as None, mappings as dicts.
 
     Examples
     --------

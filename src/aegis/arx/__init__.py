@@ -1,3 +1,1 @@
-"""Comparison with other anonymisation tools: the losses that they minimise, a search for these
-losses, and the import of their projects.
-"""
+"""Comparison with other anonymisation tools: their losses, searches, and project files."""

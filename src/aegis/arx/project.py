@@ -45,7 +45,7 @@ _ROW_SET = re.compile(
 
 @dataclass(frozen=True)
 class ImportedProject:
-    """The files that the import of an ARX project wrote, and what the project asks for.
+    """The files that the import of an ARX project wrote, and the project's objective.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class ImportedProject:
     notes
         Sentences on parts of the project that a policy cannot express.
     optimum
-        The least loss of an admissible transformation in the project, and its levels; None if the
-        project has none.
+        The smallest loss of the admissible transformations in the project, and the levels of that
+        transformation; None if the project has no such transformation.
     sampled
         Options of the method `safe-pub` if the project requires differential privacy. The policy
         then lists the method among its anonymizers.

@@ -20,7 +20,7 @@ SEARCHED = 0.1
 
 @dataclass(frozen=True)
 class QualityModel:
-    """The objective and the score that stand for a quality model of ARX.
+    """The objective and the score that are equivalent to a quality model of ARX.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class QualityModel:
     score
         The score with which `safe-pub` draws masks; None if ARX has none.
     factored
-        Whether ARX uses a factor for it that its files do not contain.
+        Whether ARX uses a factor for the quality model that the project's files do not contain.
     """
 
     objective: str
@@ -152,8 +152,7 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
 
 
 def demand(text: str, people: int | None) -> tuple[str, Any]:
-    """Return the key and the value that stand, in a policy's rule, for a privacy model in ARX's
-    notation.
+    """Return the key and the value of a policy's rule for a privacy model in ARX's notation.
 
     Parameters
     ----------

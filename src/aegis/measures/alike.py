@@ -1,8 +1,9 @@
 """Score many label classes from one co-occurrence matrix of all rows, instead of one per class.
 
-Co-occurrence counts by class grow with the number of classes. The label tables of each class are
-enough under two assumptions (decision 0091). All classes share one covariance. And the variances of
-the scores of a class and of the rest have the ratio that independent attributes would give them.
+Co-occurrence counts by class grow with the number of classes. Under two assumptions (decision 0091)
+the counts of levels by class are enough. First, all classes share one covariance matrix. Second,
+the variances of the scores of a class and of the rest have the same ratio as under independent
+attributes.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ def sums_alike(
 ) -> tuple[Floats, Floats, Floats]:
     """Return sums over the rows of the rest and of the class: of 1, of b'x, and of (b'x)^2.
 
-    The shapes are (K, T, 2), (K, T, 2, P) and (K, T, 2, P). The sum of squares over both sides is
-    that of all rows minus the contribution of the difference between the means. It is divided
-    between the sides in the ratio of the attributes' separate variances.
+    Here x are the level indicators of a row and b'x is its score. The shapes are (K, T, 2), (K, T,
+    2, P) and (K, T, 2, P). The sum of squares within the rest and the class together is exact. Its
+    division between the two is estimated from the variances of the attributes' separate scores.
 
     Parameters
     ----------
     counts
-        Counts by part. The co-occurrence by class is not used.
+        Counts by fold. The co-occurrence by class is not used.
     every
-        All rows.
+        The counts of all rows.
     told
         The classes that are compared with the rest, shape (T,).
     slopes
@@ -87,20 +88,22 @@ def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floa
 def reachable_alike(
     counts: Counts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
 ) -> float:
-    """Return `reachable_auc` for scores with the squares that `sums_alike` estimates.
+    """Return the upper bound of `reachable_auc` for scores whose squares `sums_alike` estimates.
 
-    Let p and q be the shares of the class and of the rest in the scored parts. The variances
-    satisfy p v_1 + q v_0 = v within, so v_1 + v_0 is at least v / max(p, q). The largest squared
-    gap between means over v, among all scores linear in the indicators of each part, is U / (1 - p
-    q U) with U = n sum over parts k of c_k' E_k^+ c_k, c_k = J_1k / n_1 - J_0k / n_0, and E the
-    co-occurrence of all rows: p q U is the R^2 of least squares.
+    Let p and q be the shares of the class and of the rest in the scored folds, v_1 and v_0 the
+    variances of a score in the class and in the rest, and v = p v_1 + q v_0. Then v_1 + v_0 is at
+    least v / max(p, q). Consider all scores that are linear in the indicators of each fold. The
+    largest squared difference of the means, divided by v, is U / (1 - p q U), where p q U is the
+    R^2 of least squares: U = n sum over folds k of c_k' E_k^+ c_k, c_k = J_1k / n_1 - J_0k / n_0. J
+    are the rows by level, n_1 and n_0 all rows, of the class and of the rest; E_k is the
+    co-occurrence of all rows of fold k.
 
     Parameters
     ----------
     counts, every, told
         As in `sums_alike`.
     scored
-        Whether each part has a direction for each class, shape (K, T).
+        Whether each fold has a direction for each class, shape (K, T).
     """
     own = np.where(scored, counts.rows[:, told], 0.0).sum(axis=0)
     whole = np.where(scored, every.rows[:, None], 0.0).sum(axis=0)

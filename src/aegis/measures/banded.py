@@ -1,10 +1,11 @@
-"""Reduce a symmetric matrix to band form by matrix products, to solve it with many penalties.
+"""Reduce a symmetric matrix to band form by matrix products, to solve equations for many penalties.
 
-The reduction to tridiagonal form reads the whole matrix once per column, so memory bandwidth limits
-it, not the processor. The reduction to a band of some tens of columns consists of matrix products
-(Bischof, Lang and Sun, A framework for symmetric band reduction, ACM TOMS 26, 2000). Solving a band
-takes as long as reading it. The trace of its inverse follows from the pivot blocks of two
-eliminations, from above and from below, as for a tridiagonal matrix (Meurant 1992).
+The reduction to tridiagonal form reads the whole matrix once per column, so its speed is limited by
+memory bandwidth. The reduction to a band of some tens of columns consists of matrix products, which
+are faster (Bischof, Lang and Sun, A framework for symmetric band reduction, ACM TOMS 26, 2000). The
+equations of a band matrix are solved in about the time to read it. The trace of its inverse follows
+from the pivot blocks of two eliminations, from above and from below, as for a tridiagonal matrix
+(Meurant 1992).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Banded:
     blocks
         The diagonal blocks. All have WIDTH rows, except the last, which may have fewer.
     beside
-        For each diagonal block but the last, the block below it.
+        For each diagonal block except the last, the block below it.
     right
         Q' times the right-hand sides, shape (d, k).
     """
@@ -46,7 +47,7 @@ class Banded:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Banded:
-        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to band form."""
+        """Reduce `matrix`, which is overwritten, and right-hand sides (d, k) to band form."""
         turned = np.array(right)
         blocks, beside = [], []
         room = np.empty(len(matrix) * _STRIPE)
@@ -67,7 +68,7 @@ class Banded:
         return cls(tuple(blocks), tuple(beside), turned)
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
-        """Return trace(B (B + p I)^-1), p > 0; negative eigenvalues count as 0."""
+        """Return trace(B (B + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0."""
         size = len(self.right)
         down, up = self._pivots(penalty), self._pivots(penalty, upwards=True)
         if expected or down is None or up is None:
@@ -81,7 +82,7 @@ class Banded:
         return size - penalty * inverse
 
     def solve(self, penalty: float) -> Floats:
-        """Return (B + p I)^-1 `right`, shape (d, k); B + p I must be positive definite."""
+        """Return (B + p I)^-1 `right` for a penalty p that makes B + p I positive definite."""
         pivots = self._pivots(penalty)
         if pivots is None:
             raise InternalError("A covariance with a penalty is not positive definite.")

@@ -1,4 +1,9 @@
-"""Hold the counts of pairs of levels of one configuration, by part of the rows and outside each part."""
+"""Hold the counts of pairs of levels of one configuration, within each fold and outside it.
+
+A part, in the names of this package, is a fold of cross-validation. A level is a masked value. In
+the shapes K is the number of folds, C of classes of the label, T of classes that are compared with
+the rest, d of levels, and P of penalties (each of which gives one direction).
+"""
 
 from __future__ import annotations
 
@@ -21,13 +26,13 @@ _ROUNDING = 1e-13
 
 
 class ClassCounts:
-    """Co-occurrence counts by part and class, of which only a few classes are in memory at a time.
+    """Co-occurrence counts by fold and class; only a few classes are in memory at a time.
 
     Parameters
     ----------
     count
-        Returns the counts of some consecutive classes, shape (K, c, q, d), or of all rows, with c =
-        1.
+        Function: returns the counts of c consecutive classes, shape (K, c, q, d), or those of all
+        classes together, with c = 1.
     classes
         C, the number of classes.
     at_once
@@ -42,7 +47,7 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Wrap the counts of all classes, shape (K, C, q, d), if they are already in memory."""
+        """Return `ClassCounts` for counts that are already in memory, shape (K, C, q, d)."""
 
         def count(some: slice | None) -> Floats:
             return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
@@ -59,32 +64,32 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """The counts of all classes together, shape (K, q, d)."""
+        """The counts of all classes added up, shape (K, q, d)."""
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
-        """The counts of all classes, shape (K, C, q, d)."""
+        """The counts of each class, shape (K, C, q, d)."""
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
 
 class Countable(Protocol):
-    """Counts by part and class, as one matrix or with levels that many configurations share."""
+    """Counts by fold and class: `PartCounts`, or `SplitCounts` with shared levels separate."""
 
     @property
     def rows(self) -> Floats:
-        """Rows per part and class, shape (K, C)."""
+        """Rows per fold and class, shape (K, C)."""
 
     @property
     def joint(self) -> Floats:
-        """Rows per part, class and level, shape (K, C, d)."""
+        """Rows per fold, class and level, shape (K, C, d)."""
 
     def square(self, own: int | None) -> Square:
         """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
 
 
 class Square(NamedTuple):
-    """Co-occurrence of d levels by part, of which the first c are shared by many configurations.
+    """Co-occurrence of d levels by fold, of which the first c are shared by many configurations.
 
     Attributes
     ----------
@@ -108,7 +113,7 @@ class Square(NamedTuple):
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Return directions, shape (K, n, d), multiplied by the counts, shape (K, n, d)."""
+        """Multiply directions, shape (K, n, d), by the counts; the result has the same shape."""
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
         if first:
@@ -116,7 +121,7 @@ class Square(NamedTuple):
         return products
 
     def of_part(self, part: int, *, below: bool) -> Floats:
-        """Return the counts of one part as one symmetric matrix, shape (d, d)."""
+        """Return the counts of one fold as one symmetric matrix, shape (d, d)."""
         first, levels = self.corner.shape[-1], self.border.shape[-1]
         total = np.zeros((levels, levels))
         total[:first, :first] = self.corner[part]
@@ -125,14 +130,14 @@ class Square(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Counts by part of the rows of one class, or of all rows outside the class.
+    """Counts for each fold, either of the rows of one class or of all other rows.
 
     Attributes
     ----------
     rows
-        Number of rows, shape (K,).
+        Number of rows in each fold, shape (K,).
     joint
-        Rows by level, shape (K, d).
+        Rows by fold and level, shape (K, d).
     square
         Co-occurrence of the levels.
     """
@@ -148,11 +153,10 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Return directions, shape (K, n, d), multiplied by the co-occurrence of levels, shape (K, n, d).
+        """Multiply directions, shape (K, n, d), by the co-occurrence of levels.
 
-        If the entries above the diagonal are left out (`below`), half of the diagonal is left out,
-        too. Then this product plus its transpose, each multiplied with the directions once more,
-        gives the full result.
+        If `below`, the product uses only the entries below the diagonal and half of the diagonal.
+        Its scalar product with the same direction is then half of the quadratic form.
         """
         products = self.square.times(across)
         if below:
@@ -161,7 +165,7 @@ class Side(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Sums of a numeric label by part, after subtracting a constant near its mean.
+    """Sums of a numeric label by fold, after subtracting a constant near its mean.
 
     Attributes
     ----------
@@ -177,13 +181,12 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """The masked values of one attribute: indicators of its levels, or a few numbers for each
-    level.
+    """The masked values of one attribute: indicators of its levels, or a few numbers per level.
 
     Attributes
     ----------
     joint
-        Rows by part, class and level, shape (K, C, L).
+        Rows by fold, class and level, shape (K, C, L).
     told
         The numbers for each level, shape (L, d); None if the levels themselves are used.
     """
@@ -199,7 +202,7 @@ class ShownLevels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PartCounts:
-    """Counts of pairs of levels of one configuration, by part of the rows and class.
+    """Counts of pairs of levels of one configuration, by fold and class.
 
     The counts are of levels, each of which a row has or does not have. Thresholds and numbers are
     weighted sums of levels, and their counts are the same weighted sums.
@@ -207,20 +210,20 @@ class PartCounts:
     Attributes
     ----------
     rows
-        Rows per part and class, shape (K, C).
+        Rows per fold and class, shape (K, C).
     joint
-        Rows per part, class and level, shape (K, C, d).
+        Rows per fold, class and level, shape (K, C, d).
     total
-        Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric, or an object that
+        Co-occurrence of levels per fold and class, shape (K, C, d, d), symmetric, or an object that
         counts it.
     chance
-        As in `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
-        given expected counts. None if the counts are of rows.
+        As in `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than these
+        expected counts. None if the counts are of rows.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
-        `OtherParts` of these rows, if it is known already. Then levels that all rows or no rows
-        have are left out already, too.
+        `OtherParts` of these rows if it was computed before; then the levels that all rows or no
+        rows have were also removed before.
     shown
         The masked values of each attribute, with d columns in total; None if unknown.
     response
@@ -284,19 +287,19 @@ def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """Numbers of rows outside each part, for each class that is compared with the rest.
+    """Numbers of rows outside each fold, for each class that is compared with the rest.
 
     Attributes
     ----------
     told
         As in `Scores`, shape (T,).
     rows
-        Number of rows of the rest and of the class outside each part, shape (K, T, 2).
+        Number of rows of the rest and of the class outside each fold, shape (K, T, 2).
     scored
-        Whether both the rest and the class have rows outside the part, shape (K, T).
+        Whether both the rest and the class have rows outside the fold, shape (K, T).
     weights
-        Weights that average the counts of the parts: one over these row numbers, shape (K, T, 2,
-        K).
+        Weights to average the counts of all folds outside each fold: 1 / `rows` for each other
+        fold, 0 for the fold itself, shape (K, T, 2, K).
     """
 
     told: npt.NDArray[np.int64]
@@ -306,7 +309,7 @@ class OtherParts:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
-        """Compute the numbers from the rows by part and class, shape (K, C)."""
+        """Compute the numbers from the rows by fold and class, shape (K, C)."""
         told, scored = told_apart(rows)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -315,10 +318,9 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the mean level indicators of the rest and of the class outside each part, (K, T,
-        2, d).
+        """Return the mean level indicators outside each fold, of the rest and of the class.
 
-        Means that differ only by rounding are made equal, as if noise hid the class.
+        The shape is (K, T, 2, d). Means that differ only by rounding are made equal.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -335,34 +337,34 @@ class OtherParts:
 
     @property
     def factors(self) -> int:
-        """Number of covariances that are factorised for all parts together."""
+        """Number of covariances that are factorised for all folds together."""
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the parts that have a direction for one of these classes."""
+        """Return the folds that have a direction for one of these classes."""
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return the ridges for penalties in rows, relative to a covariance of the rows outside a part."""
+        """Return each penalty divided by the rows outside a fold: the ridge for a covariance."""
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 
     def within(
         self, counted: Sequence[Floats], means: Floats, targets: slice, first: int = 0
     ) -> Floats:
-        """Return the covariance within classes outside each part, shape (K, d - first, d).
+        """Return the covariance within classes outside each fold, shape (K, d - first, d).
 
-        For one class against the rest, both covariances have the same weight. For several classes,
-        it is the covariance of all rows. This equals p S_1 + q S_0, weighted by the shares of rows,
-        plus p q times the square of the gap between means. That term changes only the length of a
-        direction. The result is correct wherever the counts are given: on and below the diagonal,
-        or everywhere.
+        For one class against the rest, it is the mean of the two covariances S_1 and S_0. For
+        several classes, it is the covariance of all rows. This equals p S_1 + q S_0, where p and q
+        are the shares of rows, plus p q times the square of the difference of the means. That term
+        changes only the length of a direction. The result is correct only for the entries that the
+        counts have: those on and below the diagonal, or all.
 
         Parameters
         ----------
         counted
-            Co-occurrence by part of the levels from `first` on with all levels: of all other
-            classes and of the class, or of all rows. Each has shape (K, d - first, d).
+            Co-occurrence by fold of the levels from `first` on with all levels, each of shape (K, d
+            - first, d): two entries, of the rest and of the class, or one entry, of all rows.
         means
             Means of all levels, shape (K, T, 2, d).
         targets
@@ -388,7 +390,7 @@ class OtherParts:
 
 
 def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
-    """Return 0/1 flags of the classes in the rest and in the class, shape (T, 2, C)."""
+    """Return 0/1 flags of the classes that form the rest and the class, shape (T, 2, C)."""
     sides = np.zeros((len(told), 2, classes))
     sides[:, 0] = 1.0
     sides[np.arange(len(told)), :, told] = [0.0, 1.0]
@@ -396,8 +398,9 @@ def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
 
 
 def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the classes to score, shape (T,), and which parts can score them, shape (K, T); the
-    argument has the rows by part and class, shape (K, C).
+    """Return the classes to score, shape (T,), and whether each fold can score them, shape (K, T).
+
+    `rows` has the rows by fold and class, shape (K, C).
 
     >>> import numpy as np
     >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -412,9 +415,7 @@ def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Drop the levels that do not vary between rows; return the counts and the remaining levels'
-    indices.
-    """
+    """Drop the levels that do not vary; return the counts and the indices of the other levels."""
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
     if len(varying) == len(count):
@@ -436,6 +437,6 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
 
 
 def later(values: Floats, axis: int) -> Floats:
-    """Return for each entry the sum of it and of all later entries along an axis."""
+    """Return the cumulative sums from the end: each entry plus all later entries along an axis."""
     turned: Floats = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
     return turned

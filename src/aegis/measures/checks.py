@@ -14,11 +14,11 @@ ROW_SUM = 1e-9
 
 
 def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
-    """Check a channel of shape (V, R), and scale its rows to sum to one exactly.
+    """Check a channel, shape (V, R): the probability of each report r for each value v.
 
-    Raise `PolicyError`, which names the first row with a negative or missing probability, or with a
-    sum that differs from one by more than 1e-9. `what` names the owner of the channel in the
-    message.
+    Return it with rows that sum to 1 exactly. Raise `PolicyError`, which names the first row with a
+    negative or missing probability, or with a sum that differs from 1 by more than 1e-9. `what`
+    names the owner of the channel in the message.
     """
     channel = np.asarray(matrix, dtype=np.float64)
     title = f"The channel {what}".strip()
@@ -73,5 +73,5 @@ def group_codes(values: npt.ArrayLike, groups: int, what: str) -> IntArray:
 
 
 def group_sums(codes: IntArray, weights: FloatArray, groups: int) -> FloatArray:
-    """Return the (groups,) sums of `weights` by group code."""
+    """Return the sum of `weights` for each group code, shape (groups,)."""
     return np.bincount(codes, weights, groups).astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Measure a configuration by the information that each attribute adds to the chosen ones."""
+"""Measure a configuration by the information that each chosen attribute adds to those before it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CmimPath:
     Attributes
     ----------
     order
-        Indices of the chosen attributes; those without a positive gain are left out.
+        Indices of the chosen attributes. Attributes without a positive gain are not chosen.
     gains
-        The information that each chosen attribute adds, in bits, positive; never increasing after
-        the first.
+        The information that each chosen attribute adds, in bits: positive, and in descending order
+        from the second on.
     pairs
         Number of pairs of attributes that were evaluated, out of m (m - 1) / 2.
     """
@@ -47,7 +47,7 @@ class CmimPath:
 
 
 def attribute_information(counts: Cooccurrence) -> Floats:
-    """Return the corrected I(A_i; Y) of each attribute, shape (m,), in bits."""
+    """Return the corrected mutual information of each attribute with the label, in bits, (m,)."""
     joint, starts = counts.joint, counts.offsets[:-1]
     if not len(starts):
         return np.zeros(0)
@@ -63,15 +63,15 @@ def attribute_information(counts: Cooccurrence) -> Floats:
 def cmim_path(counts: Cooccurrence) -> CmimPath:
     """Choose attributes by conditional mutual information maximisation.
 
-    The first attribute is the one with the largest I(A; Y). Each next one has the largest minimum,
-    over the chosen B, of I(A; Y | B) = I(A, B; Y) - I(B; Y), as long as that is positive. If
-    several attributes are equal, the one with the lowest index is chosen. All terms are corrected
-    for their first-order bias.
+    The first attribute A has the largest mutual information I(A; Y) with the label Y. Each further
+    attribute has the largest gain: the minimum, over the chosen attributes B, of I(A; Y | B) = I(A,
+    B; Y) - I(B; Y). The path ends when no gain is positive. Of equal attributes, the one with the
+    lowest index is chosen. All terms are corrected for their first-order bias.
 
     This is the fast implementation of Fleuret, Fast binary feature selection with conditional
-    mutual information, JMLR 5, 2004. The minimum only falls as attributes are chosen. So an
-    attribute's partial minimum bounds it, and most pairs are never evaluated. Nulls are values;
-    empty levels are skipped. A gain of at most 1e-12 bits is rounding and counts as 0.
+    mutual information, JMLR 5, 2004. The minimum can only fall as more attributes are chosen. So
+    the minimum over the pairs evaluated so far is an upper bound, and most pairs are never
+    evaluated. Nulls are values; empty levels are skipped. A gain of at most 1e-12 bits counts as 0.
     """
     alone = attribute_information(counts)
     lazy = _LazyMinimum(counts, alone)

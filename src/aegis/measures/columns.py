@@ -1,9 +1,9 @@
 """Measure how well all other columns predict each column on held-out rows, for tables without a
 label.
 
-The rows are divided into K parts. On all parts but one, ridge regression predicts each column from
-all others. One inverse gives the coefficients for all columns. One product with the counts of the
-part that is left out gives the squared errors on it (theory.md, section 3).
+The rows are divided into K folds. For each fold, ridge regression on all other folds predicts each
+column from all others. A single inverse matrix gives the coefficients of all columns, and a product
+with the counts of the held-out fold gives the squared errors on it (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ColumnFigures:
-    """How well each of m columns is predicted from the others, over all parts and without each
-    part.
+    """How well each of m columns is predicted from the others on held-out rows.
 
     Attributes
     ----------
     learnt
-        V / (1 + V), shape (1 + K, m), from 0 to 1. V is the sum over the column's levels of the
-        squared errors that are saved, divided by the rows of the level. For two columns, V is the
-        mean square contingency, and V / (1 + V) is Pearson's coefficient squared.
+        V / (1 + V), from 0 to 1, shape (1 + K, m): over all folds, then without each fold. V is the
+        sum over the column's levels of the reduction in squared errors, divided by the rows of the
+        level. For two columns, V is the mean square contingency, and V / (1 + V) is Pearson's
+        contingency coefficient squared.
     explained
-        Share of the variance of the column's levels that is explained with the same penalty as
-        `learnt` of all parts, shape (m,).
+        Share of the variance of the column's levels that is explained with the penalty that is best
+        over all folds, shape (m,).
     """
 
     learnt: Floats
@@ -56,17 +56,18 @@ class ColumnFigures:
 def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Floats:
     """Return the squared errors of ridge regression of each column on all others, shape (K, P, L).
 
-    The errors are sums over each part that is left out, for the indicators of the column's levels.
+    The errors are sums over each held-out fold, for the indicator of each of the L levels.
 
-    With S the scatter of all columns over the rows outside of part k and P = (S + p I)^-1, the residual
-    of column A is T'(x - x_k), T = P_.A P_AA^-1: on A itself T is the identity, elsewhere it holds the
-    coefficients with their sign turned. Its errors are the diagonal of T' M T, with M the squares of
-    x - x_k over part k. If a part has all rows, the mean of all rows predicts it.
+    Let x be the indicators of a row, x_k their means and S their scatter over the rows outside fold
+    k, and P = (S + p I)^-1 with the penalty p. The residual of column A is T'(x - x_k), T = P_.A
+    P_AA^-1: on A itself T is the identity, elsewhere it has the coefficients times -1. The squared
+    errors are the diagonal of T' M T, with M the scatter of x - x_k over fold k. If a fold has all
+    rows, the mean of all rows predicts it.
 
     Parameters
     ----------
     counts
-        The counts by part; several classes are added up.
+        The counts by fold; several classes are added up.
     penalties
         Penalties in rows, each above 0.
     """
@@ -135,16 +136,16 @@ def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
 
 
 def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
-    """Return for each column the slice of its indicators or thresholds among those of all."""
+    """Return the slice of each column among the indicators and thresholds of all columns."""
     ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return B, shape (L, d), with which the indicators of levels are B x plus a constant.
+    """Return the matrix B, shape (L, d), that turns the codes x of a column into level indicators.
 
-    x are the indicators or thresholds that encode the column. B is the identity for indicators, and
-    takes differences of thresholds.
+    The indicators are B x plus a constant, where x are the indicators or thresholds that encode the
+    column. For indicators B is the identity; for thresholds it takes differences.
     """
     levels, width = own.matrix.shape
     if levels == width or not width:
@@ -155,7 +156,7 @@ def level_map(own: ShownLevels) -> Floats:
 
 
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
-    """Return how well each column is predicted from the others; computed on first use."""
+    """Return how well each column is predicted from the others; computed once per `counts`."""
 
     def make() -> ColumnFigures:
         of = _columns(counts).count()
@@ -189,12 +190,12 @@ def _columns(counts: Cooccurrence) -> ColumnCounts:
 
 
 def explained_by_others(counts: PartCounts) -> list[Floats]:
-    """Return for each column the scatter of its levels that all others explain, shape (L, L) each.
+    """Return for each column the scatter of its levels that all other columns explain, (L, L) each.
 
-    `counts` must show each level by an indicator. No ridge regression on coarser masks explains
-    more of any sum of levels, on held-out rows or not (theory.md, section 5). A small penalty keeps
-    the equations solvable if columns determine each other. The matrices are slightly larger than
-    those of least squares, to make up for this penalty.
+    `counts` must encode each level by an indicator. No ridge regression on coarser masks explains
+    more of any sum of levels, on the same or on held-out rows (theory.md, section 5). A small
+    penalty keeps the equations solvable if columns determine each other. The matrices are scaled up
+    slightly to compensate for this penalty.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n = max(float(of_rows.rows.sum()), 1.0)

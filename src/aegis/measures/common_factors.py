@@ -1,5 +1,4 @@
-"""Factorise the levels that many configurations share once, and solve only the other levels each
-time.
+"""Factorise shared levels of configurations once, and solve only the other levels of each.
 
 Configurations of one ranking have attributes in common, such as features without a mask. The
 covariance of a configuration is then the covariance of the shared levels, bordered by its other
@@ -49,8 +48,7 @@ class _Beside(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SharedBlock:
-    """The eigen-decomposition A = V diag(l) V' of the covariance of shared levels, under one
-    coding.
+    """The eigen-decomposition A = V diag(l) V' of the covariance of shared levels under a coding.
 
     Attributes
     ----------
@@ -95,12 +93,12 @@ class SharedBlock:
     ) -> tuple[Floats, Floats] | None:
         """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C).
 
-        Let A be the shared covariance, D the covariance of the q other levels, and B the covariance
-        of the shared levels with the others. The regression of the label on all levels, with
-        coefficients x for the shared and u for the other levels, solves (A + p I) x + B u = a and
-        B' x + (D + p I) u = b. With K = (A + p I)^-1, diagonal in the eigenvectors of A, and S = D
-        + p I - B' K B, u = S^-1 (b - B' K a), x = K (a - B u), and the trace of the inverse of the
-        whole is tr K + tr S^-1 + tr(S^-1 B' K^2 B).
+        Let A be the covariance of the shared levels, D that of the q other levels, B that of shared
+        with other levels, and a and b those of the label with shared and other levels. The ridge
+        regression of the label, with penalty p and coefficients x and u, solves (A + p I) x + B u =
+        a and B' x + (D + p I) u = b. Let K = (A + p I)^-1, which is diagonal in the eigenvectors of
+        A, and S = D + p I - B' K B. Then u = S^-1 (b - B' K a), x = K (a - B u), and the trace of
+        the inverse of the whole matrix is tr K + tr S^-1 + tr(S^-1 B' K^2 B).
 
         Parameters
         ----------
@@ -111,7 +109,7 @@ class SharedBlock:
         penalties
             As in `held_out_traces`.
         together
-            All expected configurations' levels, to solve B' K B and B' K^2 B only once.
+            The levels of all expected configurations, to compute B' K B and B' K^2 B only once.
 
         Returns
         -------
@@ -236,8 +234,8 @@ class SharedLevels:
     Parameters
     ----------
     values, thresholds
-        Functions that return the block of their levels as separate values, and as thresholds if the
-        levels are ordered. They return None if few levels vary or noise is among them.
+        Functions: return the block of the levels as separate values, and as thresholds if the
+        levels are ordered; None if few levels vary or the masks include noise.
     """
 
     def __init__(
@@ -250,12 +248,12 @@ class SharedLevels:
 
     @cached_property
     def values(self) -> SharedBlock | None:
-        """The block of the levels as separate values; None if few vary, or noise is among them."""
+        """The block of the levels as separate values; None if few vary, or masks include noise."""
         return self._values()
 
     @cached_property
     def thresholds(self) -> SharedBlock | None:
-        """The block of counts with ordered levels encoded as thresholds; None if levels have no order."""
+        """The block with ordered levels encoded as thresholds; None as for `values`."""
         return self._thresholds()
 
 
@@ -272,7 +270,7 @@ class Shared:
     which
         The indices of the shared attributes in the configuration.
     together
-        The levels of all expected configurations, counted at once; None if they were not.
+        The levels of all expected configurations, counted together; None if they were not.
     """
 
     block: SharedBlock
@@ -298,8 +296,8 @@ class Sharing:
     which
         The indices of the shared attributes in the configuration.
     together
-        The levels, as separate values, of all expected configurations; None if they were not
-        counted.
+        The levels of all expected configurations as separate values, counted together; None if they
+        were not.
     """
 
     levels: SharedLevels

@@ -1,6 +1,4 @@
-"""Define the contingency table of one attribute and the label, from which attribute measures are
-computed.
-"""
+"""Define the contingency table of an attribute and the label, the input of attribute measures."""
 
 from __future__ import annotations
 
@@ -24,16 +22,15 @@ _MERGE_GAIN = 0.75
 class Contingency:
     """A contingency table of an attribute (rows) against the label (columns).
 
-    Build it with `Contingency.of`, which checks the counts. All measures of one attribute are
-    symmetric in the rows, so rows with equal counts are stored once with a multiplicity. For
-    example, a near-key column of a million values takes a few hundred rows. The order of rows has
-    no meaning. The order of columns is the order of the label's classes and only breaks ties (see
-    `held_out_error`).
+    Build it with `Contingency.of`, which checks the counts. Measures of one attribute do not depend
+    on the order of the rows, so rows with equal counts are stored once with a multiplicity. For
+    example, a near-key column of a million values takes a few hundred rows. The order of columns is
+    the order of the label's classes and only breaks ties (see `held_out_error`).
 
     Attributes
     ----------
     table
-        Counts, shape (r, C), int64, no all-zero row and no all-zero column.
+        Counts, shape (r, C), int64; no row and no column is all zero.
     multiplicity
         Number of rows of the full table with this count vector, at least 1, shape (r,), int64.
     """
@@ -45,8 +42,8 @@ class Contingency:
     def of(cls, counts: npt.ArrayLike) -> Contingency:
         """Return the table of `counts`, shape (R, C), one row per value and one column per class.
 
-        Empty rows and columns are dropped. The caller decides about nulls: a null is a value with a
-        separate row. A table without any count is allowed; every measure of it is 0.
+        Empty rows and columns are dropped. Nulls count only if the caller gives them a row. A table
+        without any count is allowed; every measure of it is 0.
 
         Raises
         ------
@@ -95,13 +92,13 @@ class Contingency:
 
     @cached_property
     def row_totals(self) -> Counts:
-        """n_x of each stored row, shape (r,)."""
+        """Total n_x of each stored row, shape (r,)."""
         totals: Counts = self.table.sum(axis=1)
         return totals
 
     @cached_property
     def column_totals(self) -> Counts:
-        """n_y, shape (C,)."""
+        """Total n_y of each class, shape (C,)."""
         totals: Counts = self.multiplicity @ self.table
         return totals
 

@@ -24,7 +24,7 @@ Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 
 
 class Coding(StrEnum):
-    """How masked numbers and dates are encoded for a score; all other values are encoded as names."""
+    """How masked numbers and dates are encoded for a score; other values always get indicators."""
 
     NAMES = "names"
     """One indicator for each value."""
@@ -51,15 +51,15 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """A function that counts all columns by part of the rows, and the weight of each column.
+    """A function that counts all columns by fold, and the weight of each column.
 
     Attributes
     ----------
     count
-        Function that counts the columns; columns with an order are shown as thresholds.
+        Function that counts the columns; columns with an order are encoded as thresholds.
     weights
-        How much each column counts, shape (m,). Twins share the weight of one column, and columns
-        that cannot be predicted have weight 0.
+        Weight of each column in the mean, shape (m,). Columns that almost determine each other
+        share the weight of a single column. Columns that cannot be predicted have weight 0.
     """
 
     count: Callable[[], PartCounts]
@@ -73,7 +73,7 @@ class OrderedCounts:
     Attributes
     ----------
     counted, joint, offsets
-        As in `Cooccurrence`. The levels may be different ones, but the rows are the same.
+        As in `Cooccurrence`, for the same rows. The levels may differ from those of `Cooccurrence`.
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
@@ -103,47 +103,48 @@ class OrderedCounts:
 class Cooccurrence:
     """Counts of pairs of levels of the masked attributes of one configuration.
 
-    These are the matrices S' G_y S of the theory. The levels of all m attributes form one sequence
-    of d levels: attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are
-    allowed; every measure skips them.
+    A level is a masked value. The levels of all m attributes form one sequence of d levels:
+    attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed; every
+    measure skips them. theory.md calls these counts S' G_y S for class y. C is the number of
+    classes.
 
     Attributes
     ----------
     n
         Number of rows that are counted.
     joint
-        Level by class counts, shape (d, C).
+        Rows by level and class, shape (d, C).
     counted
         The source of `total`: the matrix itself, or the co-occurrence of the levels of several
-        configurations.
+        configurations and the place of these levels in it.
     offsets
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
-        B, shape (d, k), if the counts are expected counts of rows that are not drawn yet. With an
-        uninformative label, the level by class counts of drawn rows vary more than the expected
+        A matrix B, shape (d, k), if the counts are expected counts of rows that are not drawn yet.
+        With an uninformative label, `joint` of drawn rows has a larger covariance than the expected
         counts, by B B' (times the variance of a class). So drawn rows fit slightly better by
         chance; corrected and held-out measures subtract this. None if the counts are of rows.
     pairs
-        Corrected I(A_i, A_j; Y) in bits of each pair of attributes, as `pair_information` computes
-        it, shape (m, m), symmetric.
+        Corrected mutual information I(A_i, A_j; Y) in bits of each pair of attributes with the
+        label Y, as `pair_information` computes it, shape (m, m), symmetric.
     order
         The same rows with levels in the order of their values. None: no attribute counts as
         ordered.
     pooled
-        Sum over attributes of `pooled_losses`, for values that share a level, one figure for each
-        penalty of `UNPOOLED`. None: no level counts as shared.
+        Sum over attributes of `pooled_losses`, for rare values that are pooled in a level, a figure
+        for each penalty of `UNPOOLED`. None: no level counts as pooled.
     parts
-        The counts by part of the rows and class under each coding, or a function that counts them.
-        They take much memory and are used once, to compute scores. Codings with equal counts share
-        one object.
+        The counts by fold and class under each coding, or a function that counts them. They take
+        much memory and are used once, to compute scores. Codings with equal counts share one
+        object.
     sharing
-        The part of this configuration that other configurations share, so that it is solved only
+        The levels that this configuration shares with others, so that they are factorised only
         once. It changes no result.
     tables_of_pairs
-        Function that counts every pair of attributes by part and class, and returns the gains of
+        Function that counts every pair of attributes by fold and class, and returns the gains of
         the pairs. Only measures of interactions call it.
     columns
-        The counts of all columns in one piece, by part, and the weight of each column.
+        The counts of all columns together, by fold, and the weight of each column.
     """
 
     n: float
@@ -191,8 +192,8 @@ class Cooccurrence:
     def total(self) -> Numbers:
         """Co-occurrence over all classes, shape (d, d), symmetric.
 
-        Its diagonal holds the counts of the levels; between levels of one attribute it is zero off
-        the diagonal.
+        Its diagonal has the rows of each level. Two levels of the same attribute never co-occur, so
+        the entry is 0.
         """
         return total_of(self.counted)
 
@@ -207,12 +208,12 @@ class Cooccurrence:
         return self._remembered[key]
 
     def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts | SplitCounts:
-        """Return the counts by part of the rows, under one coding.
+        """Return the counts by fold, under one coding.
 
         Raises
         ------
         InternalError
-            The counts by part are missing.
+            The counts by fold are missing.
         """
         if self.parts is None:
             raise InternalError("The counts by part were not filled in.")
@@ -220,10 +221,10 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, coding: Coding) -> Coding:
-        """Return the first coding whose counts by part are the same object as those of `coding`.
+        """Return the first coding whose counts by fold are the same object as those of `coding`.
 
         Codings differ only for attributes with an order (numbers, dates). Without such attributes
-        all codings share their counts. Without counts by part the result is `coding` itself.
+        all codings share their counts. Without counts by fold the result is `coding` itself.
         """
         parts = self.parts or {}
         return next((c for c in parts if parts[c] is parts[coding]), coding)
@@ -251,7 +252,7 @@ class Cooccurrence:
 
     @property
     def losses(self) -> npt.NDArray[np.float64]:
-        """The losses of a held-out trace by values that share a level; see `pooled_losses`."""
+        """The losses of a held-out trace from values pooled in a level; see `pooled_losses`."""
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:

@@ -17,15 +17,15 @@ UNPOOLED = (1.0, *PENALTIES)
 
 
 class Together(NamedTuple):
-    """The levels of all expected configurations, counted at once, and a selection of them.
+    """The levels of all expected configurations, counted together, and a selection of them.
 
     Attributes
     ----------
     total
-        Co-occurrence of these levels, shape (U, U); undefined between two maskings of one
-        attribute.
+        Co-occurrence of the U levels of all configurations, shape (U, U); undefined between levels
+        of one attribute under two masks.
     at
-        Indices of the levels of one configuration among them, shape (d,).
+        Indices in `total` of the d levels of one configuration, shape (d,).
     configurations
         Number of expected configurations.
     """
@@ -51,7 +51,7 @@ Counted = Numbers | Together
 def block_of(
     counted: Counted, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]
 ) -> Numbers:
-    """Return the co-occurrence of some levels of a configuration with other levels, as a copy."""
+    """Return a copy of the co-occurrence of levels `rows` with levels `columns`."""
     if isinstance(counted, Together):
         rows, columns, counted = counted.at[rows], counted.at[columns], counted.total
     block: Numbers = counted.take(rows, 0).take(columns, 1)
@@ -112,7 +112,7 @@ class Centred:
         rows: npt.NDArray[np.intp] | None = None,
         columns: npt.NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Return the covariance of varying levels, times n; `rows` and `columns` select some of them."""
+        """Return n times the covariance of varying levels; `rows` and `columns` select levels."""
         above, beside = (
             np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )

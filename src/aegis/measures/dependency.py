@@ -41,9 +41,9 @@ def g3(table: Contingency) -> float:
     """Return the smallest share of rows to remove so that the attribute determines the label.
 
     The value is 1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y; lower is better. It is monotone: no
-    coarser deterministic mask can lower it. It is the training error of the majority rule, so a key
-    has 0. A constant attribute has the error of the majority class; a label of one class or an
-    empty table has 0.
+    coarser deterministic mask can lower it. It is the training error of the majority rule, so it is
+    0 for a key. A constant attribute has the error of the majority class; a label of one class or
+    an empty table has 0.
     """
     if not table.n:
         return 0.0
@@ -55,14 +55,14 @@ def held_out_error(table: Contingency) -> float:
     """Return the leave-one-out error of the majority rule, exactly.
 
     For each row, the rule is fitted to the other N - 1 rows: predict the most frequent class among
-    the rows with the same value of the attribute. If classes are equally frequent, predict the one
-    that is more frequent among all N - 1 rows; if they are still equal, the first one in the table.
-    For a value that no other row has, all classes are equally frequent at zero, so the overall
-    majority is predicted.
+    the rows with the same value of the attribute. Of equally frequent classes, predict the class
+    that is more frequent among all N - 1 rows; if these are equal, too, predict the first class of
+    the table. For a value that no other row has, this predicts the overall majority.
 
-    The value is from 0 to 1, lower is better, not monotone. It may exceed the majority error, and
-    reach 1 on a balanced label by the known pessimism of leave-one-out. A constant attribute has
-    the leave-one-out error of the majority class; a label of one class or an empty table has 0.
+    The value is from 0 to 1, lower is better, and it is not monotone. It may exceed the error of
+    the majority class, and reach 1 on a balanced label, because leave-one-out is pessimistic. A
+    constant attribute has the leave-one-out error of the majority class; a label of one class or an
+    empty table has 0.
     """
     if table.columns < 2:
         return 0.0

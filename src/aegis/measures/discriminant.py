@@ -1,11 +1,12 @@
 """Cross-validate linear discriminants from counts by fold, without reading rows.
 
-The rows are divided into K parts. For each part, a penalised discriminant direction is fitted to
-the counts of pairs of levels by class in all other parts. The sums and sums of squares of its
-scores on the part left out are functions of the counts of that part. So every row is scored by a
-direction that was fitted without it. The log-odds of naive Bayes are such a direction, too. Under
-normal scores these moments give the area under the ROC curve (AUC). `merits` computes the expected
-accuracy and log loss from them (theory.md, section 3).
+The rows are divided into K folds. For each fold, a penalised discriminant direction is fitted to
+the counts of pairs of levels by class in all other folds. The sums and sums of squares of its
+scores on the held-out fold are functions of the counts of that fold. So every row is scored by a
+direction that was fitted without the row. The log-odds of naive Bayes are such a direction, too.
+Under normal scores these moments give the area under the ROC curve (AUC). `merits` computes the
+expected accuracy and log loss from them (theory.md, section 3). `by_fold` explains the letters of
+the shapes.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ class JointMoments(NamedTuple):
     Attributes
     ----------
     first
-        Sums of scores, P by direction: shape (K, C, T, P).
+        Sums of scores by fold, class of the rows, class of the direction and penalty, shape (K, C,
+        T, P).
     second
-        Sums of the products of two directions' scores, shape (K, C, T, T, P).
+        Sums of products of the scores by two directions, shape (K, C, T, T, P).
     """
 
     first: Floats
@@ -65,19 +67,19 @@ class Scores:
     Attributes
     ----------
     rows
-        Rows per part and class, shape (K, C).
+        Rows per fold and class, shape (K, C).
     told
         The classes that are compared with the rest, shape (T,).
     scored
-        Whether each part has a direction for each class, shape (K, T).
+        Whether each fold has a direction for each class, shape (K, T).
     counted
-        Rows of the rest and of the class in the scored parts, shape (K, T, 2).
+        Rows of the rest and of the class in the scored folds, shape (K, T, 2).
     first, second
-        Sums of their scores and of the squared scores for each of P directions, shape (K, T, 2, P).
-        The squares include the contribution of noise.
+        Sums of the scores and of the squared scores of these rows, for each of P directions, shape
+        (K, T, 2, P). The squares include the contribution of noise.
     together
-        The scores of each class by the directions of all classes, if they were requested; else
-        None.
+        Moments of the scores of each class by the directions of all classes; None if they were not
+        requested.
     log_odds
         Whether the scores are log-odds of a model, so that they need no calibration.
     shape
@@ -96,21 +98,21 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """0/1 flags of the parts that count: all parts, then all but one, shape (1 + K, K)."""
+        """0/1 flags of the folds in each variant: all folds, then all but one, shape (1 + K, K)."""
         parts = len(self.rows)
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
     def summed(self, values: Floats) -> Floats:
-        """Sum values by part, shape (K, ...), over the parts of each of the `variants`."""
+        """Sum the values of each fold, shape (K, ...), over the folds of each of the `variants`."""
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class, for V
-        variants.
+        """Rows, means and variances of the scores of the rest and of each class.
 
-        A variance within rounding of the mean square counts as 0.
+        Rows have the shape (1 + K, T, 2), the others (1 + K, T, 2, P), the first axis for the
+        `variants`. A variance that is rounding compared with the mean square counts as 0.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -123,9 +125,10 @@ class Scores:
     def areas(self) -> Floats:
         """The AUC of each direction under normal scores, mean over classes, shape (1 + K, P).
 
-        P(score of a row of the class > score of another row) = Phi((m_1 - m_0) / sqrt(v_1 + v_0)),
-        for one class against the rest. Classes without a scored row are left out; if none remains,
-        the AUC is 1/2. The first entry uses all parts, the others leave out one part each.
+        For one class against the rest, P(score of a row of the class > score of another row) =
+        Phi((m_1 - m_0) / sqrt(v_1 + v_0)), with m and v the means and variances of the scores and
+        Phi the normal distribution function. Classes without a scored row are left out; if none
+        remains, the AUC is 1/2. The first entry uses all folds, the others leave out one fold each.
         """
         rows, mean, spread = self.sides
         if not len(self.told):
@@ -139,7 +142,7 @@ class Scores:
         return np.where(count > 0, mean_area, 0.5)
 
     def auc(self) -> Floats:
-        """Return the AUC of each direction over all parts, shape (P,)."""
+        """Return the AUC of each direction over all folds, shape (P,)."""
         whole: Floats = self.areas[0]
         return whole
 
@@ -151,7 +154,7 @@ def _ratio(gap: Floats, variance: Floats) -> Floats:
 
 
 class _Directions(NamedTuple):
-    """Discriminant directions of some classes against the rest, by the part left out.
+    """Discriminant directions of some classes against the rest, by the fold left out.
 
     Attributes
     ----------
@@ -168,14 +171,14 @@ class _Directions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """Means and counts of all rows outside each part.
+    """Means and counts of all rows outside each fold.
 
     Attributes
     ----------
     counts
-        Counts by part, without the levels that all rows or no rows have.
+        Counts by fold, without the levels that all rows or no rows have.
     outside
-        The rows outside each part.
+        The rows outside each fold.
     """
 
     counts: PartCounts | SplitCounts
@@ -201,7 +204,7 @@ class _Others:
 
     @cached_property
     def means(self) -> Floats:
-        """Means of the level indicators outside each part, shape (K, T, 2, d)."""
+        """Means of the level indicators outside each fold, shape (K, T, 2, d)."""
         return self.outside.means(self.counts.joint)
 
     def drawn(
@@ -220,7 +223,7 @@ class _Others:
         sides
             All other rows, and the rows of the class.
         fitted
-            Returns how much the slopes of a class and a part vary, shape (P, d, k), if the counts
+            Returns how much the slopes of a class and a fold vary, shape (P, d, k), if the counts
             vary by `PartCounts.chance`.
         width
             Number of directions, P.
@@ -337,7 +340,7 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return `shape_factors` of one direction per part and class, shape (K, T, d); None if unknown."""
+        """Return `shape_factors` of one direction per fold and class, shape (K, T, d); None if unknown."""
         counts = self.counts
         if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
             return None
@@ -395,23 +398,24 @@ def out_of_fold(
 ) -> Scores:
     """Return the moments of out-of-fold scores under penalised discriminant directions.
 
-    Take class t against the rest (of two classes: the second against the first), and leave out part
+    Take class t against the rest (of two classes: the second against the first), and leave out fold
     k. Let m_1 and m_0 be the means of the level indicators over the rows of the class and over the
-    other rows, all outside part k, S_1 and S_0 their covariances, and n the number of these rows.
+    other rows, all outside fold k, S_1 and S_0 their covariances, and n the number of these rows.
     Then
 
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
-    and a row x of part k has the score b'(x - (m_1 + m_0) / 2). Both classes have the same weight
-    in W, even if one is rare. If more than `OWN_COVARIANCES` classes are scored, W is the average
-    of S_1 and S_0 weighted by rows, so that all of them use one factorisation, and squares come
-    from `sums_alike`. A part is not scored for a class that has no row outside the part. One class
-    is compared with the rest at a time, so memory grows with the counts of one class.
+    and a row x of fold k has the score b'(x - (m_1 + m_0) / 2). Class and rest have the same weight
+    in W, even if the class is rare. If more than `OWN_COVARIANCES` classes are scored, W is the
+    average of S_1 and S_0 weighted by rows, so that all classes use the same factorisation, and
+    squares come from `sums_alike`. A fold is not scored for a class that has no row outside the
+    fold. Classes are compared with the rest one after the other, so memory is that of the counts of
+    one class.
 
     Parameters
     ----------
     counts
-        Counts by part and class. Levels without rows are allowed.
+        Counts by fold and class. Levels without rows are allowed.
     penalties
         Ridge penalties p, each above 0, in rows.
     jointly
@@ -442,7 +446,7 @@ class _Fitted:
     Parameters
     ----------
     others
-        The rows outside each part.
+        The rows outside each fold.
     penalties
         As in `out_of_fold`.
     """
@@ -510,11 +514,12 @@ NB_PRIOR = 1.0
 def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> Scores:
     """Return the moments of the out-of-fold log-odds of naive Bayes.
 
-    For class t against the rest, the log-odds use independent level indicators (Bernoulli), with
-    p_v = (n_v + 1) / (n + 2) for level v of n rows: log n_1 / n_0 + sum_v log((1 - p_1v) / (1 -
-    p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted to label tables only. Their
-    variance on the part left out also uses the counts of pairs, because naive Bayes counts
-    information that attributes share twice. `jointly` is as in `out_of_fold`.
+    Level indicators x_v count as independent (Bernoulli) within the class and within the rest, with
+    the probability p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v. The log-odds of class
+    (1) against rest (0) are log n_1 / n_0 + sum_v log((1 - p_1v) / (1 - p_0v)) + sum_v x_v (logit
+    p_1v - logit p_0v). They are fitted to the rows by level and class only. Their variance on the
+    held-out fold also uses the counts of pairs, because naive Bayes counts information twice that
+    two attributes share. `jointly` is as in `out_of_fold`.
     """
     others = _Others.of(counts)
 
@@ -539,7 +544,7 @@ def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> S
 
 
 def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
-    """Return what the variation of directions adds to the sum of squared scores in one part, shape
+    """Return what the variation of directions adds to the sum of squared scores in one fold, shape
     (P,).
 
     `varied`, shape (P, d, k), times its transpose is the covariance by which directions vary that

@@ -76,7 +76,7 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part a
 
 
 def expected_measure(what: Expected) -> Measure:
-    """Return the measure that predicts a metric, for named models or for the better of two codings."""
+    """Return the measure that predicts a metric of trained models, as `Expected` describes it."""
     said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)

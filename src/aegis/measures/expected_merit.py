@@ -1,10 +1,10 @@
 """Predict the metrics that trained models reach, in the metrics' own units.
 
 Two codings of masked numbers and dates are evaluated out of fold: the number itself, as in linear
-models, and thresholds, as in trees. Values without an order are encoded as names in both. Each
-coding is scored with penalties from weak to strong, and the best penalty counts, because users tune
-their models. If no model is named, the better coding is the prediction. If models are named, each
-uses the coding that fits it, and the prediction is their mean.
+models, and thresholds, as in trees. In both codings, each value without an order gets an indicator.
+Each coding is scored with penalties from weak to strong, and the best penalty counts, because users
+tune their models. If no model is named, the prediction is that of the better coding. If models are
+named, each uses the coding that fits it, and the prediction is the mean over the models.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric at its best penalty, over all parts and without each part, shape (1 + K,).
+    """Return a metric at its best penalty, over all folds and without each fold, shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -114,14 +114,15 @@ def held_out(
 
 @dataclass(frozen=True)
 class Expected:
-    """A metric to predict, for named models or for any.
+    """A metric to predict, as a mean over named models or for the better of two kinds of models.
 
     Attributes
     ----------
     merit
         The metric.
     learners
-        The learners whose mean is predicted; empty: the better one of linear models and trees.
+        The models over which the mean is taken. If empty, the prediction is that of linear models
+        or of trees, whichever is better.
 
     Raises
     ------
@@ -141,7 +142,7 @@ class Expected:
 
     @property
     def interacting(self) -> bool:
-        """Whether interactions of pairs are included."""
+        """Whether a model with interactions of two attributes is among the models."""
         return Learner.PAIRS in self.learners
 
     @property
@@ -150,7 +151,7 @@ class Expected:
         return self.merit.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all parts, then without each part, shape (1 + K,)."""
+        """Return the metric over all folds, then without each fold, shape (1 + K,)."""
         if self.learners:
             total: Floats = np.mean([self._of(counts, own) for own in self.learners], axis=0)
         else:
@@ -175,7 +176,7 @@ class Expected:
         return float(self.values(counts)[0])
 
     def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return the metric without the scores of each part in turn, shape (K,), for its standard error."""
+        """Return the metric without each fold in turn, shape (K,), for its standard error."""
         return self.values(counts)[1:]
 
     def constant(self, classes: Sequence[float] | Floats) -> float:

@@ -26,19 +26,19 @@ def held_out_traces(
 ) -> Floats:
     """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
 
-    Let Z be the one-hot indicators of the masked values and U the one-hot label, both centred. The
-    ridge regression of U on Z with penalty p leaves the residual sum of squares RSS_c(p) of class
-    c; TSS_c = n_c (1 - n_c / N) is the sum of squares if only the class's share is predicted.
+    Let Z be the one-hot indicators of the masked values and U the one-hot label, both centred. For
+    class c with n_c of N rows, RSS_c is the residual sum of squares of the ridge regression of U on
+    Z with penalty p, and TSS_c = n_c (1 - n_c / N) that of predicting the share of the class.
     Generalised cross-validation (Golub, Heath and Wahba, Generalized cross-validation as a method
     for choosing a good ridge parameter, Technometrics 21, 1979, equation 1.4) estimates the error
     on held-out rows as RSS_c / (1 - (1 + df) / N)^2, df = trace(Z (Z'Z + p I)^-1 Z'). Hence the
     trace is
 
-        sum_c (TSS_c - RSS_c ((N - 1) / (N - 1 - df))^2) / n_c,
+        sum_c (TSS_c - RSS_c ((N - 1) / (N - 1 - df))^2) / n_c.
 
-    Without a penalty it differs from the adjusted trace only by the square. If all rows have the
-    same leverage, it is exactly leave-one-out. It is never above the plug-in trace, and it is
-    negative if the regression predicts worse than the shares of the classes.
+    Without a penalty, it differs from the adjusted trace only in the square. If all rows have the
+    same leverage, it is exactly the leave-one-out estimate. It is never above the plug-in trace,
+    and it is negative if the regression predicts worse than the shares of the classes.
 
     One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the
     regularization of ill-conditioned least squares problems, BIT 17, 1977).
@@ -48,7 +48,7 @@ def held_out_traces(
     counted
         Co-occurrence counts between levels, shape (d, d), symmetric; may be expected counts.
     joint
-        Level by class counts, shape (d, C).
+        Rows by level and class, shape (d, C).
     class_counts
         Rows per class, shape (C,).
     n
@@ -109,7 +109,7 @@ def _moments(
 
 
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return held-out traces of the values at each penalty of `UNPOOLED`, cached for all measures."""
+    """Return the held-out trace at each penalty of `UNPOOLED`, with a coefficient per value."""
 
     def traces() -> Floats:
         shared = None if counts.sharing is None else counts.sharing.values(counts.offsets)
@@ -130,19 +130,19 @@ def value_traces(counts: Cooccurrence) -> Floats:
 def held_out(counts: Cooccurrence) -> float:
     """Return Pillai's trace on held-out rows, averaged over learners with different penalties.
 
-    `held_out_traces` gives the trace for the penalties p_1 < ... < p_5. A learner that can penalise
-    by up to p_k reaches the largest of the first k traces, and at least 0. The result is the mean
-    over k, because the model that will be trained on a release is unknown: a mask that serves only
-    strongly penalised models is worth less than one that serves all models. The value is from 0 to
-    C - 1 and never above the plug-in trace. It is 0 for one class, for constant attributes and
-    without rows.
+    `held_out_traces` returns a trace for each of the penalties p_1 < ... < p_5. A learner that can
+    use penalties up to p_k reaches the largest of the first k traces, and at least 0. The result is
+    the mean over k, because the model that will be trained on a release is unknown: a mask that
+    serves only strongly penalised models is worth less than a mask that serves all models. The
+    value is from 0 to C - 1, with C classes, and never above the plug-in trace. It is 0 for one
+    class, for constant attributes and without rows.
     """
     return mean_reached(value_traces(counts)[1:])
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the mean over models of the best trace up to their strongest penalty, each at least 0.
+    """Return the mean over models of the largest trace at a model's penalties, each at least 0.
 
-    The k-th model can choose among the first k penalties.
+    The k-th of these models can choose among the first k penalties.
     """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())

@@ -28,9 +28,9 @@ def entropy(counts: npt.NDArray[Any]) -> float:
 def first_order_bias(rows: float, columns: float, n: float) -> float:
     """Return (K_x - 1)(K_y - 1) / (2 N ln 2), the leading term of the bias of plug-in MI, in bits.
 
-    This is the average of plug-in MI, to first order in 1/N, if attribute and label are
-    independent: N * 2 ln 2 * MI is then about chi-square with (K_x - 1)(K_y - 1) degrees of
-    freedom. Reference: Miller, Note on the bias of information estimates, 1955; Roulston,
+    If attribute and label are independent, this is the mean of plug-in mutual information (MI) to
+    first order in 1/N, because N * 2 ln 2 * MI is about chi-square with (K_x - 1)(K_y - 1) degrees
+    of freedom. Reference: Miller, Note on the bias of information estimates, 1955; Roulston,
     Estimating the errors on measured entropy and mutual information, Physica D 125, 1999.
     """
     return (rows - 1) * (columns - 1) / (2 * n * math.log(2)) if n else 0.0
@@ -66,9 +66,10 @@ def corrected_mutual_information(table: Contingency) -> float:
 def miller_madow_information(table: Contingency) -> float:
     """Return MI + (K_x + K_y - K_xy - 1) / (2 N ln 2), in bits.
 
-    This applies the Miller-Madow correction, over non-empty cells, to each of the three entropies
-    of H(X) + H(Y) - H(X, Y). It corrects less than `corrected_mutual_information` if most cells are
-    empty, and may be negative. It is not monotone under masks. It is 0 for a constant attribute, a
+    The Miller-Madow correction is applied to each of the three entropies in H(X) + H(Y) - H(X, Y);
+    K_x, K_y and K_xy count the non-empty rows, columns and cells. If most cells are empty, this
+    corrects less than `corrected_mutual_information`. The value may be negative, and it is not
+    monotone under masks. It is 0 for a constant attribute, a
     label of one class or an empty table. Reference: Miller, Note on the bias of information
     estimates, 1955.
     """
@@ -104,8 +105,8 @@ def reliable_information(table: Contingency) -> float:
 def pair_information(block: npt.NDArray[Any]) -> float:
     """Return the corrected I(A, B; Y) of two attributes together, in bits.
 
-    It is computed like `corrected_mutual_information`, with the pairs of values that occur as rows:
-    K_x is the number of these pairs. It is 0 if only one pair or one class occurs.
+    It is computed like `corrected_mutual_information`, where each pair of values that occurs is one
+    value: K_x is the number of these pairs. It is 0 if only one pair or one class occurs.
 
     Parameters
     ----------
@@ -122,9 +123,10 @@ def pair_information(block: npt.NDArray[Any]) -> float:
 
 
 def corrected_information(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
-    """Return corrected mutual information in bits.
+    """Return corrected mutual information in bits, from sums over a contingency table.
 
-    `inside` is sum n_xy ln n_xy - sum n_x ln n_x, `rows` is K_x, and `classes` has the n_y.
+    `inside` is sum n_xy ln n_xy - sum n_x ln n_x over cells xy and values x, `rows` is the number
+    K_x of values, and `classes` has the rows n_y of each class.
     """
     columns = int(np.count_nonzero(classes))
     if rows < 2 or columns < 2:

@@ -1,9 +1,9 @@
 """Compute accuracy and log loss from moments of out-of-fold scores, if scores are normal by class.
 
-The moments come from `Scores`. With two classes there is one direction. Accuracy is then that of
-the best threshold, and log loss that of the best logistic curve; both are exact under two normal
-distributions. With more classes, each class has a direction against the rest, and a row is
-classified by all scores together, as in linear discriminant analysis (theory.md, section 3).
+The moments come from `Scores`. With two classes there is one score. Accuracy is then that of the
+best threshold on the score, and log loss that of the best logistic curve; both are exact if the
+score is normal within each class. With more classes, each class has a score against the rest, and a
+row is classified by all scores together, as in linear discriminant analysis (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def constant_accuracy(classes: Floats) -> float:
 def area_error(area: float, classes: Floats) -> float:
     """Return the sampling error of an AUC, given the number of rows of each class.
 
-    Hanley and McNeil (The meaning and use of the area under a ROC curve, Radiology 143, 1982): let
-    Q_1 = A / (2 - A) and Q_2 = 2 A^2 / (1 + A), with n_1 rows of the class and n_0 other rows. The
-    squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0). With
-    several classes, each against the rest, it is the error of the mean as if they were independent.
+    Let A be the AUC, n_1 the rows of the class and n_0 the other rows, Q_1 = A / (2 - A) and Q_2 =
+    2 A^2 / (1 + A). The squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 -
+    A^2)) / (n_1 n_0) (Hanley and McNeil, The meaning and use of the area under a ROC curve,
+    Radiology 143, 1982). With several classes, it is the error of the mean of the AUCs of each
+    class against the rest, as if these were independent.
 
     Parameters
     ----------
@@ -61,17 +62,17 @@ def area_error(area: float, classes: Floats) -> float:
 
 
 def constant_log_loss(classes: Floats) -> float:
-    """Return the log loss of predicting the classes' shares: their entropy in nats."""
+    """Return the log loss of predicting the share of each class: the entropy in nats."""
     total = float(np.sum(classes))
     share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
     return float(-(share * np.log(share)).sum()) + 0.0
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of each direction, shape (1 + K, P): for all parts, then without each part.
+    """Return the accuracy of each direction, over all folds, then without each fold, (1 + K, P).
 
-    It is at least the accuracy of a constant prediction, which is used if the classes cannot be
-    separated.
+    It is at least the accuracy of a constant prediction, the result if the score does not separate
+    the classes.
     """
     rows, base = _rows(scores, constant_accuracy)
     if len(scores.told) == 1:
@@ -88,7 +89,7 @@ def log_losses(scores: Scores) -> Floats:
     """Return the log loss in nats of each direction, shape (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
-    are used as they are: they are overconfident if attributes repeat each other, and may have a
+    are not calibrated: they are overconfident if attributes repeat each other, and may have a
     larger log loss.
     """
     rows, base = _rows(scores, constant_log_loss)

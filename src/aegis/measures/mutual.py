@@ -17,20 +17,21 @@ def pair_contingency(
 ) -> float:
     """Return the squared contingency coefficient of two columns, corrected for chance.
 
-    Pearson's mean square contingency is phi^2 = sum n_ab^2 / (n_a n_b) - 1. Let x be phi^2 minus
-    its mean for rows in random order, (K_a - 1) (K_b - 1) / (N - 1), which holds for any counts
-    (Bartlett, 1937). The result is x / (1 + |x|). Without the correction this is Pearson's C^2 =
-    phi^2 / (1 + phi^2), which no coarsening of either column can raise. It needs no divisor that
-    depends on the number of values, so tables under different masks can be compared. The value is
-    from below 0 (by chance) to below 1. It is 0 if a column has only one value, or without rows.
+    Pearson's mean square contingency of the columns a and b is phi^2 = sum n_ab^2 / (n_a n_b) - 1.
+    If one column is permuted at random, its mean is (K_a - 1) (K_b - 1) / (N - 1), where K_a and
+    K_b are the numbers of values (Bartlett, 1937). Let x be phi^2 minus this mean. The result is
+    x / (1 + |x|). Without the correction this is Pearson's C^2 = phi^2 / (1 + phi^2), which no
+    coarsening of either column can raise. It has no divisor that depends on the number of values,
+    so tables under different masks can be compared. The value is below 1, and below 0 only by
+    chance. It is 0 if a column has only one value, or without rows.
 
     Parameters
     ----------
     block
         Rows by value of both columns, shape (K_a, K_b); expected rows under noise.
     told_apart
-        Replacements for the numbers of values K under noise: for each column the sum over values a
-        and reports r of p_a P(r | a)^2 / p_r.
+        Under noise, numbers that replace K_a and K_b: for each column the sum, over true values a
+        and reported values r, of p_a P(r | a)^2 / p_r. None: there is no noise.
     """
     counts = np.asarray(block, dtype=np.float64)
     rows, columns = counts.sum(axis=1), counts.sum(axis=0)

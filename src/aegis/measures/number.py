@@ -1,9 +1,9 @@
 """Cross-validate the R2 of linear models for a numeric label, from sums by fold.
 
-The rows are divided into K parts. For each part, ridge regression is fitted to the counts of pairs
-of levels and the sums of the label over all other parts. Its squared error on the part left out is
-a function of the counts and sums of that part. So this is exactly the cross-validated error of the
-regression (theory.md, section 3).
+The rows are divided into K folds. For each fold, ridge regression is fitted to the counts of pairs
+of levels and the sums of the label over all other folds. Its squared error on the held-out fold is
+a function of the counts and sums of that fold. So the cross-validated error of the regression is
+exact (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def response_of(counts: PartCounts | SplitCounts) -> Response:
 def squared_errors(
     counts: PartCounts | SplitCounts, penalties: tuple[float, ...] = PENALTIES
 ) -> Floats:
-    """Return the squared errors of ridge regression on each left-out fold, shape (K, P).
+    """Return the squared errors of ridge regression on each held-out fold, shape (K, P).
 
     Let x be the indicators, thresholds and numbers of a row and y its label. Over the rows outside
-    part k, let x0 and y0 be the means, S the scatter of x and s the scatter of x with y. Then b =
-    (S + p I)^-1 s, and the error is the sum of (y - y0 - b'(x - x0))^2 over part k. If no row is
-    outside a part, its error is that of the mean of all rows.
+    fold k, let x0 and y0 be the means, S the scatter of x and s the scatter of x with y. The
+    coefficients are b = (S + p I)^-1 s with penalty p, and the error is the sum of (y - y0 - b'(x -
+    x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the prediction.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return for each part the sum of squared distances of the label from its mean, shape (K,).
+    """Return for each fold the sum of squared differences of the label from its mean, shape (K,).
 
-    The mean is that of the labels of all parts.
+    The mean is over all folds.
     """
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
@@ -106,8 +106,7 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 
 def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    """Return R2 at the best penalty, over all parts and without each part, shape (1 + K,), at least
-    0.
+    """Return R2 at the best penalty, at least 0, over all folds and without each fold, (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -132,8 +131,8 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 def explained_share(counts: PartCounts | SplitCounts) -> float:
     """Return the R2 of least squares on all rows, an upper bound on the held-out R2 of coarser masks.
 
-    For any penalty, the errors on a part left out are at least the residuals of the fit to all
-    rows. These are at least the residuals of least squares (theory.md, section 5).
+    For any penalty, the squared errors on held-out folds add up to at least those of the fit to all
+    rows, and these to at least those of least squares (theory.md, section 5).
     """
     of_rows, response = side(counts, None), response_of(counts)
     n = float(of_rows.rows.sum())
@@ -156,17 +155,18 @@ def explained_share(counts: PartCounts | SplitCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2:
-    """The expected R2 on held-out rows, for named models or for the better of two codings.
+    """The expected R2 on held-out rows, for named models or for the better of two kinds of models.
 
     Attributes
     ----------
     learners
-        The learners whose mean is predicted; empty: the better one of linear models and trees.
+        The models over which the mean is taken. If empty, the prediction is that of linear models
+        or of trees, whichever is better.
 
     Raises
     ------
     PolicyError
-        A learner cannot predict R2.
+        The R2 of a model cannot be predicted.
     """
 
     learners: tuple[Learner, ...] = ()
@@ -185,7 +185,7 @@ class ExpectedR2:
         return NUMBER_MEASURE + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return R2 over all parts, then without each part, shape (1 + K,)."""
+        """Return R2 over all folds, then without each fold, shape (1 + K,)."""
         codings = [_STANDS_FOR[own] for own in self.learners] or list(_STANDS_FOR.values())
         each = np.stack([held_out_r2(counts, coding) for coding in codings])
         reached: Floats = each.mean(axis=0) if self.learners else each.max(axis=0)
@@ -196,12 +196,12 @@ class ExpectedR2:
         return float(self.values(counts)[0])
 
     def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return R2 without each part in turn, shape (K,), for its standard error."""
+        """Return R2 without each fold in turn, shape (K,), for its standard error."""
         return self.values(counts)[1:]
 
 
 def r2_measure(what: ExpectedR2) -> Measure:
-    """Return the measure that predicts R2 for named models, or for the better of two codings."""
+    """Return the measure that predicts R2, as `ExpectedR2` describes it."""
     of = f": {', '.join(what.learners)}" if what.learners else ""
     return Measure(
         name=what.name,

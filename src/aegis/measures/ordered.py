@@ -1,6 +1,4 @@
-"""Compute the held-out trace with ordered attributes coded as thresholds, and the mean over both
-codings.
-"""
+"""Compute the held-out trace with ordered attributes coded as thresholds."""
 
 from __future__ import annotations
 
@@ -32,11 +30,12 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
     """Return the counts of thresholds instead of the levels of ordered attributes.
 
-    The indicator of level t of an ordered attribute becomes that of t or a later level. So the
-    coefficient of a threshold is the *step* between neighbours, and a ridge penalty on it pulls
-    neighbours together: with one attribute, the penalised sum of squared first differences of
-    Whittaker (On a new method of graduation, 1923). Other attributes keep their indicators. Levels
-    that no row shows are left out, because two thresholds with nothing between them are the same.
+    For an ordered attribute, the indicator of level t becomes the indicator of level t or a later
+    level. The coefficient of a threshold is then the *step* between neighbouring levels, and a
+    ridge penalty on it makes neighbours similar. For a single attribute this is the smoothing of
+    Whittaker (On a new method of graduation, 1923), who penalises squared first differences. Other
+    attributes keep their indicators. Levels without rows are dropped, because their threshold is
+    the same as the next.
     """
     varying = np.flatnonzero(counts.counted.diagonal() > 0)
     total: Floats = block_of(counts.counted, varying, varying).astype(np.float64, copy=False)
@@ -60,8 +59,8 @@ def levels_in_common(count: Callable[[], Cooccurrence]) -> SharedLevels:
     Parameters
     ----------
     count
-        Returns the second-order counts of only these attributes, of the same rows. It is called
-        once, when they are needed.
+        Function: returns the counts of pairs of levels of only these attributes, for the same rows.
+        It is called once, at first use.
     """
     counts = cache(count)
 
@@ -83,10 +82,10 @@ def ordered_traces(
 ) -> Floats:
     """Return the held-out trace of regressions on thresholds, one per penalty, shape (5,).
 
-    This is `held_out_traces` of the `thresholds`, with penalties a hundred times as large. It
-    predicts learners that cut ordered values in two, such as trees. They can use values that are
-    too rare to be learnt one by one, by their position in the order. Levels of unordered attributes
-    are used one by one.
+    This is `held_out_traces` of the `thresholds`, with penalties a hundred times as large. It is a
+    prediction for learners that split ordered values at thresholds, such as trees. They can use
+    even rare values, by their position in the order. Levels of unordered attributes have a
+    coefficient each.
 
     Parameters
     ----------
@@ -95,9 +94,9 @@ def ordered_traces(
     class_counts
         Rows per class, shape (C,).
     n
-        Rows behind the counts.
+        Number of rows that are counted.
     sharing
-        The part that other configurations share.
+        As in `Cooccurrence`.
     """
     coded = thresholds(counts)
     penalties = [STRONGER * penalty for penalty in PENALTIES]
@@ -108,13 +107,13 @@ def ordered_traces(
 
 
 def held_out_codings(counts: Cooccurrence) -> float:
-    """Return the mean held-out trace over two codings, with twice the weight for values.
+    """Return the mean held-out trace over two codings, values (weight 2) and thresholds (weight 1).
 
     The model that will use a release is unknown. Linear models and networks on one-hot columns use
-    values; trees on numbers use the order. Values are evaluated like `held_out`, with one more
-    penalty, and charged for values that share a level (`pooled_losses`). Thresholds are evaluated
-    by `ordered_traces`. The value is from 0 to C - 1. It is 0 for one class, for constant
-    attributes and without rows.
+    separate values; trees on numbers use the order. The trace of values is that of `held_out` with
+    one more penalty, minus the loss from values pooled in a level (`pooled_losses`). The trace of
+    thresholds is that of `ordered_traces`. The result is from 0 to C - 1, with C classes. It is 0
+    for one class, for constant attributes and without rows.
     """
     ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n, counts.sharing)
     return VALUES * mean_reached(value_traces(counts) + counts.losses) + THRESHOLDS * mean_reached(

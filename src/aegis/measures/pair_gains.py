@@ -1,9 +1,9 @@
-"""Measure interactions: how much better two attributes predict together than as a sum of effects.
+"""Measure interactions: how much better two attributes predict jointly than as a sum of effects.
 
 Linear scores of masked values add up the effects of the attributes. Trees of depth two also use
 interactions: the effect of a value of one attribute may depend on the value of another. The counts
-contain the table of every pair by class and part of the rows. So an interaction can be fitted
-without a part and tested on it, pair by pair (theory.md, section 3). Interactions of three
+contain the table of every pair of attributes by class and fold. So an interaction can be fitted
+without a fold and tested on that fold, pair by pair (theory.md, section 3). Interactions of three
 attributes are not covered.
 """
 
@@ -26,27 +26,27 @@ _FAR = 1e-9
 
 
 def pair_gains(tables: Floats) -> Floats:
-    """Return the gain of each pair's joint table over the sum of its two attributes, shape (M, T, 1
-    + K).
+    """Return the gain of each pair's joint table over the sum of its attributes' effects.
 
-    Take class t against the rest (of two classes: the second against the first), and leave out part
-    k. A row of the class has the weight 1 / (2 n_1), a row of the rest 1 / (2 n_0). Let w_ab be the
-    weight of cell (a, b) outside part k, y_ab the same with the rest negative, and n = n_1 + n_0.
-    First f(a, b) = u_a + v_b + c is the ridge regression of +-1 on the values of both attributes,
-    centred, with penalty p / n, p = `BELIEVED`. Then each cell adds a part of its residual, shrunk
-    towards 0:
+    The shape is (M, T, 1 + K): pair, class, all folds and then without each fold. Take class t
+    against the rest (of two classes: the second against the first), and leave out fold k. Of the
+    n_1 rows of the class outside the fold each has the weight 1 / (2 n_1), of the n_0 other rows
+    each 1 / (2 n_0). Let w_ab be the weight of cell (a, b), y_ab the weight of the class minus that
+    of the rest, and n = n_1 + n_0. The sum of effects f(a, b) = u_a + v_b + c is the ridge
+    regression of +-1 on the values of both attributes, centred, with penalty p / n, p = `BELIEVED`.
+    The interaction of a cell is its residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
-    On the rows of part k both f and f + r have an AUC, exact from the cells. A is its mean over the
-    parts, weighted by the rows of the class. The gain is the difference of Phi^-1(A)^2, with the
-    sign of Phi^-1(A), between f + r and f: for all parts, and without each part. A part is not
-    scored if it lacks the class or the rest, or if all other parts together lack one of them.
+    The AUC of f and of f + r on the rows of fold k is exact from the cells. Let A be its mean over
+    the folds, weighted by the rows of the class, and z = Phi^-1(A) the normal quantile. The gain is
+    the difference of z |z| between f + r and f. A fold is not scored if it lacks the class or the
+    rest, or if all other folds together lack the class or the rest.
 
     Parameters
     ----------
     tables
-        Rows of M pairs by part, class and the values of both attributes, shape (M, K, C, A, B). All
+        Rows of M pairs by fold, class and the values of both attributes, shape (M, K, C, A, B). All
         pairs count the same rows.
     """
     if not len(tables):
@@ -57,13 +57,14 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair in Phi^-1(AUC)^2, for all parts and without each, (1 + K,).
+    """Return the gain of the strongest pair, over all folds and then without each, shape (1 + K,).
 
-    A pair counts with the smallest of its gains over all parts and without each part, because a
-    gain in a single part is chance. Gains of several pairs overlap. Each gain is relative to two
-    attributes, not to all others. So only one pair is certain to add to the other attributes. Each
-    class has its own strongest pair; the result is the mean over classes, and 0 if no pair gains.
-    Without a part, the result changes as the gain of this pair does.
+    Pairs are compared by the smallest of their gains over all folds and without each fold, because
+    a gain in a single fold is chance. This smallest gain is the first entry. The entry without a
+    fold differs from it as the gain of the same pair without that fold differs from the gain over
+    all folds. Gains of several pairs overlap, so they are not added up. The strongest pair is
+    chosen for each class; the result is the mean over classes, and 0 if no pair has a positive
+    gain.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def _gains_of_class(tables: Floats, target: int, scored: npt.NDArray[np.bool_]) 
 
 
 def _areas(score: Floats, inside: Floats) -> Floats:
-    """Return P(score of the class > of the rest) + P(equal) / 2 by pair and part, shape (M, K).
+    """Return P(score of the class > of the rest) + P(equal) / 2 by pair and fold, shape (M, K).
 
     Scores of cells, shape (M, K, A, B), that differ only by rounding count as equal.
     """

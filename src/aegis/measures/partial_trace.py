@@ -1,10 +1,11 @@
-"""Compute Pillai's trace of attributes next to fixed attributes, which are factorised only once.
+"""Compute Pillai's trace of attributes together with fixed attributes, factorised only once.
 
-Let F be the indicators of the fixed attributes and V those of the others. Both together explain as
-much as F, plus as much as the residual of V after F, whose covariance is S_vv.f = S_vv - S_vf
-S_ff^+ S_fv. Grouping V groups this residual: G' S_vv.f G. So a search over many groupings of V
-factorises only matrices of the levels of V. This is the Cholesky factorisation of all levels with
-those of F first.
+Let F be the indicators of the fixed attributes, V those of the others, and S their covariances.
+Pillai's trace of both is that of F plus that of the residual of V after regression on F, whose
+covariance is S_vv.f = S_vv - S_vf S_ff^+ S_fv. If a matrix G groups the levels of V, the covariance
+of the grouped residual is G' S_vv.f G. So a search over many groupings of V factorises only
+matrices of the levels of V. The result is that of a Cholesky factorisation of all levels with F
+first.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ class GroupedLevels(NamedTuple):
     rows, starts
         Indices of the levels, group by group, and the index in `rows` at which each group starts.
     scale
-        One over the standard deviation of each group's indicator, times the root of the rows.
+        1 / (s sqrt(n)) for each group, where s is the standard deviation of the group's indicator
+        and n the number of rows.
     label
-        Residual covariance of the groups with all classes but the last, shape (g, C - 1).
+        Residual covariance of the groups with all classes except the last, shape (g, C - 1).
     classes
         Rows of each class, shape (C,).
     """
@@ -61,7 +63,7 @@ class GroupedLevels(NamedTuple):
 
 @dataclass(frozen=True)
 class Given:
-    """The residual covariances after the fixed attributes are eliminated.
+    """The residual covariances of the other attributes after regression on the fixed attributes.
 
     Attributes
     ----------
@@ -69,16 +71,16 @@ class Given:
         Residual covariance of the other attributes' indicators, times the number of rows, shape (D,
         D).
     label
-        Residual covariance of these indicators with all classes but the last, shape (D, C - 1).
+        Residual covariance of these indicators with all classes except the last, times the number
+        of rows, shape (D, C - 1).
     joint
-        Rows per level of the other attributes and class, shape (D, C); classes without rows are
-        left out.
+        Rows per class and level of the other attributes, shape (D, C), without empty classes.
     rows
         Number of rows.
     noise
-        Rounding noise of the residual, relative to that of a level.
+        Rounding error of the residual, as a multiple of that of a level's indicator.
     rank, trace
-        Rank and trace of the fixed attributes' indicators.
+        Rank and Pillai's trace of the fixed attributes' indicators.
     """
 
     total: Floats
@@ -98,7 +100,7 @@ class Given:
         offsets: npt.NDArray[np.int64],
         stays: npt.NDArray[np.bool_],
     ) -> Given | None:
-        """Eliminate the fixed attributes; None if the result would lose too many digits.
+        """Return residuals of regression on the fixed attributes; None if they are too inexact.
 
         Parameters
         ----------
@@ -158,7 +160,7 @@ class Given:
         return cls(_centred(total, levels, n, every, every), free, joint, n, 0.0, 0, 0.0)
 
     def grouped(self, rows: Places, starts: Places) -> GroupedLevels:
-        """Return the groups of the levels of one attribute that vary, without the most frequent one.
+        """Return the groups of one attribute's levels that vary, without the most frequent group.
 
         Parameters
         ----------
@@ -202,7 +204,8 @@ class Given:
         groups, columns
             The groups of each of the other attributes, and the result of `columns` for these.
         of_class
-            Group of each class that has rows, if a mask groups the label; without fixed attributes.
+            Group of each class that has rows, if a mask groups the label; only allowed without
+            fixed attributes. None: the label is not masked.
         """
         classes = groups[0].classes
         label = np.concatenate([own.label for own in groups])
@@ -228,7 +231,7 @@ class Given:
 
 
 def added(matrix: Floats, rows: Places, starts: Places) -> Floats:
-    """Return the sum of the rows of each group; `rows` lists the rows, group by group."""
+    """Return the sum of the rows of `matrix` in each group; `rows` and `starts` list the groups."""
     if len(rows) < _MANY_ROWS:
         return np.add.reduceat(matrix[rows], starts, axis=0)
     # A sparse product takes longer to set up and reads each row once, without a copy.

@@ -30,10 +30,11 @@ class PillaiFit:
     trace
         The plug-in trace V, from 0 to min(rank, C - 1).
     adjusted
-        V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), where d is the rank. It is at most V, and about 0
-        if features and label are independent, so it may be slightly negative. It is 0 for one
-        class, for constant attributes, and if N - d - 1 <= 0: then no degree of freedom is left.
-        Expected counts fit less by chance than drawn rows, so d is reduced for them.
+        V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), where d is the rank, C the number of classes and
+        N that of rows. It is at most V, and about 0 if attributes and label are independent, so it
+        may be slightly negative. It is 0 for one class, for constant attributes, and if N - d - 1
+        <= 0: then no degree of freedom remains. Expected counts fit less by chance than drawn rows,
+        so d is reduced for them.
     rank
         d, the number of linearly independent indicators of masked values.
     """
@@ -60,19 +61,20 @@ def pillai_trace(
     """Return Pillai's trace, its adjusted form and the rank of the indicators.
 
     Let Z be the one-hot indicators of the masked values, U the one-hot label and S their covariance
-    matrices. V = trace(S_zz^+ S_zu S_uu^+ S_uz) is the sum of squared canonical correlations
-    (Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical Statistics 26,
-    1955). For one attribute V = chi-square / N; for two classes V is the R^2 of least squares, and
-    the adjusted form its adjusted R^2. V is monotone under masks, the adjusted form is not.
+    matrices. Pillai's trace V = trace(S_zz^+ S_zu S_uu^+ S_uz) is the sum of squared canonical
+    correlations (Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical
+    Statistics 26, 1955). For one attribute V = chi-square / N. For two classes V is the R^2 of
+    least squares, and the adjusted form is the adjusted R^2. V is monotone under masks, the
+    adjusted form is not.
 
     The most frequent level of each attribute is dropped. The remaining indicators have a mean of at
     most 1/2, so centring them costs no digits. They are factorised by Cholesky with complete
     pivoting on the correlation scale (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition
     of a semi-definite matrix, 1990). It stops at the numerical rank, so levels that others
     determine add exactly nothing. A pivot is the share of an indicator's variance that the previous
-    indicators leave unexplained; a pivot below 128 d eps counts as 0. S_uu needs no factorisation:
-    trace(S_uu^+ W) with singular S_uu is the sum over classes of W_cc over the class count, for any
-    W in its range.
+    indicators leave unexplained; a pivot below 128 d eps, with eps the machine precision, counts as
+    0. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W) is the sum over classes
+    c of W_cc divided by the rows of c.
 
     Parameters
     ----------
@@ -112,21 +114,22 @@ def pillai_trace(
 
 
 def explained(solved: Floats, free: Floats, last: float) -> float:
-    """Return the trace from the covariance of whitened indicators with all classes but one.
+    """Return Pillai's trace from the covariance of whitened indicators with all classes but one.
 
     Parameters
     ----------
     solved
-        Covariance of the whitened indicators and each class, times the rows, shape (r, C - 1).
+        Covariance of the r whitened indicators and these classes, times the number of rows, shape
+        (r, C - 1).
     free, last
-        Rows of these classes, and of the class that is left out.
+        Rows of these classes, and of the last class, which is not in `solved`.
     """
     trace = float(((solved**2).sum(axis=0) / free).sum())
     return trace + float((solved.sum(axis=1) ** 2).sum() / last)
 
 
 def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Return the levels whose indicators are factorised: the levels that vary, minus one per attribute."""
+    """Return the levels that vary, without the most frequent level of each attribute."""
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.
     for start, stop in pairwise(offsets.tolist()):
@@ -137,8 +140,8 @@ def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt
 def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[np.intp], int]:
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
-    The matrix is overwritten. A pivot counts as 0 if it is below the rounding noise of a level
-    times `noise`.
+    The matrix is overwritten. A pivot counts as 0 if it is below the rounding error of a level's
+    indicator times `noise`.
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf
@@ -153,7 +156,7 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 
 
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
-    """Return the rank r of `correlation` and L^-1 P `label`, shape (r, columns of label)."""
+    """Return the rank r of `correlation` = P' L L' P, and L^-1 P `label`, shape (r, columns)."""
     from scipy.linalg.lapack import dtrtrs
 
     factor, order, rank = factorised(correlation, max(noise, len(correlation)))
@@ -176,7 +179,7 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
 
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
-    """Return `pillai_trace` of the counts of a configuration, computed once for both measures."""
+    """Return `pillai_trace` of a configuration, computed once for plug-in and adjusted trace."""
     made: PillaiFit = counts.remember(
         "fit",
         lambda: pillai_trace(counts.total, counts.joint, counts.n, counts.offsets, counts.chance),

@@ -1,4 +1,4 @@
-"""Compute the loss of a held-out trace from distinct values that are pooled in a level."""
+"""Compute how much the held-out trace falls because rare distinct values are pooled in a level."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ Floats = npt.NDArray[np.float64]
 
 
 def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
-    """Return how much fitting the separate values of one level changes the trace, shape (6,), at most 0.
+    """Return the change of the trace if each value of a level gets a coefficient, (6,), at most 0.
 
-    Multi-attribute measures pool the rare values of a near-key attribute into one level, but a
-    model with a coefficient for each value fits noise. Here each row is predicted from the other
-    rows of its value, shrunk towards the level by a ridge penalty p. Take n rows of the value, a_c
-    of them of class c, and s the shares of the classes within the level. The fit of a row of class
-    k then moves from s_c by (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p). The change of the squared
-    error of class c is divided by n_c as in `held_out_traces`. Gains are not counted: the level
-    already has the common effect of the rare values, and `thresholds` has their separate effects.
+    Multi-attribute measures pool the rare values of a near-key attribute into one level. A model
+    with a coefficient for each value fits noise instead. Here each row is predicted from the other
+    rows of its value, shrunk towards the level by a ridge penalty p. Take a value with n rows, a_c
+    of them of class c, and let s_c be the share of class c within the level. For a row of class k,
+    the prediction for class c moves from s_c by (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p). The
+    change of the squared error of class c is divided by the rows of class c, as in
+    `held_out_traces`. Positive changes count as 0: the level already has the common effect of the
+    rare values, and `thresholds` has their separate effects.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
 
     Returns
     -------
-    One figure per penalty of `UNPOOLED`.
+    One change per penalty of `UNPOOLED`.
     """
     counts = np.asarray(pooled, dtype=np.float64)
     rows = counts.sum(axis=1, keepdims=True)

@@ -46,7 +46,7 @@ class LabelKind(StrEnum):
 
     @property
     def default_measure(self) -> str:
-        """Name of the measure that ranks by default."""
+        """Name of the measure that rankings use by default."""
         return {
             LabelKind.CLASSES: DEFAULT_MEASURE,
             LabelKind.NUMBER: NUMBER_MEASURE,
@@ -94,7 +94,7 @@ class Trace(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The counts of an attribute and of the label, if their joint counts are unknown.
+    """The separate counts of an attribute and of the label, if their joint counts are unknown.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Margins:
 
     @property
     def most(self) -> int:
-        """The smaller of the numbers of values and of classes, minus one."""
+        """The number of values or the number of classes, whichever is smaller, minus 1."""
         return min(int(np.count_nonzero(self.classes)), self.distinct) - 1
 
 
@@ -145,10 +145,10 @@ class Measure:
     direction
         Which values are better.
     monotone
-        Whether no coarser deterministic mask can improve it. Estimates of hidden information use
-        this. A search does not: see `trace` and `of_pair`.
+        Whether no coarser deterministic mask can improve the measure. Estimates of hidden
+        information rely on this. A search does not: see `trace` and `of_pair`.
     scope
-        The data that it is computed on.
+        Whether the measure is computed on single attributes or on whole configurations.
     cost
         Order of its running time.
     compute
@@ -156,31 +156,32 @@ class Measure:
     needs
         Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
     without_parts
-        Function: the measure without each part of the rows in turn, shape (K,), for its standard
-        error. Only measures made of scores by part have it. None: the measure is recomputed without
+        Function: the measure without each fold in turn, shape (K,), for its standard error. Only
+        measures computed from out-of-fold scores have it. None: the measure is recomputed without
         each fold.
     floor
-        The value for a constant prediction; utility is counted from there.
+        The value of a constant prediction; utility is measured from this value.
     constant
-        The same, computed from the rows of each class, if it depends on them.
+        Function: the value of a constant prediction, from the rows of each class. None: it is
+        `floor` for all tables.
     fractional
         Whether a measure of one attribute is defined on fractional (expected) counts.
     processed
-        Whether no channel can improve it (data processing inequality), so that noise cannot,
-        either.
+        Whether no channel (masks with noise) can improve the measure: the data processing
+        inequality.
     limit
-        The best value of any joint distribution with the same margins; None if unknown.
+        Function: the best value of all joint distributions with the same `Margins`. None: unknown.
     trace
-        Its relation to Pillai's trace, which lets a search bound it; None: there is no such
-        relation.
+        Relation of the measure to Pillai's trace, by which a search bounds it. None: there is no
+        such relation.
     of_pair
-        Function: the contribution of a pair of attributes, if the measure is its mean over all
-        pairs. Its arguments are the rows by value of both attributes and the noise terms of
+        Function: the contribution of a pair of attributes, if the measure is the mean of these
+        contributions. Its arguments are the rows by value of both attributes and the noise terms of
         `pair_contingency`. Such a measure reads no label, and a search bounds it pair by pair.
         None: the measure reads the label.
     doubted_by
-        Name of a measure that checks whether the lead of a record-level release under this measure
-        is overfitting; None: no check.
+        Name of another measure. If a record-level release scores best by this measure, the other
+        measure checks whether that is overfitting. None: no check.
     label
         Kind of label that the measure reads; `NONE` if it reads only the attributes.
 
@@ -235,7 +236,7 @@ class Measure:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
 
     def worst(self, classes: Sequence[float] | None = None) -> float:
-        """Return the measure of a constant prediction, given the rows of each class."""
+        """Return the value for a constant prediction, given the rows of each class."""
         if self.constant is not None and classes is not None:
             return self.constant(classes)
         return self.floor if self.direction is Direction.HIGHER else 1.0
@@ -267,12 +268,12 @@ MEASURES: Registry[Measure] = Registry("measure")
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the first measure that is named, or else the default for this kind of label.
+    """Return the measure of the first name that is not None, or else the default for the label.
 
     Raises
     ------
     PolicyError
-        The measure is unknown, or it is for another kind of label.
+        The measure is unknown, or does not work with this kind of label.
     """
     named = next((name for name in names if name is not None), label.default_measure)
     measure = MEASURES.get(named)

@@ -11,16 +11,17 @@ from aegis.measures.checks import IntArray, counts, group_codes, group_sums
 def controlled_rounding(table: npt.ArrayLike, codes: npt.ArrayLike | None = None) -> IntArray:
     """Round a table to integers so that every group keeps its total.
 
-    This is the largest remainder method. Each cell is rounded down, and the rows still missing from
-    a group go to its cells with the largest fractions; among equal fractions, the lowest index
-    comes first. The method is deterministic, and every cell changes by less than one row.
+    This is the largest remainder method. Each cell is rounded down. The rows that a group then
+    lacks are added to the cells with the largest fractions; of equal fractions, the lowest index is
+    first. The method is deterministic, and every cell changes by less than one row.
 
     Parameters
     ----------
     table
         Counts of shape (V, C) or (V,), at least 0.
     codes
-        Group of each atom, shape (V,). The total of each group and label is kept. None: one group.
+        Group of each row of `table`, shape (V,). The total of each group and class is kept. None:
+        all rows are one group.
 
     Returns
     -------

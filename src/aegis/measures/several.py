@@ -1,8 +1,8 @@
-"""Combine the shares kept of several labels, whose measures have different units, into one figure.
+"""Combine the scores of several labels, whose measures have different units, into one figure.
 
-The share kept of a label is (score - floor) / (reference - floor), between 0 and 1. The floor is
-the score of a constant prediction, and the reference is the score of the unmasked table, both by
-the label's own measure.
+The share kept of a label is (score - floor) / (reference - floor), limited to 0 to 1. The floor is
+the score of a constant prediction, and the reference is the score of the unmasked table. All three
+are by the measure of the label.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SERVED = {
 
 
 def share_kept(serve: str) -> Measure:
-    """Return the measure that combines shares kept: `mean` or `worst`.
+    """Return the measure that combines the shares kept of all labels, by `mean` or `worst`.
 
     Raises
     ------
     PolicyError
-        `serve` is another word.
+        `serve` is neither `mean` nor `worst`.
     """
     if serve not in _SERVED:
         raise PolicyError.unknown("way to serve several labels", serve, _SERVED)

@@ -1,12 +1,13 @@
 """Correct the AUC of scores that are not normal, because they are sums of few coefficients.
 
 Counts of pairs of levels give the means and variances of a linear score, not the shape of its
-distribution. A score of few levels takes few values. For example, normal theory overestimates the
-AUC for a rare class that a mask separates only in part. Label tables give the exact distribution of
-each attribute's contribution to the score, by class. If attributes were independent within classes,
-the score would be distributed as the sum of these contributions. So the AUC of that sum is compared
-with its AUC under normal theory. The ratio of the two, as distances between normal classes,
-corrects the AUC of the exact moments.
+distribution. A score that depends on few levels has few values. For example, normal theory
+overestimates the AUC for a rare class that a mask separates only partly. The rows by level and
+class give the exact distribution of each attribute's contribution to the score. If attributes were
+independent within classes, the score would be the sum of independent contributions. The AUC of this
+sum is compared with the AUC that normal theory gives for the sum. Each AUC corresponds to a
+distance between two normal classes. The ratio of the two distances corrects the AUC that normal
+theory gives for the true means and variances.
 """
 
 from __future__ import annotations
@@ -33,22 +34,21 @@ def shape_factors(
 ) -> Floats | None:
     """Return the factors that correct the distance between two classes of a linear score, (1 + K,).
 
-    The AUC of a linear score is computed as if the score were normal in each class. A factor is the
-    ratio of two distances: one belongs to the AUC of the true distributions if attributes were
-    independent, the other to the normal AUC. The first factor is for all parts together; each other
-    factor leaves out one part. Factors are from 0 to 1, so that an upper bound for normal scores
-    stays an upper bound. None if a part has too few rows of a class, if there are no levels, or if
-    the score has no spread in a part.
+    A factor is the ratio of two distances between the classes, both under independent attributes:
+    one from the AUC of the exact distributions, the other from the AUC of normal distributions. The
+    first factor is for all folds together; each other factor leaves out one fold. Factors are from
+    0 to 1, so that an upper bound for normal scores remains an upper bound. None if a fold has too
+    few rows of a class, if there are no levels, or if the score has no spread in a fold.
 
     Parameters
     ----------
     slopes
-        Coefficient of each level, by the part that is scored, shape (K, d).
+        Coefficient of each level in the score of each fold, shape (K, d).
     joint
-        Rows per part, class and level, shape (K, 2, d). Class 0 is all other classes, class 1 the
+        Rows per fold, class and level, shape (K, 2, d). Class 0 is all other classes, class 1 the
         class itself.
     rows
-        Rows per part and class, shape (K, 2).
+        Rows per fold and class, shape (K, 2).
     bounds
         Start of the levels of each attribute, shape (m + 1,).
     """
@@ -73,7 +73,7 @@ def shape_factors(
 
 
 def grid_points(attributes: int) -> int:
-    """Return the number of grid points of one attribute: half of them for each sign of a difference.
+    """Return the number of grid points for one attribute, half of them for negative differences.
 
     >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
     [8192, 2048, 512, 1024]
@@ -85,7 +85,7 @@ def grid_points(attributes: int) -> int:
 
 
 def _area(slopes: Floats, share: Floats) -> float:
-    """Return P(score of the class > of the rest) + P(equal) / 2 for one part and one attribute.
+    """Return P(score of the class > of the rest) + P(equal) / 2 for one fold and one attribute.
 
     With one attribute, its levels only need to be sorted.
 

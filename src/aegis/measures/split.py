@@ -1,9 +1,9 @@
-"""Store counts by part of configurations that share levels, so that shared levels are solved only
-once.
+"""Store counts by fold of configurations that share levels; factorise the shared levels only once.
 
 Configurations of a search have attributes in common, such as features without a mask. The
-covariance within classes is then the covariance of the common levels, bordered by the other levels.
-Directions are solved by elimination: the common block is factorised once for all configurations.
+covariance matrix within classes then has a block of the common levels, which is the same for all
+configurations, bordered by the other levels. Directions are computed by block elimination: the
+common block is factorised once. `by_fold` explains the letters of the shapes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Base:
     Attributes
     ----------
     factors
-        For each scored part, one upper triangle per penalty.
+        For each scored fold, one upper triangle per penalty.
     alone
         (A + r I)^-1 (m_1 - m_0) of the common levels for G classes, shape (K, P, c, G).
     """
@@ -49,7 +49,8 @@ class CommonLevels:
     Parameters
     ----------
     counts
-        Counts of only the common levels, on and below the diagonal of `total`, without noise.
+        Counts of only the common levels, without noise. Their `total` has only the entries on and
+        below the diagonal.
     """
 
     def __init__(self, counts: PartCounts) -> None:
@@ -61,7 +62,7 @@ class CommonLevels:
 
     @cached_property
     def outside(self) -> OtherParts:
-        """The rows outside each part."""
+        """The rows outside each fold."""
         return self.counts.outside or OtherParts.of(self.counts.rows)
 
     @cached_property
@@ -80,10 +81,10 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Factorise the covariances of some classes that are compared with the rest, given their
-        indices in `told`.
+        """Factorise the covariances of the common levels for some classes, selected by `targets`.
 
-        Arguments are as in `SplitCounts.directions`; they are ignored if the factors are cached.
+        Arguments are as in `SplitCounts.directions`. If the factors are in the cache, they are
+        returned, and `squares` and `right` are not used.
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -113,7 +114,8 @@ class CommonLevels:
     ) -> Floats:
         """Return (A + r I)^-1 B for one other attribute, shape (K, P, c, q), cached by its key.
 
-        `border` is B', shape (K, q, c).
+        A is the covariance of the c common levels, r the ridge, and B the covariance of the common
+        levels with the q levels of the attribute. `border` is B', shape (K, q, c).
         """
 
         def make() -> Floats:
@@ -136,12 +138,13 @@ class SplitCounts:
     common
         The common levels, which come first.
     joint
-        Rows per part, class and level, shape (K, C, d).
+        Rows per fold, class and level, shape (K, C, d).
     bordering
-        Co-occurrence of the other levels with the common levels and, on and below the diagonal,
-        with themselves, shape (K, C, q, d), or an object that counts it.
+        Co-occurrence of the q other levels with all d levels (with each other only on and below the
+        diagonal), shape (K, C, q, d), or an object that counts it.
     keys, ends
-        For each other attribute its cache key, and the end of its levels among the q levels.
+        For each of the other attributes its cache key, and the end of its levels among the q
+        levels.
     shown
         As in `PartCounts`.
     """
@@ -166,12 +169,12 @@ class SplitCounts:
 
     @property
     def rows(self) -> Floats:
-        """Rows per part and class, shape (K, C)."""
+        """Rows per fold and class, shape (K, C)."""
         return self.common.counts.rows
 
     @property
     def outside(self) -> OtherParts:
-        """The rows outside each part."""
+        """The rows outside each fold."""
         return self.common.outside
 
     def square(self, own: int | None) -> Square:
@@ -187,10 +190,11 @@ class SplitCounts:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return b = (W + r I)^-1 g for some classes, where W is their covariance, shape (K, G, P, d).
+        """Return the directions b = (W + r I)^-1 g of some classes, shape (K, G, P, d).
 
-        Let A be the covariance of the common levels, D that of the other levels and B the
-        covariance between them, r the ridge and g the gap between means. Then
+        W is the covariance within a class and the rest, r the ridge and g the difference of the
+        means. Let A be the covariance of the common levels (1), D that of the other levels (2) and
+        B the covariance between them. Then
 
             b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
 
@@ -202,9 +206,9 @@ class SplitCounts:
         squares
             The counts of all other classes and of the class, or the counts of all rows.
         means
-            Means of all levels outside each part, shape (K, T, 2, d).
+            Means of all levels outside each fold, shape (K, T, 2, d).
         gaps
-            The gaps g of these classes, shape (K, d, G).
+            The differences g of the means of the G classes, shape (K, d, G).
         targets
             The indices of the G classes in `told`.
         penalties

@@ -3,9 +3,9 @@
 Each value of an attribute is replaced by one code per class: the share of the class among its rows
 minus the share in the whole table (target encoding: Micci-Barreca, A preprocessing scheme for
 high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). For m attributes and C
-classes this leaves one covariance matrix of m (C - 1) codes. The label tables give all of it except
-its blocks between two attributes. The matrix is small enough to be protected before it is shared
-(`aegis.safe.protect`).
+classes, the trace needs only the covariance matrix of m (C - 1) codes. The rows by level and class
+give all of it except its blocks between two attributes. The matrix is small enough to be protected
+before it is shared (`aegis.safe.protect`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def class_codes(joint: Numbers, classes: Numbers) -> Floats:
 
 
 def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> float:
-    """Return trace(S_xx^+ S_xu S_uu^+ S_ux), the trace of codes x against the label u.
+    """Return Pillai's trace(S_xx^+ S_xu S_uu^+ S_ux) of codes x and label u.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     classes
         Share of each class, all above 0, shape (C,).
 
-    Codes without variance add nothing, and directions that other codes determine are left out.
+    Codes without variance and codes that other codes determine add nothing.
     """
     variance = np.diagonal(covariance)
     varies = np.flatnonzero(variance > 0)
@@ -88,21 +88,22 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
 def trace_by_separation(
     correlation: Floats, strengths: Floats, skewness: Floats, share: float
 ) -> float:
-    """Return the trace of codes of two classes, from the largest AUC of any linear score of them.
+    """Return Pillai's trace of codes for two classes, from the largest AUC of their linear scores.
 
-    Of all linear scores, (S_1 + S_0)^-1 (m_1 - m_0) has the largest AUC under normal scores. It is
-    Phi(d), with d^2 = (m_1 - m_0)' (S_1 + S_0)^-1 (m_1 - m_0) (Su and Liu, Linear combinations of
-    multiple diagnostic markers, JASA 88, 1993). Codes with the same AUC and equal covariances S_1
-    and S_0 have the trace 2 p q d^2 / (1 + 2 p q d^2), which is returned. It is from 0 to 1, and
-    equals the usual trace if the covariances are equal. A code of strength s and skewness g has the
-    gap of means m_1 - m_0 = sqrt(s / (p q)), and variances with p v_1 + q v_0 = 1 - s and v_1 - v_0
-    = g (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within both classes are assumed to be
-    equal.
+    Let m_1, m_0 be the means and S_1, S_0 the covariances of the codes in the class and in the
+    rest. Of all linear combinations of the codes, that with coefficients (S_1 + S_0)^-1 (m_1 - m_0)
+    has the largest AUC if scores are normal: Phi(d), with d^2 = (m_1 - m_0)' (S_1 + S_0)^-1 (m_1 -
+    m_0) (Su and Liu, Linear combinations of multiple diagnostic markers, JASA 88, 1993). The result
+    is the trace of codes with this AUC and with S_1 = S_0, 2 p q d^2 / (1 + 2 p q d^2), from 0 to
+    1. The moments follow from strengths s and skewness g: for a code of variance 1, m_1 - m_0 =
+    sqrt(s / (p q)), and the variances v_1, v_0 satisfy p v_1 + q v_0 = 1 - s and v_1 - v_0 = g (m_1
+    - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the class and within the rest are assumed
+    to be equal.
 
     Parameters
     ----------
     correlation
-        Correlations of the codes, each coded so that larger means more of the class, shape (m, m).
+        Correlations of the m codes, shape (m, m). A larger code means a larger share of the class.
     strengths
         Mean square contingency of each code with the class, shape (m,).
     skewness
@@ -148,10 +149,11 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
-    """Return a trace minus the part that `freedom` fitted codes explain by chance in n rows.
+    """Return a trace minus the amount that `freedom` fitted codes explain by chance in n rows.
 
-    The result is V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), like Ezekiel's adjustment of R^2. It is
-    0 if no degree of freedom is left or there is only one class.
+    The result is V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), like Ezekiel's adjustment of R^2, with
+    the trace V, f = `freedom`, C classes and N rows. It is 0 if no degree of freedom remains or
+    there is only one class.
     """
     rest = n - freedom - 1
     if classes < 2 or rest <= 1e-9 * n:
@@ -163,15 +165,16 @@ def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
     """Return how much of the strength of levels a model with a ridge penalty explains.
 
-    In a ridge regression on the attribute alone, a level of n rows keeps the share n / (n + p) of
-    its deviation d, and explains n d^2 (1 - (p / (n + p))^2).
+    In a ridge regression on a single attribute with penalty p, the deviation d of a level with n
+    rows from the mean shrinks to d n / (n + p). The level then explains n d^2 (1 - (p / (n +
+    p))^2).
 
     Parameters
     ----------
     levels
         Rows per level, shape (d,), above 0.
     strength
-        Strength of each level, n d^2 / N, shape (d,).
+        Strength of each level: n d^2 / N with N the number of all rows, one entry per level.
     penalty
         The penalty p, in rows.
     """
@@ -179,9 +182,7 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom that a model with this ridge penalty uses for levels of this
-    many rows.
-    """
+    """Return the degrees of freedom of a ridge regression on levels with these numbers of rows."""
     total = float(levels.sum())
     if total <= 0:
         return 0.0
@@ -189,20 +190,20 @@ def fitted_freedom(levels: Floats, penalty: float) -> float:
 
 
 def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float) -> float:
-    """Return the mean held-out trace over learners that may penalise up to each penalty in turn.
+    """Return the mean held-out trace over learners with different largest penalties.
 
-    Let V_p be the trace that learners with penalty p explain, and f_p the degrees of freedom that
-    they use. On other rows T_p = C - 1 - (C - 1 - V_p) ((N - 1)/(N - 1 - f_p))^2 remains, as in
-    `held_out_traces`. The mean over learners is that of `held_out`. If no learner explains
-    anything, the best T_p is returned, which is at most 0 and still shows how far from useful the
-    codes are. The result never falls if V_p rises or f_p falls.
+    Let V_p be the trace that a learner with penalty p reaches on the rows that it is fitted to, and
+    f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1)/
+    (N - 1 - f_p))^2, as in `held_out_traces`, with C classes and N rows. The mean over learners is
+    that of `held_out`. If no T_p is positive, the largest T_p is returned: at most 0, it still
+    shows how far from useful the codes are. The result never falls if V_p rises or f_p falls.
 
     Parameters
     ----------
     explained, freedoms
         V_p and f_p, each of shape (P,).
     classes, n
-        Number of classes, and rows.
+        Number of classes C, and of rows N.
     """
     limit = classes - 1.0
     rest = np.maximum(n - 1 - freedoms, 1e-9 * n)
@@ -213,14 +214,16 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
 
 
 def held_out_target_coded(counts: Cooccurrence) -> float:
-    """Return the target-coded trace on held-out rows, the mean over learners with different penalties.
+    """Return the target-coded trace on held-out rows, a mean over learners of all penalties.
 
-    V is the trace of the codes of all attributes, without the adjustment of `target_coded`; with
-    two classes it is the trace of `trace_by_separation`. s_p and f_p of `held_out_reached` add up
-    over attributes. f_p is multiplied by V over the sum of the separate traces, because attributes
-    with the same information overfit only once. So `held-out-pillai-values` is estimated from label
-    tables and one small matrix. The value is from 0 to C - 1. It is 0 for one class, for constant
-    attributes and without rows.
+    It estimates the measure `held-out-pillai-values` from rows by level and class and one small
+    matrix. Let V be the trace of the codes of all attributes, without the adjustment of
+    `target_coded`; with two classes, that of `trace_by_separation`. The result is
+    `held_out_reached`, where V_p is V times the share of the levels' strength that a learner with
+    penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over attributes, times V
+    divided by the sum of the attributes' separate traces, because attributes with the same
+    information overfit only once. The value is from 0 to C - 1, with C classes. It is 0 for one
+    class, for constant attributes and without rows.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -252,13 +255,13 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
 def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
-    Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. V =
-    trace(S_xx^+ S_xu S_uu^+ S_ux). f, the number of fitted parameters, is the number of levels with rows, minus one for each
-    attribute. Codes are functions of the levels, so V is at most the
-    plug-in Pillai's trace of the same configuration. For one attribute both are equal, and so are
-    their adjusted forms. The value is at most C - 1. It is 0 for one class, for constant
-    attributes, without rows, and if f leaves no degree of freedom. `counts.chance` lowers f as in
-    `adjusted-pillai`.
+    Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. The
+    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_for`, with the number f
+    of fitted parameters from `degrees_of_freedom`. Codes are functions of the levels, so V is at
+    most the plug-in Pillai's trace of the same configuration. For a single attribute both are
+    equal, and so are their adjusted forms. The value is at most C - 1, with C classes. It is 0 for
+    one class, for constant attributes, without rows, and if f is too large for the number of rows.
+    `counts.chance` lowers f as in `adjusted-pillai`.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -324,7 +327,7 @@ def _separated(
 def degrees_of_freedom(
     levels: Floats, offsets: npt.NDArray[np.int64], chance: Floats | None = None
 ) -> float:
-    """Return the number of fitted codes: levels with rows, minus one per attribute, minus a correction.
+    """Return the number of fitted codes: levels with rows, minus 1 per attribute and a correction.
 
     Parameters
     ----------
@@ -333,7 +336,8 @@ def degrees_of_freedom(
     offsets
         Start of the levels of each attribute, shape (m + 1,).
     chance
-        As in `Cooccurrence`, shape (d, k). Expected counts fit less by chance than drawn rows.
+        As in `Cooccurrence`, shape (d, k). It gives the correction, because expected counts fit
+        less by chance than drawn rows. None: no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

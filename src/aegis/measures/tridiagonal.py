@@ -1,4 +1,4 @@
-"""Reduce a symmetric matrix to tridiagonal form, which is quick to solve with many shifts."""
+"""Reduce a symmetric matrix to tridiagonal form, to solve equations quickly for many penalties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """T = Q' A Q, tridiagonal, for a symmetric A of shape (d, d), with right-hand sides in the same basis.
+    """T = Q' A Q, tridiagonal, for a symmetric A of shape (d, d), with right-hand sides times Q'.
 
     Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
     BIT 17, 1977.
@@ -33,8 +33,7 @@ class Tridiagonal:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Tridiagonal:
-        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to tridiagonal
-        form.
+        """Reduce `matrix`, which is overwritten, and right-hand sides (d, k) to tridiagonal form.
 
         Raises
         ------
@@ -58,9 +57,9 @@ class Tridiagonal:
         return cls(diagonal, beside, turned)
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
-        """Return trace(T (T + p I)^-1), p > 0; negative eigenvalues count as 0.
+        """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
 
-        The trace is the size minus p times the trace of the inverse. The diagonal of the inverse
+        The trace is d minus p times the trace of the inverse. The diagonal of the inverse
         follows from the pivots of the factorisations from above and from below: 1 / (down_i + up_i
         - (T + p I)_ii) (Meurant, A review on the inverse of symmetric tridiagonal and block
         tridiagonal matrices, SIAM J. Matrix Anal. Appl. 13, 1992).
@@ -81,7 +80,7 @@ class Tridiagonal:
         return float(len(shifted) - penalty * inverse.sum())
 
     def solve(self, penalty: float) -> Floats:
-        """Return (T + p I)^-1 `right`, shape (d, k); T + p I must be positive definite."""
+        """Return (T + p I)^-1 `right` for a penalty p that makes T + p I positive definite."""
         from scipy.linalg.lapack import dptsv
 
         if len(self.diagonal) == 1:

@@ -24,14 +24,15 @@ def evaluate_labels(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | Advice | None,
     options: Mapping[str, Any],
 ) -> dict[str, Evaluation]:
-    """Return the evaluation for each label, by its column, as if it were the table's only label.
+    """Return an evaluation for each label, by its column, as if the table had no other label.
 
     Configurations and verdicts of the rule are those of the whole table.
 
     Raises
     ------
     PolicyError
-        Record-level methods are asked for, which serve one label; or as `evaluate_models`.
+        Record-level methods are requested, which support only one label; or an error of
+        `evaluate_models`.
     """
     from aegis.papers.evaluation import evaluate_models
 

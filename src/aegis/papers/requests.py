@@ -1,4 +1,4 @@
-"""The request for an evaluation: what to train on, which models, and how."""
+"""The request for an evaluation: configurations, models, and options of training."""
 
 from __future__ import annotations
 

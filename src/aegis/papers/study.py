@@ -1,4 +1,4 @@
-"""Answer the papers' questions to a study: estimates, reconstructions and trained models."""
+"""Apply the papers' methods to a study: estimates, reconstructions and trained models."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
     """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    If the metric was estimated by `pairs`, which stands for boosted trees with interactions,
-    boosted trees are trained.
+    If the metric was predicted for `pairs` (boosted trees with interactions), boosted trees are
+    trained.
     """
     from aegis.measures import Learner
     from aegis.papers.evaluation.proxy import train_proxy

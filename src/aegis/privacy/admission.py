@@ -17,7 +17,8 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
     """Return whether `rule.check` would find a table admissible, without computing the full
     verdict.
 
-    Classes are only ever dropped, so the answer is False once more rows are dropped than `room`.
+    The check drops failing classes, and returns False as soon as it has dropped more than `room`
+    rows.
 
     Parameters
     ----------
@@ -61,12 +62,12 @@ def admits_dense(
     sizes: FloatArray,
     room: int,
 ) -> bool:
-    """Return the result of `admits`, computed from plain matrices.
+    """Return whether a table meets criteria after suppression, computed from plain matrices.
 
     Parameters
     ----------
     criteria
-        Criteria other than those on class sizes; the model of each has a `dense` figure.
+        Criteria that are not on class sizes. The model of each has the function `dense`.
     tables
         For each sensitive attribute the rows by class and value, shape (n, V).
     sizes

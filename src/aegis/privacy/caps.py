@@ -1,5 +1,8 @@
-"""Compute caps on the shares of values, which limit the rows of a class that can be kept: see
-`histograms`.
+"""Compute the largest shares of values (caps) that privacy models allow within a class.
+
+`histograms` explains how caps limit the rows of a class that can be kept. In all formulas q_v and
+p_v are the shares of the value v in the class and among all kept rows, q_g and p_g those of a group
+g of values.
 """
 
 from __future__ import annotations
@@ -14,15 +17,16 @@ from aegis.privacy.model import Criterion
 
 
 def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of the condition 1 - sum_v min(q_v, p_v) <= t."""
+    """Return the caps of t-closeness with the equal distance: 1 - sum_v min(q_v, p_v) <= t."""
     return ShareCaps(bounds.most(), 1.0 - criterion["t"] - TOLERANCE)
 
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of the ordered distance of t-closeness.
+    """Return the caps of t-closeness with the ordered distance; None if no step must remain.
 
-    The condition is that the sum over steps of 1 - min(Q, P) - min(1 - Q, 1 - P) is at most t (m -
-    1).
+    The sum, over the m - 1 steps between the m ordered values, of 1 - min(Q, P) - min(1 - Q, 1 - P)
+    is at most t (m - 1). Q and P are the cumulative shares, in the class and in the table, of the
+    values up to the step.
     """
     groups, steps, most = splits(bounds.totals, bounds.room)
     demand = steps - (criterion["t"] + TOLERANCE) * most
@@ -30,7 +34,10 @@ def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of the condition that the mean over levels of 1 - sum_g min(q_g, p_g) is <= t."""
+    """Return the caps of t-closeness with the hierarchical distance; None without a hierarchy.
+
+    The mean of 1 - sum_g min(q_g, p_g) over the levels of the hierarchy is at most t.
+    """
     tree = bounds.tree
     if tree is None or not tree.height:
         return None
@@ -39,35 +46,38 @@ def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def basic_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of the condition q_v <= (1 + beta) p_v."""
+    """Return the caps of basic beta-likeness: q_v <= (1 + beta) p_v."""
     return ShareCaps((1.0 + criterion["beta"] + TOLERANCE) * bounds.most())
 
 
 def enhanced_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of the condition q_v <= (1 + min(beta, -ln p_v)) p_v, which grow with p_v."""
+    """Return the caps of enhanced beta-likeness: q_v <= (1 + min(beta, -ln p_v)) p_v."""
     most = bounds.most()
     gain = -np.log(np.where(most > 0, most, 1.0))
     return ShareCaps((1.0 + np.minimum(criterion["beta"], gain) + 2 * TOLERANCE) * most)
 
 
 def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of p_v base^-delta < q_v < p_v base^delta; no lower bound if values may be absent."""
+    """Return the largest and smallest shares under delta-disclosure privacy.
+
+    The condition is p_v base^-delta < q_v < p_v base^delta, where `base` is that of the logarithm.
+    There are no smallest shares if the model ignores values that a class lacks.
+    """
     factor = criterion["base"] ** min(criterion["delta"], 60.0 / np.log(criterion["base"]))
     floors = bounds.least() / factor if criterion.model.monotone else None
     return ShareCaps(bounds.most() * factor, floors=floors)
 
 
 def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of the condition q_v <= alpha."""
+    """Return the caps of (alpha, k)-anonymity: q_v <= alpha."""
     return ShareCaps(np.full(len(bounds.totals), criterion["alpha"] + TOLERANCE))
 
 
 def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps q_v <= a, where a is the largest share with which an entropy of ln l is
-    possible.
+    """Return the caps q_v <= a of entropy l-diversity; None if l = 1, which requires nothing.
 
-    The entropy is largest if all other values are equally frequent. With two values this is the
-    exact condition.
+    The number a is the largest share of one value with which an entropy of ln l is possible: all
+    other values are then equally frequent. With two values this is the exact condition.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), math.log(criterion["l"]) - TOLERANCE
     if asked <= 0:
@@ -84,10 +94,11 @@ def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps q_v <= a, where a is the largest r_1 < c (r_l + ... + r_m) that is possible.
+    """Return the caps q_v <= a of recursive (c, l)-diversity: r_1 < c (r_l + ... + r_m).
 
-    The sum is largest if all other values are equally frequent: r_2 to r_(l-1) then share (l - 2) /
-    (m - 1) of 1 - r_1. For l = 2 this is the exact condition.
+    r_1 >= ... >= r_m are the shares of the m values in the class. The number a is the largest
+    possible r_1. The sum is largest if all other values are equally frequent: r_2 to r_(l-1)
+    together are then (l - 2) / (m - 1) of 1 - r_1. For l = 2 this is the exact condition.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
     if asked == 1:

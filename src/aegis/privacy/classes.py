@@ -47,7 +47,7 @@ class SensitiveCounts:
         Rows of each cell, at least 1, shape (nnz,), int64.
     labels
         Text of each of the V values, in the order that ordered distances use. Null is a value with
-        its own label. Values without rows are allowed; they do not change any figure.
+        a label. Values without rows are allowed; they do not change any figure.
     levels
         Optional hierarchy of the values, shape (V, L): the code of each value's group at height
         0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
@@ -97,7 +97,7 @@ class SensitiveCounts:
 
     @cached_property
     def starts(self) -> IntArray:
-        """Position of the first cell of each class, shape (n_classes,)."""
+        """Index of the first cell of each class, shape (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1)).astype(np.int64, copy=False)
 
     @cached_property
@@ -168,7 +168,7 @@ class SensitiveCounts:
         return largest
 
     def keep(self, mask: BoolArray) -> SensitiveCounts:
-        """Return the cells of only the classes that `mask`, shape (n_classes,), flags, renumbered."""
+        """Return only the cells of classes with True in `mask` (n_classes,), classes renumbered."""
         cells = np.repeat(mask, self.lengths)
         numbers = np.cumsum(mask) - 1
         return SensitiveCounts(
@@ -199,16 +199,16 @@ class ClassTable:
     absent
         Rows of the population in classes that have no row in the table; 0 without a population.
     ids
-        The identifier that `from_cells` was given for each class, shape (n_classes,), ascending;
-        None if the classes are simply numbered.
+        The identifier of each class as passed to `from_cells`, shape (n_classes,), ascending; None
+        if the classes are simply numbered.
     persons
         The persons of the classes, if persons are counted instead of rows; else None.
     hidden
-        Share of the bits of its quasi-identifiers that masks hide from each class, from 0 to 1,
-        shape (n_classes,). None if it was not computed.
+        For each class the share of the quasi-identifiers' information (in bits) that the masks
+        hide, from 0 to 1, shape (n_classes,). None if it was not computed.
     earlier
-        Number of the combined view that earlier releases give of each class, shape (n_classes,): 0
-        if no release shows the class. None without earlier releases.
+        Shape (n_classes,): two classes have the same number if no earlier release distinguishes
+        them; 0 if no earlier release shows the class. None without earlier releases.
 
     Raises
     ------
@@ -296,8 +296,8 @@ class ClassTable:
         hierarchies
             Per sensitive attribute the levels of its values: see `SensitiveCounts.levels`.
         earlier
-            Number of the combined view of earlier releases of each cell, shape (n,), the same for
-            all cells of a class.
+            The number of `ClassTable.earlier` for each cell, shape (n,), the same for all cells of
+            a class.
 
         Raises
         ------
@@ -364,14 +364,14 @@ class ClassTable:
         return cls(sizes, MappingProxyType(tables), ids=ids, persons=persons)
 
     def kept_ids(self, mask: BoolArray) -> IntArray:
-        """Return the identifiers of the classes that `mask`, shape (n_classes,), flags."""
+        """Return the identifiers of the classes with True in `mask`, shape (n_classes,)."""
         ids = np.arange(len(self.sizes)) if self.ids is None else self.ids
         return ids[mask]
 
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
-        """Return the table of only the classes that `mask`, shape (n_classes,), flags, renumbered.
+        """Return the table of only the classes with True in `mask`, shape (n_classes,), renumbered.
 
-        The population of a class that is left out counts as absent.
+        The population of each other class counts as absent.
         """
         chosen = np.asarray(mask, dtype=np.bool_)
         if len(chosen) != len(self.sizes):
@@ -395,9 +395,9 @@ class ClassTable:
         )
 
     def as_shown_earlier(self) -> ClassTable:
-        """Return the table with classes merged that look the same in all earlier releases.
+        """Merge the classes that no earlier release distinguishes, and return the new table.
 
-        `ids` of the result are the numbers in `earlier`.
+        Its `ids` are the numbers in `earlier`.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Measure the distance between the sensitive values of each class and those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
-(n_classes,). q is the distribution in the class, p the distribution in the whole given table.
+(n_classes,). q is the distribution in the class, p the distribution in the whole table.
 Values without any row in the table are ignored.
 """
 

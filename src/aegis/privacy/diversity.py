@@ -50,8 +50,8 @@ def corrected_values(counts: SensitiveCounts) -> FloatArray:
     The estimate is right on average, but may exceed the number of values: it is exp(2) for two rows
     with two values. So it is capped at the number of values in the class, as in ARX.
 
-    H = G(n) - (1/n) sum_v n_v G(n_v), with G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n /
-    2)).
+    The entropy is G(n) - (1/n) sum_v n_v G(n_v) for n rows, n_v of them with value v, with G(n) =
+    psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)) and psi the digamma function.
     Reference: Grassberger, Entropy Estimates from Insufficient Samplings (arXiv physics/0307138,
     2003).
     """

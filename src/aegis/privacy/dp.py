@@ -26,15 +26,15 @@ class PrivacyLoss:
     delta
         From 0 up to but below 1; 0 is pure differential privacy.
     mechanism
-        What adds the noise, for example "laplace".
+        Name of the noise mechanism, for example "laplace".
     sensitivity
         How much one person can change the attribute, above 0. None if the mechanism has no
         sensitivity, as in randomised response.
     learnt
-        The parameter that was learnt from the data, which epsilon does not cover. None if, as far
-        as the mask shows, all parameters were chosen without looking at the data.
+        A parameter that was learnt from the data, so that epsilon does not cover it. None if the
+        mask shows no such parameter.
     instead
-        The mask to use if a parameter was learnt, as written in a policy.
+        The mask to use instead if a parameter was learnt, as written in a policy.
     """
 
     attribute: str
@@ -69,7 +69,8 @@ class PrivacyAccount:
         One per noised attribute; an attribute that is noised twice appears twice.
     exact
         Everything that is released without noise: attributes, missing values, parameters learnt
-        from the data. Differential privacy holds neither for these nor for the rows as a whole.
+        from the data. If there are any, differential privacy holds neither for them nor for the
+        whole release.
     """
 
     losses: tuple[PrivacyLoss, ...]
@@ -87,12 +88,12 @@ class PrivacyAccount:
 
     @property
     def covers_release(self) -> bool:
-        """Whether the guarantee holds for the whole release, because everything released is noised."""
+        """Whether the guarantee holds for the whole release, because all of it is noised."""
         return bool(self.losses) and not self.exact
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Reasons why a stated epsilon does not hold as it is, each with the mask to write instead."""
+        """Reasons why a stated epsilon does not fully hold, each with the mask to use instead."""
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "

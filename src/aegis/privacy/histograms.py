@@ -104,7 +104,7 @@ class Histograms:
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: BoolArray) -> Histograms:
-        """Return the histograms of only the classes that `mask`, shape (n,), flags."""
+        """Return the histograms of only the classes with True in `mask`, shape (n,)."""
         return Histograms(self.counts[mask], self.tree)
 
 
@@ -142,7 +142,7 @@ def hierarchical_distance(table: Histograms) -> FloatArray:
 
 
 def relative_gain(table: Histograms) -> FloatArray:
-    """Return max_v (q_v - p_v) / p_v per class, at least 0, shape (n,)."""
+    """Return the beta of basic beta-likeness per class: max_v (q_v - p_v) / p_v, shape (n,)."""
     gain: FloatArray = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
@@ -163,9 +163,9 @@ def _gains(table: Histograms) -> FloatArray:
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
-    """Return max_v |ln(q_v / p_v)| per class, shape (n,).
+    """Return the delta of delta-disclosure per class: max_v |ln(q_v / p_v)|, shape (n,).
 
-    `absent` is that of `closeness.log_ratio`.
+    `absent` has the same meaning as in `closeness.log_ratio`.
     """
     held = table.totals > 0
     shares = table.shares[:, held]
@@ -195,7 +195,7 @@ def effective_values(table: Histograms) -> FloatArray:
 
 
 def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) per class, shape (n,); infinite with fewer than l values."""
+    """Return r_1 / (r_l + ... + r_m) per class, shape (n,): see `diversity.recursive_ratio`."""
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
     top = ordered[:, 0]
@@ -225,10 +225,9 @@ class Bounds:
     tree: TreeGroups | None = None
 
     def most(self, groups: FloatArray | None = None) -> FloatArray:
-        """Return the largest possible share of each group, shape (G,); by default each value is a
-        group.
+        """Return the largest possible share of each group among the kept rows, shape (G,).
 
-        `groups` is a 0/1 matrix of shape (V, G).
+        `groups` is a 0/1 matrix of shape (V, G). By default each value is a group.
         """
         rows = self.totals if groups is None else self.totals @ groups
         left = max(float(self.totals.sum()) - self.room, 1.0)
@@ -242,18 +241,18 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class ShareCaps:
-    """A condition on the shares of a class: sum_g min(q_g, caps_g) >= demand, q_v >= floors_v.
+    """A condition on the shares q of a class: sum_g min(q_g, caps_g) >= demand, q_v >= floors_v.
 
     Attributes
     ----------
     caps
-        Shape (G,).
+        Cap of each group g of values, shape (G,).
     demand
-        The theta of the condition, at least 0.
+        The theta of the module's formula, at least 0.
     groups
         Groups of values as 0 and 1, shape (V, G). None: each value is a group.
     floors
-        Smallest share of each value, shape (V,). None if no value is required.
+        Smallest allowed share of each value v, shape (V,). None if no value is required.
     """
 
     caps: FloatArray
@@ -287,10 +286,10 @@ class ShareCaps:
     def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
         """Return an upper bound on the kept rows of each class if its parts are kept or dropped whole.
 
-        The condition is a sum of concave functions of the kept counts, each homogeneous of degree
-        one. So rows of a value add at most their share of the slope at the whole class. Parts with
-        a gain are kept. Of the other parts, those that lose least per row are kept until the gain
-        is spent; of the last one, a fraction counts.
+        sum_g min(q_g, caps_g) - demand, times the kept rows, is a concave function of the kept
+        counts, so its tangent at the whole class bounds it from above. Parts with a positive value
+        of the tangent are kept. Their sum is spent on the other parts, those that cost least per
+        row first; of the last part a fraction is kept.
 
         Parameters
         ----------
@@ -352,20 +351,21 @@ class ShareCaps:
 
 
 def splits(totals: FloatArray, room: int) -> tuple[FloatArray, int, int]:
-    """Return the groups of ordered distances that every release has, and two numbers of steps.
+    """Return the groups of values that the ordered distance compares in every release.
 
-    The ordered distance is the mean, over the steps between neighbouring values, of how far the
-    cumulative shares differ. Suppression may remove a value with all its rows, and then the step
-    behind it. The steps behind values with too many rows for that remain, except the last one.
+    The ordered distance is the mean difference of cumulative shares over the steps from each value
+    to the next. If suppression removes all rows of a value, the step after it disappears. The step
+    after a value with more rows than `room` always remains; no step follows the last such value.
 
     Returns
     -------
     groups
-        Values up to each remaining step, and values behind it, as 0 and 1, shape (V, 2 S).
+        For each step that remains, the values before it and the values after it, as 0 and 1, shape
+        (V, 2 S).
     steps
-        S, the number of remaining steps.
+        S, the number of steps that remain in every release.
     most
-        Largest possible number of steps.
+        Largest possible number of steps: the number of values with rows, minus 1.
     """
     present = np.flatnonzero(totals > 0)
     certain = np.flatnonzero(totals > room)[:-1]

@@ -78,9 +78,10 @@ def individual_risk(
 ) -> FloatArray:
     """Return the probability to find the person behind each record in the population, shape (N,).
 
-    How many people F share a record's key is unknown. Given that f of them are in the sample, F is
-    modelled as negative binomial, where each person is drawn with probability p = f / F^. The risk
-    is the mean of 1/F: p^f / f 2F1(f, f; f + 1; 1 - p).
+    The number F of people who share a record's key is unknown. Given that f of them are in the
+    sample, F is modelled as negative binomial, with p = f / F^ the probability that a person is
+    drawn and F^ the estimate of F. The risk is the mean of 1/F: p^f / f 2F1(f, f; f + 1; 1 - p),
+    with 2F1 the hypergeometric function.
 
     Parameters
     ----------
@@ -123,9 +124,9 @@ def interval_share(
 ) -> float:
     """Return the share of records whose original numbers are all close to the masked numbers.
 
-    Close means within `share` standard deviations of the masked column (Mateo-Sanz, Sebe,
-    Domingo-Ferrer, Outlier protection in continuous microdata masking, PSD 2004). Missing numbers
-    count as close.
+    Two numbers are close if they differ by at most `share` standard deviations of the masked column
+    (Mateo-Sanz, Sebe, Domingo-Ferrer, Outlier protection in continuous microdata masking, PSD
+    2004). Missing numbers count as close.
 
     Parameters
     ----------
@@ -145,8 +146,9 @@ def interval_share(
 
 
 def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> float:
-    """Return the information loss IL1s: the sum of distances divided by root-two standard deviations.
+    """Return the information loss IL1s: the sum of |x - x'| / (sqrt(2) s) over all numbers.
 
+    x and x' are the original and the masked number, s is the standard deviation of the column.
     Reference: Yancey, Winkler, Creecy, Disclosure risk assessment in perturbative microdata
     protection (2002). A constant column adds 0 if it is not changed.
 
@@ -171,8 +173,9 @@ def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> 
 def eigenvalue_distance(
     original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]
 ) -> float:
-    """Return the relative distance between the eigenvalues of the correlations: sum of |e - e'| / e.
+    """Return the sum of |e - e'| / e, where e and e' are eigenvalues of the correlation matrices.
 
+    The eigenvalues e are those of the original, e' those of the masked numbers, both sorted.
     Reference: Templ, Statistical disclosure control for microdata (2017). Rows with missing numbers
     are left out.
 

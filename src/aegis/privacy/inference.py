@@ -42,8 +42,8 @@ class Predictability:
     fixed
         Share of the rows in groups of at least five, of which 99 % have one value.
     at_most
-        Share of the rows that have the most frequent value of their group. This is the accuracy of
-        somebody who knows the table, at least `right`.
+        Share of the rows that have the most frequent value of their group, at least `right`: the
+        accuracy of a guess that also uses the row itself.
     """
 
     right: float
@@ -66,8 +66,8 @@ class Implication:
         The same share, guessed from the masked value alone. This guess may use the row itself, so
         the gain is underestimated.
     fixed
-        Share of the released rows for which both together fix the hidden value (see
-        `Predictability`).
+        Share of the released rows whose hidden value follows from the two together: see
+        `Predictability.fixed`.
     """
 
     hidden: str
@@ -78,7 +78,7 @@ class Implication:
 
     @property
     def lift(self) -> float:
-        """Right guesses gained by using the released column, relative to the most possible, 0 to 1.
+        """Gain in right guesses by the released column, as a share of the largest gain, 0 to 1.
 
         This is (right - right_without) / (1 - right_without), but at least 0.
         """
@@ -151,10 +151,10 @@ def find_implications(
     Parameters
     ----------
     hidden
-        For each column that its mask hides: the true value and the shown value of each row, two
-        arrays of shape (N,).
+        For each column that its mask hides: two arrays of shape (N,), the true value and the masked
+        value of each row.
     released
-        For each released column the shown value of each row, shape (N,).
+        For each released column the released value of each row, shape (N,).
 
     Returns
     -------

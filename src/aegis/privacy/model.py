@@ -33,7 +33,7 @@ class ModelNeed(StrEnum):
 
 
 class Window(StrEnum):
-    """The SQL window function that decides whether a class meets a model."""
+    """The quantity by which an SQL window function decides whether a class meets a model."""
 
     ROWS = "rows of the class"
     DISTINCT = "distinct values in the class"
@@ -79,15 +79,15 @@ class ModelParameter:
     low, high
         Smallest and largest value that is allowed.
     above
-        Whether `low` itself is excluded.
+        Whether the value must be above `low`, so that `low` itself is not allowed.
     whole
         Whether only whole numbers are allowed.
     default
         Value if the parameter is not given. None: it must be given.
     larger_is_stronger
-        Whether a larger number is a stronger requirement, other parameters being equal. None for
-        the limit: the direction of the model decides. None for other parameters, or if the model
-        has `fails`: only equal numbers compare.
+        Whether a larger number is a stronger requirement, other parameters being equal. If None,
+        the direction of the model decides for the limit. For any other parameter, and if the model
+        has `fails`, only equal numbers are then comparable.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Criterion:
     attribute
         The sensitive attribute; None for models of identity disclosure.
     reference
-        The rows that the distribution of a class is compared with, if the model compares.
+        The rows with which the model compares the distribution of a class, if it does so.
     """
 
     model: PrivacyModel
@@ -204,7 +204,7 @@ class Criterion:
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> BoolArray:
-        """Return flags of the `figures`, shape (n_classes,), that violate the limit."""
+        """Return, for each of the classes' figures, whether it violates the limit."""
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
@@ -213,7 +213,7 @@ class Criterion:
         return np.asarray(figures >= limit * (1 - TOLERANCE))
 
     def require_people(self, subjects: int) -> None:
-        """Raise `PolicyError` if the population is smaller than a table with this many people."""
+        """Raise `PolicyError` if the stated population has fewer people than the table."""
         people = dict(self.parameters).get("population")
         if people is not None and people < subjects:
             raise PolicyError(
@@ -272,14 +272,14 @@ class ValueDemand:
     Attributes
     ----------
     parameter
-        Name of the parameter that the number depends on.
+        Name of the parameter that determines the number.
     needed
-        Function: the number of values that a class needs, for a value of the parameter.
+        Function: maps a value of the parameter to the number of values that a class needs.
     allowed
-        Function: the allowed values of the parameter if a table has this many values, as a noun
-        phrase.
+        Function: maps the number of values in a table to the allowed values of the parameter, as a
+        noun phrase.
     sufficient
-        Whether a class with this many values always meets the criterion.
+        Whether a class with the needed number of values always meets the criterion.
     """
 
     parameter: str
@@ -322,7 +322,7 @@ class PrivacyModel:
     reference
         Where the model is defined.
     direction
-        How a class's figure compares with the limit when the class is safe.
+        How the figure of a safe class compares with the limit: at least, at most or below.
     limit
         Name of the parameter that is the limit.
     parameters
@@ -337,31 +337,34 @@ class PrivacyModel:
         classes cannot grow when classes merge. The same holds for several such models together.
     monotone_by_person
         Whether the same holds if distinct persons are counted. A person may be in both of two
-        classes that merge, so a merged class is no mixture of its parts.
+        classes that merge, so the merged distribution is no mixture of those of the two classes.
     argument
-        Why the two properties hold, or a counterexample in words.
+        Why the properties hold, or a counterexample in words.
     figures
         The figure per class, shape (n_classes,).
     shortfall
-        How a failing class is described; parameters in braces.
+        Template of the text that describes a failing class, with parameters in braces.
     variant
-        The parameter and value that choose this record among those of one key.
+        The parameter and its value that select this record if several records share a key.
     fails
-        Which classes fail, where that is more than comparing the figure with the limit.
+        Function: flags of the failing classes. None: a class fails if its figure violates the
+        limit.
     least_size
-        Rows of the smallest safe class, if the model depends on class sizes only; else None.
+        Function: rows of the smallest safe class. None if the model depends on more than class
+        sizes.
     values
         How many sensitive values a class must have; None if no number is required.
     weakening
-        The step to a weaker criterion that a search evaluates. None: it evaluates none.
+        The step to a weaker criterion that a search evaluates. None: there is no such step.
     strictest_counts
-        Whether, of several criteria of this model, only the one with the largest limit counts.
+        Whether only the criterion with the largest limit counts if a rule has several of this
+        model.
     window
         The SQL window of the model. None: it cannot be written as a query.
     window_by_person
         Whether the query can also count distinct persons.
     hopeless
-        Function: whether no finer table can meet the criterion, whatever is suppressed. None:
+        Function: whether no finer table can meet the criterion, with any suppression. None:
         unknown.
     ordered
         Names of two parameters. The first may not exceed the second, or no table meets the
@@ -373,7 +376,7 @@ class PrivacyModel:
         `figures` computed from rows by class and value as a plain matrix. None: there is no faster
         way.
     caps
-        Bounds on the shares of a class for any part of it to be kept: see
+        Function: the largest shares of values that a kept part of a class can have: see
         `aegis.privacy.histograms`.
     """
 
@@ -433,7 +436,7 @@ class PrivacyModel:
         Parameters
         ----------
         given
-            The parameters, and `attribute` if the model needs it, without the variant.
+            The parameters, and `attribute` if the model needs it, but not the variant.
         """
         allowed = [parameter.name for parameter in self.parameters]
         if ModelNeed.SENSITIVE in self.needs:

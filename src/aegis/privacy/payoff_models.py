@@ -2,9 +2,9 @@
 
 These models are registered next to those of `aegis.privacy.models`. The adversary gains by each
 person found, and pays a cost for each attempt. In a class of n people an attack succeeds with
-probability 1 / n, so it is worth gain / n; nobody attacks if that is below the cost. The publisher
-has a benefit from the released data, reduced by the information that masks hide, and a loss for
-each person found. Rows whose release costs more than it brings are suppressed.
+probability 1 / n, so its expected gain is gain / n; an attack pays if this exceeds the cost. The
+publisher has a benefit from each released row, reduced by the information that masks hide, and a
+loss for each person found. Rows with an expected loss above their benefit are suppressed.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Persons(ABC):
-    """The persons behind the classes of a table.
+    """The persons of each class of a table.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Persons(ABC):
 
     @abstractmethod
     def within(self, classes: BoolArray) -> int:
-        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,), flags."""
+        """Count the distinct persons in classes with True in `classes`, shape (n_classes,)."""
 
     @abstractmethod
     def keep(self, classes: BoolArray) -> Persons:
-        """Return the persons of only the classes that `classes`, shape (n_classes,), flags."""
+        """Return the persons of only the classes with True in `classes`, shape (n_classes,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +70,13 @@ class KnownPersons(Persons):
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: BoolArray) -> int:
-        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,), flags."""
+        """Count the distinct persons in classes with True in `classes`, shape (n_classes,)."""
         seen = np.zeros(self.others, dtype=np.bool_)
         seen[self.persons[classes[self.classes]]] = True
         return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))
 
     def keep(self, classes: BoolArray) -> KnownPersons:
-        """Return the persons of only the classes that `classes`, shape (n_classes,), flags."""
+        """Return the persons of only the classes with True in `classes`, shape (n_classes,)."""
         inside = classes[self.classes]
         numbers = np.cumsum(classes) - 1
         return KnownPersons(

@@ -185,18 +185,19 @@ class PrivacyReport:
     k
         Rows of the smallest class; 0 for an empty table.
     uniques
-        Rows that are alone in their class.
+        Rows in classes of one row.
     mean_class_size
         Rows per class; null for an empty table.
     at_risk
-        By threshold tau as text: rows with 1/|E| > tau, strictly.
+        For each threshold tau (as text) the number of rows with 1/|E| > tau, where |E| is the size
+        of the row's class E.
     prosecutor
         Risk of a person known to be in the table: 1/|E|.
     journalist
-        Risk of any person of the population: 1/population of E. Without class sizes of the
-        population it equals the prosecutor risk, and `notes` says so.
+        Risk of any person of the population: 1 / (people of the population in E). Without class
+        sizes of the population it equals the prosecutor risk, and `notes` says so.
     homogeneous_rows_any
-        Rows in classes where *any* sensitive attribute is constant; null without one.
+        Rows in classes where *any* sensitive attribute is constant; null without such attributes.
     attributes
         The figures of each sensitive attribute.
     class_size_histogram
@@ -240,26 +241,26 @@ class PrivacyReport:
 
     @property
     def members(self) -> int:
-        """Members of all classes: the rows, or the persons of each class. The whole of each share.
+        """Sum of the members of all classes: the denominator of every share.
 
-        A person whose rows lie in several classes is a member of each.
+        The members are rows, or persons if they are counted. A person whose rows lie in several
+        classes is a member of each.
         """
         return sum(band.rows for band in self.class_size_histogram)
 
     @property
     def marketer(self) -> float | None:
-        """Marketer risk, an attack on all rows at once: the expected share that is re-identified."""
+        """Marketer risk: the expected share of rows that an attack on all rows re-identifies."""
         return self.journalist.average
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """For each sensitive attribute, the number of rows in classes where it is
-        constant."""
+        """For each sensitive attribute, the number of rows in classes where it is constant."""
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Cautions before you release a table with these figures, in sentences.
+        """Warnings to read before you release a table with these figures, in sentences.
 
         Examples
         --------
@@ -396,9 +397,9 @@ def report(
 
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
-    """Return a sentence on sensitive attributes with a single value in some classes, as a list.
+    """Return a sentence that names the attributes with a single value in some classes, in a tuple.
 
-    The list is empty if there are none.
+    The tuple is empty if there are no such attributes.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
 """The privacy rule of a policy, and whether a table meets it.
 
 Suppression. Rows of classes that fail any criterion are removed from the release. The release is
-admissible when no more than floor(suppression * N + 1e-9) rows are removed and at least one class
-remains. Some models compare a class with the whole table: t-closeness, beta-likeness,
-delta-disclosure, marketer risk, delta-presence. They refer to the rows that are *kept*. Failing
-classes are dropped, the reference is computed again, and so on until nothing changes. The kept set
-only shrinks, so this ends. An audit of the released rows then finds the same figures. With
-`reference: input`, a class is compared once, with all rows before suppression. Then the released
-rows may violate the limit in an audit of their own.
+admissible when no more than floor(suppression * N + 1e-9) of the N rows are removed and at least
+one class remains. Some models compare a class with the whole table: t-closeness, beta-likeness,
+delta-disclosure, marketer risk, delta-presence. Here the whole table means the rows that are
+*kept*. Failing classes are dropped, the comparison is repeated with the rest, and so on until no
+class fails. An audit of the released rows then finds the same figures. With `reference: input`, a
+class is compared only once, with all rows before suppression. Then an audit of the released rows
+may find that they violate the limit.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Verdict:
     smallest_before
         Rows of the smallest class before suppression; 0 for an empty table.
     violations
-        Each violated criterion and by how much, one plain sentence each; empty if admissible.
+        One sentence for each violated criterion, with the amount; empty if admissible.
     kept_classes
         Flags of the classes that are kept, shape (n_classes,).
     persons, suppressed_persons, allowed_persons
-        If persons are counted: how many there are, how many lose a row, and how many may lose a
-        row; else None. If persons are counted, `allowed_rows` is all rows, and sizes of classes are
-        in persons.
+        The number of all persons, of those who lose a row, and of those who may lose a row; None if
+        rows are counted. If persons are counted, `allowed_rows` is all rows, and class sizes are
+        numbers of persons.
     """
 
     admissible: bool
@@ -85,12 +85,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A requirement of a rule on each class that not even the whole table meets.
+    """A requirement on each class that the whole table, taken as a single class, fails.
 
     Attributes
     ----------
     wanted, held
-        The required amount, and the amount in the table.
+        The required number of rows, persons or values, and the number in the table, in words.
     remedy
         How to change the rule, as a clause.
     parameters
@@ -242,11 +242,10 @@ class PrivacyRule:
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule with only the criteria that are monotone with this suppression limit; None if
-        none is.
+        """The rule with only the criteria that are monotone with this suppression limit, or None.
 
-        It is necessary for the whole rule: a table that fails it fails the rule, and so does every
-        finer table. If all criteria are monotone, it is the rule itself.
+        It is necessary for the whole rule: if a table fails this part, the table and every finer
+        table fail the rule. If all criteria are monotone, the part is the rule itself.
         """
         if self.monotone:
             return self
@@ -279,14 +278,14 @@ class PrivacyRule:
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
-        """Return a requirement that not even the whole table meets, or None.
+        """Return a requirement that the table fails even as a single class; None if there is none.
 
-        Masks cannot add rows or values, so no masks can help then.
+        Masks add neither rows nor values, so no masks can make such a table meet the rule.
 
         Parameters
         ----------
         rows
-            Rows of the table, or its persons where they are counted.
+            Rows of the table, or its persons if they are counted.
         values
             Number of distinct values (null counts) of each sensitive attribute. An attribute that
             is left out is not checked.

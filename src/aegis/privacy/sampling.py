@@ -43,8 +43,8 @@ class SampledPrivacy:
 def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> SampledPrivacy:
     """Compute the sampling rate and the smallest sufficient k for a guarantee.
 
-    With gamma = 1 - (1 - rate) / e^epsilon, k is sufficient if P(Bin(n, rate) > gamma n) is at most
-    delta for every n of at least k / gamma - 1.
+    Let gamma = 1 - (1 - rate) / e^epsilon, and let Bin(n, rate) be the number of drawn records of
+    n. Then k is sufficient if P(Bin(n, rate) > gamma n) <= delta for every n >= k / gamma - 1.
 
     Parameters
     ----------

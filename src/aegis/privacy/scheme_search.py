@@ -6,10 +6,9 @@ attribute. Each step draws a scheme from those that are one mask finer than a sc
 Bild, Kuhn, Prasser, SafePub (PoPETs 2018), section 5. Each draw uses the exponential mechanism
 (McSherry, Talwar, FOCS 2007), with a score that one record changes by at most 1.
 
-The search releases one of the drawn schemes. It is chosen by another draw with an equal share of
-the budget, because the best scheme by its exact score would reveal more. If all schemes were
-visited, the best scheme would be the same in every run, and one record might decide which scheme
-that is.
+A last draw, with an equal share of the budget, chooses the result among the visited schemes. The
+visited scheme with the best exact score would reveal more: if all schemes were visited, it would be
+the same in every run, and one record might decide which scheme it is.
 """
 
 from __future__ import annotations
@@ -29,17 +28,16 @@ Choose = Callable[[Sequence[float], float], int]
 
 @dataclass(frozen=True)
 class DrawnScheme:
-    """The scheme that a search has drawn, and the schemes that it visited.
+    """The result of a search: the scheme of the last draw, and the visited schemes.
 
     Attributes
     ----------
     scheme
-        The scheme that was drawn last: the number of the mask of each attribute.
+        The scheme of the last draw: the number of the mask of each attribute.
     visited
-        All schemes that it was drawn from, in the order in which they were visited.
+        All schemes among which the last draw chose, in the order of the visits.
     epsilon
-        The epsilon of each draw. The draws of the search and the last draw together spend at most
-        the budget.
+        The epsilon of each draw. All draws together spend at most the budget.
     """
 
     scheme: Scheme
@@ -131,7 +129,7 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
-    """The cells of a table, with the masks of each attribute, for the search of schemes.
+    """The cells of a table, with the masks of each attribute, for the search over schemes.
 
     Attributes
     ----------
@@ -140,17 +138,17 @@ class SchemeCells:
     counts
         Rows of each cell, shape (cells,).
     groups
-        Per attribute and mask the group of each value, shape (V,).
+        Per attribute and mask the group of each of the V values, shape (V,).
     shares
-        For each attribute and mask, the share of all original values that the group of each value
-        represents, shape (V,), from 0 to 1. It must not depend on the data.
+        For each attribute and mask, the number of original values in the group of each value, as a
+        share of all original values, shape (V,). It must not depend on the data.
     hidden
         For each attribute and mask, whether the mask hides the attribute completely. It must not
         depend on the data.
     least
-        Rows of the smallest class that is kept.
+        A class is kept if it has at least this many rows.
     beyond
-        Number of further rows, which all schemes suppress.
+        Number of rows that are in no cell, because all schemes suppress them.
     targets
         Indices of the attributes that the other attributes should predict, for scores that use
         them.
@@ -176,9 +174,7 @@ class SchemeCells:
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:
-        """Return the class of each cell, shape (cells,), by all attributes, or without the
-        attribute `without`.
-        """
+        """Return the class of each cell, shape (cells,), by all attributes except `without`."""
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for place, number in enumerate(scheme):
             if place == without:
@@ -284,11 +280,11 @@ class SchemeScore:
     description
         The quantity that it measures.
     figure
-        Computes the value for a table under a scheme; higher is better.
+        Computes the score of a table under a scheme; higher is better.
     sensitivity
-        The largest change of the value by one record, given the smallest class size m.
+        The largest change of the score by one record, given the smallest class size m.
     by_leaves, by_target
-        Whether it depends on `SchemeCells.shares`, and on `SchemeCells.targets`.
+        Whether the score depends on `SchemeCells.shares`, and on `SchemeCells.targets`.
     """
 
     name: str
@@ -299,7 +295,7 @@ class SchemeScore:
     by_target: bool = False
 
     def figure_of(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the value of a scheme."""
+        """Return the score of the table under a scheme, before it is divided by its sensitivity."""
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:

@@ -24,7 +24,7 @@ class Singling:
     Attributes
     ----------
     columns
-        One to four columns that the rule does not cover, the one that distinguishes most rows first.
+        One to four columns that the rule does not cover; the first distinguishes most rows.
     unique_rows
         Rows that are unique in these columns and the quasi-identifiers together.
     """
@@ -44,8 +44,8 @@ def find_singling(
 ) -> Singling | None:
     """Find a few columns in which most rows are unique; None if there are none.
 
-    Columns are added one at a time. Each step adds the column that gives the most combinations of
-    values (ARX's distinction). The result need not be the best of all sets.
+    Each step adds the column that gives the most combinations of values (ARX's distinction). The
+    result need not be the best of all sets of columns.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def find_singling(
     unique_rows
         Number of rows that are unique in all columns together.
     count
-        Function of sets of columns. It returns `RowCounts` of each set together with the columns
-        that are known already.
+        Function: returns the `RowCounts` for each of several sets of columns, each taken together
+        with the quasi-identifiers.
     """
     varying = [name for name, distinct in values.items() if distinct > 1]
     candidates = sorted(varying, key=lambda name: (-values[name], name))[:MOST_CANDIDATES]

@@ -1,20 +1,19 @@
 """Whether one privacy rule requires at least as much as another, criterion by criterion.
 
-Rule B is *at least as strong* as rule A under this condition: every table that was released under
-B, with no more rows removed than B allows, meets A and has no more rows removed than A allows. This
+Rule B is *at least as strong* as rule A if every release that B allows is also allowed by A. This
 is decided from the rules, not by trying tables. Each criterion of A must follow from the criteria
 of B; B must allow no more suppression and count the same unit, rows or persons. If the steps below
-do not show that a criterion follows, it counts as not following. So rules that cannot be compared
-are *weaker* in both directions, which is the safe answer to "is this rule weak?".
+do not show that a criterion follows, Aegis assumes that it does not. So of two rules that cannot be
+compared each is *weaker* than the other, which is the safe answer to "is this rule weak?".
 
 A criterion follows from
 
 - a criterion of the same model and attribute, if each of its numbers requires as much;
 - a criterion of a model that implies it (`PrivacyModel.implies`), with the same numbers;
-- the size of classes, if the model looks at sizes only: k, prosecutor risk, and every required
-  number of values, because each value needs a row;
-- the number of values, if no more is required: (c,l)-diversity, entropy l-diversity and
-  (alpha,k)-anonymity all require some number.
+- the smallest class that B allows, if the criterion is on class sizes only. Criteria such as k,
+  prosecutor risk, and a number of values (each value needs a row) imply a smallest class;
+- the number of values that B requires of a class, if the criterion requires only a number of
+  values. (c,l)-diversity, entropy l-diversity and (alpha,k)-anonymity all require some number.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
 
 
 def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
-    """Return the requirements of `other_rule` that do not follow from `rule`, in words."""
+    """Return the requirements of `other_rule` that `rule` does not imply, in words."""
     return tuple(_missing(rule, other_rule))
 
 

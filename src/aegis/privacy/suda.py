@@ -29,18 +29,20 @@ class SpecialUniques:
     Attributes
     ----------
     sizes
-        Number of minimal sample uniques of each record by their number of columns (1, 2, ...),
-        shape (N, largest).
+        Number of minimal sample uniques of each record, by their number of columns 1, 2, ...
+        `largest`; shape (N, largest).
     scores
-        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of
-        (m - k)(m - k - 1)... (m - largest), where k of the m columns are in it, k to `largest`.
+        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of (m -
+        k)(m - k - 1)... (m - largest), where m is the number of all columns and k that of the
+        minimal sample unique.
     contributions
         For each record and column, the sum of the scores of the minimal sample uniques that contain
         the column, shape (N, m).
     chances
         DIS-SUDA: the scores as probabilities that a match with the record is right, shape (N,).
     match
-        DIS: the probability that a unique match in the sample is right, without regard to scores.
+        DIS: the probability that a match with a record that is unique in the sample is right; the
+        same for all records.
     """
 
     sizes: IntArray
@@ -51,7 +53,7 @@ class SpecialUniques:
 
     @property
     def shares(self) -> FloatArray:
-        """Share of all scores that involves each column, shape (m,); zeros if there are no scores."""
+        """Each column's contributions as a share of all scores, shape (m,); 0 without scores."""
         total = float(self.scores.sum())
         shares: FloatArray = self.contributions.sum(axis=0) / (total or 1.0)
         return shares

@@ -1,7 +1,7 @@
 """Combine the values that several releases of one table show of each row, including its absence.
 
-An attacker who can link the rows of several releases sees the values that every release shows of
-each row, and which releases lack it. Rows that agree in both form one class for this attacker. A
+An attacker who can link the rows of several releases knows, for each row, its values in every
+release and which releases lack the row. Rows that agree in both form a class for this attacker. A
 *trace* is the number of such a class.
 """
 
@@ -20,7 +20,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return one number for each pair of earlier trace and group in the next release, shape (cells,)."""
+    """Return a number for each cell, equal for cells with equal earlier trace and equal group.
+
+    The group is that of the next release. The shape is (cells,).
+    """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
@@ -33,9 +36,10 @@ def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
     trace
         The trace of each cell before this release, shape (cells,): 0 if no release shows it.
     classes
-        The class of each cell in the release; classes also differ if `trace` does: see `joined`.
+        The class of each cell in the release, shape (cells,). Cells with different `trace` must be
+        in different classes: see `joined`.
     released
-        Which cells the release shows.
+        Whether the release shows each cell, shape (cells,).
     """
     seen = np.where(released, classes + int(trace.max(initial=0)) + 1, trace)
     unique, place = np.unique(seen, return_inverse=True)

@@ -1,8 +1,8 @@
 """Estimate how many people are unique in the population, from a table that is a sample of it.
 
-All estimators use only the sizes of the classes and the sampling fraction. Dankar, El Emam, Neisa,
-Roffey compared them: Estimating the re-identification risk of clinical data sets (BMC Medical
-Informatics and Decision Making 12, 2012). `dankar` implements their decision rule.
+All estimators use only the sizes of the classes and the sampling fraction. They were compared by
+Dankar, El Emam, Neisa, Roffey: Estimating the re-identification risk of clinical data sets (BMC
+Medical Informatics and Decision Making 12, 2012). `dankar` implements the authors' decision rule.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ SMALL_SAMPLE = 0.1
 def zayatz(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it.
 
-    Bayes' rule gives the probability that a class of one in the sample comes from a class of one in
-    the population. It assumes that classes of the population are as large as those of the sample.
+    Bayes' rule gives the probability that a class of one row in the sample comes from a class of
+    one person in the population. It assumes that class sizes in the population have the same
+    distribution as in the sample.
     Reference: Zayatz, Estimation of the percent of unique population elements on a microdata file
     using the sample (US Census Bureau, 1991).
 
@@ -52,9 +53,10 @@ def zayatz(sizes: Ints, population: int) -> float:
 def pitman(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it, by Pitman's model.
 
-    Theta and alpha maximise the likelihood of the sizes; of N people about Gamma(theta + 1) /
-    Gamma(theta + alpha) N^alpha are then unique. Reference: Hoshino, Applying Pitman's sampling
-    formula to microdata disclosure risk assessment (Journal of Official Statistics 17, 2001).
+    The parameters theta and alpha of the model are fitted to the sizes by maximum likelihood. Of N
+    people about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha are then unique. Reference:
+    Hoshino, Applying Pitman's sampling formula to microdata disclosure risk assessment (Journal of
+    Official Statistics 17, 2001).
     """
     from scipy import optimize, special
 
@@ -108,8 +110,8 @@ def _rising(start: float, steps: int) -> float:
 def slide_negative_binomial(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it; NaN if the model does not fit.
 
-    The model: class sizes in the population, minus one, are negative binomial. Its two parameters
-    are fitted to the expected numbers of classes of one and of two in a sample. Shlosser's formula,
+    The model: class sizes in the population, minus 1, are negative binomial. Its two parameters are
+    fitted to the numbers of classes with one row and with two rows in a sample. Shlosser's formula,
     as corrected by Haas and Stokes, estimates the number of classes in the population. Reference:
     Chen, Keller-McNulty, Estimation of identification disclosure risk in microdata (Journal of
     Official Statistics 14, 1998).
@@ -158,8 +160,8 @@ def _classes_of_population(sizes: Ints, fraction: float) -> float:
 def dankar(sizes: Ints, population: int) -> float:
     """Return the estimate that the decision rule of Dankar et al. chooses by the sampling fraction.
 
-    Up to a fraction of 0.1 this is Pitman's estimate. Above it, it is the smaller one of Zayatz's
-    estimate and the slide negative binomial estimate, if that model fits.
+    Up to a fraction of 0.1, it returns Pitman's estimate. Above 0.1, it returns Zayatz's estimate,
+    or the slide negative binomial estimate if that model fits and its estimate is smaller.
     """
     if sizes.sum() <= SMALL_SAMPLE * population:
         return pitman(sizes, population)
@@ -180,7 +182,7 @@ ESTIMATORS: dict[str, Callable[[Ints, int], float]] = {
 def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float:
     """Return the expected share of the population that is unique in it.
 
-    It is 0 if no class of the sample has one row, and 1 if the estimator does not fit.
+    It is 0 if no class of the sample has one row, and 1 if the model of the estimator does not fit.
     """
     if not (sizes == 1).any():
         return 0.0

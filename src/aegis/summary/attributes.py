@@ -50,10 +50,10 @@ def describe(
     max_levels
         Largest number of levels of a candidate in multi-attribute measures.
     like
-        The same attribute in the summary of another part of the data. The same groups are pooled
-        here as there, and ranges have the same bounds.
+        The same attribute in the summary of another part of the data. Its pooled groups and the
+        bounds of its ranges are used here, too.
     groupings
-        The grouping of the values by each mask, followed by the identity's; computed if None.
+        The grouping of the values by each mask, and last by the identity; computed if None.
     """
     masks = with_identity(masks)
     if groupings is None:
@@ -143,7 +143,7 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
-    """Return the pooled level of each value, shape (V,).
+    """Return the level of each value, shape (V,), with the rare groups pooled in one level.
 
     `model` lists the masked values of the groups that have a separate level; all other groups share
     one level. If it is None, the most frequent groups have a separate level.
@@ -165,7 +165,7 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
-    """Return for each group of a candidate whether it shares its level with another, shape (size,)."""
+    """Return whether each group of a candidate shares its level with other groups, (size,)."""
     if candidate.noise is not None or candidate.size <= candidate.n_levels:
         return np.zeros(candidate.size, dtype=np.bool_)
     first = np.unique(candidate.groups, return_index=True)[1]

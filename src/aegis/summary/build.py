@@ -106,8 +106,8 @@ def summarize(
     Raises
     ------
     DataError
-        A column is missing or has no usable type, or the table is empty. Or the label has no value,
-        only one class or too many classes.
+        A column is missing or has no usable type, or the table is empty. Or the label has only
+        nulls, only one class or too many classes.
     PolicyError
         A mask does not fit its column, or `like` was made under another policy.
 

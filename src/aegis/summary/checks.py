@@ -30,9 +30,7 @@ def check_columns(source: Source, policy: Policy) -> None:
 
 
 def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
-    """Return the kind of a column (number, text, date ...); raise `DataError` if no mask accepts
-    its type.
-    """
+    """Return the kind of a column (number, text, ...); raise `DataError` if no mask accepts it."""
     kind = Kind.of(column.type())
     if kind is None:
         raise DataError(

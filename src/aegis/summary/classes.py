@@ -27,16 +27,16 @@ PERSON = "aegis_person"
 
 @dataclass(frozen=True)
 class ShownColumns:
-    """The columns of one release in a table of several releases.
+    """The columns of one release, in a table that joins the columns of several releases.
 
     Attributes
     ----------
     quasi
-        The columns that form its equivalence classes.
+        The columns that form the equivalence classes of the release.
     sensitive
         The column of each sensitive attribute.
     after
-        Positions of the earlier releases that its rule check included.
+        Positions of the earlier releases that were considered when the release was checked.
     """
 
     quasi: tuple[str, ...]
@@ -46,16 +46,16 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The joint classes of a release and all earlier ones, with the verdict of the rule.
+    """The joint classes of a release and all earlier releases, with the verdict of the rule.
 
     Attributes
     ----------
     table
-        The classes that all releases form together; absence from a release counts as a value.
+        Classes of rows that agree in every release; absence from a release counts as a value.
     verdict
         The result of the rule for these classes.
     left_out
-        Rows that the release suppresses: values of the quasi-identifiers in columns `k0`, `k1`, ...
+        The rows that the last release suppresses, by their quasi-identifiers `k0`, `k1`, ...
     """
 
     table: ClassTable
@@ -73,11 +73,12 @@ class CountedClasses:
         One row per combination of class and sensitive values: columns `k0`, `k1`, ... in the order
         of the quasi-identifiers, then of the sensitive attributes, and the count `n`.
     quasi, sensitive
-        The columns that form the classes, and those counted within them.
+        The columns that form the classes, and the columns whose values are counted within a class.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
-        People `n` of the population by the same quasi-identifiers `k0`, `k1`, ...; None if not known.
+        A table of the population: columns `k0`, `k1`, ... of the quasi-identifiers, and the number
+        of people `n`. None if the population is not known.
     """
 
     cells: pa.Table
@@ -132,7 +133,7 @@ class CountedClasses:
         return sensitive, levels
 
     def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
-        """Return the joint classes of the last release and all earlier ones.
+        """Return the joint classes of the last release and all earlier releases.
 
         Parameters
         ----------
@@ -211,7 +212,7 @@ class CountedClasses:
         return rank[codes], tuple(labels[i] for i in order)
 
     def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
-        """Return the quasi-identifier values of the classes that `classes` flags, one row per class."""
+        """Return the quasi-identifier values of classes with True in `classes`, a row per class."""
         _, first = np.unique(self._ids, return_index=True)
         keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(first[classes]))
@@ -283,9 +284,10 @@ WEIGHT = "aegis_weight"
 
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
-    """Return the people of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`.
+    """Return the number of people `n` by quasi-identifiers, in columns `k0`, `k1`, ... and `n`.
 
-    They are rows, or sums of the column `ROWS` or `WEIGHT`.
+    The number of people is that of rows, or the sum of the column `ROWS` or `WEIGHT` if there is
+    such a column.
     """
     table = population.table
     keys = {

@@ -1,4 +1,4 @@
-"""Read the rows of a table once as integer codes, for all counts."""
+"""Read the rows of a table once, as integer codes from which everything is counted."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class CodedRows:
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
     def cells(self, names: Sequence[str]) -> pa.Table:
-        """Count the combinations of values: columns `k0`, `k1`, ..., and their rows `n`."""
+        """Count the rows `n` of each combination of values `k0`, `k1`, ... of these columns."""
         first, _, counts = distinct_keys(combine((self.codes[n] for n in names), len(self.label)))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
         keys = [f"k{i}" for i in range(len(names))]
@@ -152,10 +152,10 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Return columns of all rows, as one class; None if the engine should count instead.
+    """Read columns of all rows, in a single class; None if the engine should count instead.
 
     The engine should count if the columns are not dictionary-encoded in Parquet files, are too
-    many, or have values that this code cannot distinguish.
+    many, or have a type that no mask accepts.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):

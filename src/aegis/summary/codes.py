@@ -48,7 +48,7 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
     """Return the code of each row in a small integer type, and the values of the codes, unordered.
 
-    In a dictionary column, some values may occur twice and others in no row.
+    If the column is dictionary-encoded, the values may include duplicates, and values of no row.
     """
     if not pa.types.is_dictionary(column.type):
         column = settle(column).dictionary_encode(null_encoding="encode")
@@ -96,7 +96,7 @@ def numbers_of(values: pa.Array) -> npt.NDArray[np.float64]:
 
 
 def show(value: Any) -> str:
-    """Return a value as text for people: null as "null", all others as `str` writes them."""
+    """Return a value as text for people: null as "null", any other value as `str` writes it."""
     return "null" if value is None else str(value)
 
 

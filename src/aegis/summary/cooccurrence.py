@@ -1,4 +1,7 @@
-"""Count how often values of two attributes occur together, by class: G_y of theory.md, section 2."""
+"""Count how often values of two attributes occur together, by class (G_y in theory.md, section 2).
+
+An atom is a set of values that no candidate mask distinguishes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class Chunk(NamedTuple):
     label
         The class of each row.
     weights
-        How often each row counts, or its weight in units; None: once.
+        How often each row counts, or the row's weight in units. None: each row counts once.
     units
         Number of each row's unit, such as its person. All rows of a unit get the same fold. None:
         each row is a unit.
@@ -57,7 +60,7 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """The counts of pairs, divided by the fold of the rows.
+    """The counts of pairs by fold.
 
     Attributes
     ----------
@@ -68,8 +71,8 @@ class FoldCounts:
     joints
         For each attribute, the rows per fold, atom and class, shape (F, A_i, C).
     cell, fold, count
-        For each pair, its non-empty entries, shape (E,): index of the cell among the pair's cells,
-        fold, and number of rows.
+        For each pair, three arrays of shape (E,) of non-empty entries: index of the cell among the
+        pair's cells, fold, and number of rows.
     """
 
     size: int
@@ -106,17 +109,17 @@ class PairCounts:
     joints
         For each attribute, the rows per atom and class, shape (A_i, C).
     index, count
-        For each pair (i, j), i < j, its non-empty cells: flat index (a * A_j + b) * C + y in
-        ascending order, and the rows in each.
+        For each pair (i, j), i < j, its non-empty cells of atoms a and b and class y: flat index (a
+        * A_j + b) * C + y in ascending order, and the rows in each.
     folds
-        The same counts by fold of the rows; None if they were not kept.
+        The same counts by fold; None if they were not kept.
     responses
-        Sums of a numeric label, which has one class; None for a label with classes.
+        Sums of a numeric label; all rows are then in one class. None for a label with classes.
     weights
         Sums of the weights of the rows; all counts are then sums of weights. None if each row
         counts once.
     in_rows
-        Whether sums of weights were turned into effective rows, which scores need.
+        Whether sums of weights were converted to effective rows, which scores need.
     """
 
     names: tuple[str, ...]
@@ -142,7 +145,7 @@ class PairCounts:
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts in effective rows; the counts themselves if rows have no weights."""
+        """Return the counts in effective rows; if rows have no weights, these same counts."""
         if self.weights is None or self.in_rows:
             return self
         return replace(self, **self._weighted(self.weights))
@@ -234,9 +237,9 @@ def is_sparse(matrix: Matrix) -> bool:
 def symmetric(
     size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
 ) -> Matrix:
-    """Return the sparse symmetric matrix, shape (size, size), of the counts above its diagonal.
+    """Return a sparse symmetric matrix, shape (size, size), from its diagonal and upper triangle.
 
-    Counts with the same index are added.
+    `places` are flat indices above the diagonal. Counts with the same index are added.
     """
     from scipy import sparse  # taking long to load, and of wide tables alone
 
@@ -261,16 +264,16 @@ def count_pairs(
     Parameters
     ----------
     names, sizes, classes, chunks
-        Attributes, their atoms, the number of classes, and chunks of rows. With folds no row may count
-        more than once, unless rows have weights.
+        The attributes, the number of atoms of each, the number of classes, and chunks of rows. With
+        folds no row may count more than once, unless rows have weights.
     folds
         Number of folds to count by, at most 127; 1 for no folds.
     seed
         Seed of the folds. The fold of a row depends on the seed and on the row's values (see
         `Dealer`), or on the seed and the row's unit if there are units.
     divisor
-        Greatest common divisor of the weights of rows. None if rows have no weights; weights in the
-        chunks are then numbers of equal rows.
+        Greatest common divisor of the weights of rows. None if rows have no weights; `weights` in
+        the chunks are then numbers of equal rows.
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
@@ -317,7 +320,7 @@ def with_folds(
     rows: Counts,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
-    """Assemble pair counts, in total and by fold, from counts by class and fold.
+    """Assemble pair counts, over all folds and by fold, from counts by class and fold.
 
     Parameters
     ----------
@@ -326,8 +329,8 @@ def with_folds(
     joints
         Rows per atom, class and fold, shape (A_i, C F).
     cells
-        For each pair, the flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the
-        rows of each.
+        For each pair of attributes i and j, the flat index ((a * A_j + b) * C + y) * F + fold of
+        atoms a, b, class y and fold, in ascending order, and the rows of each.
     rows
         Rows per fold, shape (F,).
     responses
@@ -358,7 +361,7 @@ def with_folds(
 def apart(
     keys: Counts, rows: Counts, folds: int
 ) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]:
-    """Split the counts of a pair by fold into counts in total and counts by fold.
+    """Split the counts of a pair into counts over all folds and counts by fold.
 
     Return the pair's `index` and `count` of `PairCounts`, and `cell`, `fold` and `count` of
     `FoldCounts`.

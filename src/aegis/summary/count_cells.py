@@ -48,8 +48,8 @@ def count_cells(
 ) -> FrequencyTable | None:
     """Count rows by combination of quasi-identifiers, sensitive attributes and label.
 
-    If the finest candidate mask of an attribute refines all others, the attribute is counted by the
-    groups of that mask, otherwise by its values. Coarser keys make fewer cells and change no
+    If one candidate mask of an attribute refines all others, the attribute is counted by the groups
+    of that mask, otherwise by its values. Counting by groups gives fewer cells and changes no
     candidate's counts.
 
     Parameters
@@ -60,11 +60,11 @@ def count_cells(
         Name of the label column, a function that returns the class of each row of a table, and all
         classes in order.
     person
-        Column that identifies persons; then the table also counts persons.
+        Column that identifies persons; then the frequency table also counts persons.
     max_cells
-        If there are more cells, or more cells of persons, None is returned.
+        If there are more cells, or more pairs of cell and person, the result is None.
     coded
-        The rows, if they have been read. They replace the query, unless persons are counted.
+        The rows, if they have been read: then no query is run, unless persons are counted.
     """
     if coded is not None and person is None:
         table, _ = coded.frequency(quasi, sensitive, attributes, label)
@@ -166,7 +166,7 @@ def count_in_engine(
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
     """Return a function that counts the classes of a configuration by a query to the engine.
 
-    It is for tables whose frequency table does not fit in memory.
+    It is used if the frequency table does not fit in memory.
     """
 
     def classes(masks: Mapping[str, Mask]) -> ClassTable:

@@ -1,9 +1,8 @@
-"""Assign rows to folds by a hash of their content, so that scores do not depend on the order of
-rows.
+"""Assign rows to folds by a hash of their content, so that the order of rows changes no score.
 
-The hash of a row uses its atoms and its label: two sums modulo the prime P = 2^31 - 1. Equal rows
-are numbered, and the number enters the hash, so that each gets a random fold. All integers stay
-below 2^62, so every engine computes the same folds.
+The hash of a row is computed from its atoms and its label, as two sums modulo the prime P = 2^31 -
+1. Equal rows are numbered, and the number enters the hash, so that equal rows get different random
+folds. All integers are below 2^62, so every engine computes the same folds.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ class Dealer:
     Parameters
     ----------
     names
-        Names of the attributes. A name enters the hash of its attribute's atoms, so their order
-        does not matter.
+        Names of the attributes. The name enters the hash of an attribute's atoms, so the order of
+        attributes does not matter.
     folds
         Number of folds F.
     seed
         Rows fall into other folds with another seed.
     divisor
-        Greatest common divisor of the weights of the rows: rows whose weights are all equal fall into the
-        same folds as rows without weights.
+        Greatest common divisor of the weights of the rows. If all weights are equal, rows fall into
+        the same folds as without weights.
     """
 
     def __init__(self, names: Sequence[str], folds: int, seed: int, divisor: int = 1) -> None:
@@ -85,7 +84,7 @@ class Dealer:
         weight: Counts | None,
         units: Counts | None,
     ) -> Counts:
-        """Return the fold of each row of a chunk; with units, the fold of the row's unit."""
+        """Return the fold of each row of a chunk; if rows have units, the fold of the unit."""
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))
@@ -130,7 +129,7 @@ class Dealer:
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
         """Return the fold of a row, from its two sums and the number of equal rows before it.
 
-        Squaring mixes the hash, so that similar rows get unrelated folds.
+        The hash is squared, so that similar rows get unrelated folds.
         """
         mixed = (first + turn % PRIME * self._turn) % PRIME
         mixed = (mixed * mixed + second) % PRIME

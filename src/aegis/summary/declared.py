@@ -11,8 +11,8 @@ from aegis.summary.model import AttributeSummary, Summary
 def declared_policy(summary: Summary) -> Policy:
     """Return the policy under which a summary was made, as far as the summary contains it.
 
-    A summary of an earlier version does not contain its rule (see `says_rule`); then the rule of
-    the policy requires nothing.
+    A summary of an earlier version of Aegis does not contain its privacy rule (see `says_rule`).
+    Then the rule of the returned policy requires nothing.
     """
     terms = summary.terms
     return Policy(

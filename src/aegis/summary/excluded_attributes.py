@@ -2,8 +2,8 @@
 
 The time of such a measure grows with the cube of the number of levels of all attributes together,
 and the size of its counts with the square. If there are more than `TOGETHER` levels, only the
-attributes that predict the label best on their own are used. The others get a single level, so they
-do not change a score. Measures of single attributes still use all levels.
+attributes that predict the label best on their own are used. All other attributes get a single
+level, so they do not change a score. Measures of single attributes still use all levels.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ TOGETHER = 2_048
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how well the unmasked attribute alone predicts the label: Pillai's trace, corrected
-    for chance.
+    """Return how well an unmasked attribute alone predicts the label: a corrected Pillai's trace.
 
-    This is chi-square divided by the rows, minus the mean of this figure for a label drawn at
-    random, (levels - 1) (classes - 1) / (rows - 1); at least 0. If counts are sums of weights,
-    `weights` turns them into effective rows.
+    This is chi-square divided by the rows, minus its mean for a randomly permuted label, (levels -
+    1) (classes - 1) / (rows - 1); at least 0. If counts are sums of weights, `weights` converts
+    them to effective rows.
 
     Examples
     --------
@@ -62,10 +61,10 @@ def set_aside(
 ) -> dict[str, AttributeSummary]:
     """Reduce attributes to a single level, except those that predict the label best.
 
-    Attributes are added in the order of `told_alone` (ties: fewer atoms first) while their atoms
-    fit into `together`. An attribute that does not fit is skipped, unless it is the first.
-    Attributes with noise masks are never reduced, because the levels of their reports are not known
-    here.
+    Attributes are taken in descending order of `told_alone` (ties: fewer atoms first) as long as
+    all their atoms together are at most `together`. An attribute with too many atoms is skipped,
+    unless it is the first. Attributes with noise masks are never reduced, because the levels of
+    their noisy values are not known here.
 
     Examples
     --------

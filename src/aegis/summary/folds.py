@@ -1,7 +1,7 @@
-"""Subtract the counts of one fold from the co-occurrence counts, for the delete-a-group jackknife.
+"""Subtract the counts of a fold from the co-occurrence counts, for the delete-a-group jackknife.
 
-Each labelled row is in one of a few folds, by a seeded hash of its content (`aegis.summary.deal`).
-The counts by fold are stored with the counts of all rows, cell by cell.
+A seeded hash of the content of each labelled row assigns it to one of a few folds
+(`aegis.summary.deal`). The counts by fold are stored with the counts of all rows, cell by cell.
 """
 
 from __future__ import annotations

@@ -36,13 +36,14 @@ class FrequencyTable:
     counts
         Rows per cell, shape (cells,).
     representatives
-        For each column, the index of one value for each code, shape (codes,). The groups of a
+        For each column, the index of one value with each code, shape (codes,). The groups of a
         candidate at these indices are the groups of the codes.
     persons
         The persons in the cells, if the policy counts persons instead of rows.
     earlier
-        Code of the values that earlier releases showed of each cell, shape (cells,); 0 if none
-        showed it. If given, classes are formed together with the earlier releases.
+        For each cell, a number of the values that earlier releases show of it, shape (cells,); 0 if
+        no release shows it. If it is not None, cells with different numbers are in different
+        classes.
     """
 
     quasi: tuple[str, ...]
@@ -76,7 +77,7 @@ class FrequencyTable:
         return combine(self._beside_earlier(columns), self.cells)
 
     def class_keys(self) -> Counts:
-        """Return one number per cell that identifies its combination of quasi-identifier codes."""
+        """Return a number for each cell that identifies its combination of quasi-identifiers."""
         return combine(self._beside_earlier(self.codes[q] for q in self.quasi), self.cells)
 
     def _beside_earlier(
@@ -116,7 +117,7 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
         hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
     ) -> ClassTable:
-        """Return the classes of the cells, in persons if these are counted.
+        """Return the classes that the cells form; their sizes are in persons if these are counted.
 
         `ids`, shape (cells,), is the class of each cell.
         """
@@ -130,8 +131,8 @@ class FrequencyTable:
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
     """Return one id per row, equal for rows with equal codes in all columns.
 
-    Ids are mixed-radix numbers. They are renumbered whenever the product of the radices would
-    overflow, so any number of columns is possible.
+    Ids are mixed-radix numbers. They are renumbered whenever they would overflow, so any number of
+    columns is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -154,8 +155,7 @@ def rows_by_key(key: Counts) -> Counts:
 
 
 def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
-    """Return first index, inverse and counts of the distinct keys in ascending order, as
-    `np.unique` does.
+    """Return first index, inverse and counts of the distinct keys, ascending, as `np.unique` does.
 
     `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
     """

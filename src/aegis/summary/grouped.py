@@ -1,9 +1,9 @@
-"""Count rows by computed keys; compute the keys once per combination of raw values, if these
-repeat.
+"""Count rows by computed keys, and compute each key only once per combination of raw values.
 
 Most tables have few combinations of values, compared to their rows. Then a plain GROUP BY of the
-columns comes first; engines run it on dictionaries, without building texts. The keys are computed
-on its result. A trial on the first rows shows whether combinations repeat.
+columns runs first; engines run it on dictionary codes, without building texts. The keys are
+computed from its result. A trial query on the first rows shows whether combinations repeat; if they
+do not, the keys are computed for each row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def count_by(
     keys
         The keys by name.
     trial
-        Number of first rows that the trial looks at.
+        Number of rows, from the first on, that the trial query reads.
     """
     direct = table.group_by(**keys) if keys else table
     counted = direct.aggregate(n=table.count())

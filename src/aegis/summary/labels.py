@@ -17,7 +17,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple[pa.Array, Counts]:
-    """Add to the classes of a part those of `model` that it lacks, with 0 rows.
+    """Add the classes of `model` that a part of the data lacks, with 0 rows.
 
     Raises
     ------
@@ -41,10 +41,9 @@ def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple
 
 
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the classes of all parts in the only order that agrees with the order of each part.
+    """Return the classes of all parts in the order that agrees with the order of each part.
 
-    Each part lists its classes as text, in the order of their values. It is not known whether the
-    values are texts or numbers.
+    Each part lists its classes as texts, sorted by their values, which may be texts or numbers.
 
     Raises
     ------

@@ -1,8 +1,7 @@
-"""Count the leaves of a masked value: the original values that it may represent, and the bits it
-hides.
+"""Count the leaves of a masked value, the original values that it may represent, and their bits.
 
-Leaves are those of an attribute's hierarchy, even if no row has them. Without a hierarchy, they are
-the distinct values of the table.
+The leaves of an attribute are those of its hierarchy, including leaves without rows, or without a
+hierarchy the distinct values of the table. A masked value with n leaves hides log2 n bits.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of the hierarchy's leaves in each value's group, shape (V,), from 0 to 1.
+    """Return the number of leaves in each value's group, as a share of all leaves, shape (V,).
 
     None without a hierarchy.
     """
@@ -67,8 +66,7 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return for each cell the share of the quasi-identifiers' bits that masks hide, shape
-    (cells,).
+    """Return the share of the quasi-identifiers' bits that masks hide in each cell, (cells,).
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ def hidden_shares(
 
 
 def whole_bits(domains: Iterable[int]) -> float:
-    """Return the sum of log2 of the leaves over all attributes; 1 if that is 0."""
+    """Return the sum over all attributes of log2 of the number of leaves; 1 if the sum is 0."""
     return math.fsum(math.log2(max(size, 1)) for size in domains) or 1.0
 
 
@@ -100,15 +98,14 @@ class ShownLeaves:
     bits
         For each quasi-identifier, log2 of the number of leaves of each masked value, by its text.
     whole
-        Sum of log2 of the leaves over all quasi-identifiers.
+        Sum over all quasi-identifiers of log2 of the number of leaves.
     """
 
     bits: tuple[Mapping[str, float], ...]
     whole: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return the share of the quasi-identifiers' bits that each class hides, shape
-        (n_classes,).
+        """Return the share of the quasi-identifiers' bits hidden in each class, (n_classes,).
 
         Parameters
         ----------
@@ -164,8 +161,7 @@ def leaves_by_hierarchy(
     quasi: Sequence[str],
     masks: Mapping[str, Mask | None] | None = None,
 ) -> ShownLeaves:
-    """Return the bits that the values of a masked table hide, according to the policy's
-    hierarchies.
+    """Return the bits that the values of a masked table hide, by the hierarchies of the policy.
 
     Parameters
     ----------
@@ -207,10 +203,7 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return the quasi-identifiers without a hierarchy, whose leaves a masked table does not show.
-
-    A masked table does not show their leaves.
-    """
+    """Return the quasi-identifiers without a hierarchy; a masked table cannot show their leaves."""
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]
 

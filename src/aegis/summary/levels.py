@@ -1,9 +1,9 @@
 """Pool the rarest groups of a candidate into one level, for measures of several attributes.
 
 A near-key attribute under `identity` has almost as many groups as rows. A linear system of that
-size takes too long, and its indicators fit noise. So the most frequent groups of each candidate are
-a level each, and the rest share one level. For these measures, a candidate refines another if its
-levels do. This keeps every bound of the search valid.
+size takes too long, and its indicators fit noise. So each of the most frequent groups of a
+candidate is a level, and the other groups share one level. For these measures, a candidate refines
+another if its levels refine the other's. So every bound of the search stays valid.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     counts
         Rows per value, shape (V,).
     max_levels
-        Largest number of levels. With more groups, the `max_levels - 1` largest keep a level (ties:
-        the earlier group) and the others share the last level.
+        Largest number of levels. If there are more groups, each of the `max_levels - 1` largest
+        (ties: the earlier group) has a level, and the other groups share the last level.
     """
     size = int(groups.max(initial=-1)) + 1
     if size <= max_levels:
@@ -46,17 +46,17 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
 def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
     """Divide ordered values into levels of neighbours with about equally many rows, shape (V,).
 
-    A value with more rows than that is a level by itself. So a frequent value (such as 0 in most
-    rows) does not use up the levels of the other values. LightGBM bins numbers in a similar way (Ke
-    et al., LightGBM, NeurIPS 2017, histograms).
+    A value with more rows than the other levels is a level by itself. So a frequent value (such as
+    0 in most rows) does not use up the levels of the other values. LightGBM bins numbers in a
+    similar way (Ke et al., LightGBM, NeurIPS 2017, histograms).
 
     Parameters
     ----------
     counts
         Rows per value, shape (V,), in the values' order; may be expected counts.
     max_levels
-        Largest number of levels, at least 1. If there are no more values than that, each has its
-        own level.
+        Largest number of levels, at least 1. If there are at most so many values, each value is a
+        level.
     """
     rows = np.asarray(counts, dtype=np.float64)
     if len(rows) <= max_levels:
@@ -104,11 +104,10 @@ def _quantiles(rows: Floats, size: int) -> Ints:
 
 
 def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:
-    """Return the atom of each value, shape (V,), and the level of each atom under each grouping in
-    `pooled`.
+    """Return the atom of each value, shape (V,), and the levels of the atoms under each grouping.
 
-    Atoms are the cells of the common refinement of all candidates' levels and ranges (theory.md,
-    section 2, defines them for levels).
+    `pooled` has the level (or range) of each value under each grouping. Two values are in the same
+    atom if no grouping separates them (theory.md, section 2).
     """
     atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
         np.int32

@@ -1,9 +1,9 @@
 """Merge the summaries of disjoint parts of a table.
 
 Counts are added; everything that depends on counts is computed again. The result equals the summary
-of the whole table. If a part pools groups, it equals the summary of the whole table made with
-`like` that part, with the same levels and ranges. Parts without enough information for this are
-refused, never approximated.
+of the whole table. If a part pools groups, the result equals the summary of the whole table with
+`like` set to that part, so that levels and ranges are the same. If the parts do not have enough
+information for this, an error is raised; nothing is approximated.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def merge(*summaries: Summary) -> Summary:
     Parameters
     ----------
     summaries
-        At least one summary. All have the same policy and `max_levels`. Their order affects only
-        the timings, which come from the first.
+        At least one summary, all with the same policy and `max_levels`. Their order does not matter
+        except for the timings, which come from the first.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Define `Summary`: all aggregates that advice uses, a sufficient statistic (theory.md, section 2).
 
 A `Summary` is immutable and has only aggregates. For each attribute it has the distinct values with
-their class counts, and each candidate mask's grouping of the values. It also has the co-occurrence
-counts of all attribute pairs by class, and a frequency table of the quasi-identifiers. The packages
-that use it need no rows.
+their class counts, and the groups that each candidate mask makes of the values. It also has the
+co-occurrence counts of all pairs of attributes by class, and a frequency table of the
+quasi-identifiers. The packages that use a `Summary` need no rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """The information on an attribute beyond the joint counts of its masked values (AEGIS, section 4)."""
+    """Counts of an attribute beyond the joint counts of masked values (AEGIS paper, section 4)."""
 
     RAW = "raw"
     """The joint of its values and the label."""
@@ -56,14 +56,15 @@ class Information(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The values of an attribute, if a summary does not have their joint counts with the label.
+    """The values of an attribute whose joint counts with the label are not in the summary.
 
     Attributes
     ----------
     values
         Distinct values of the table, shape (V,), in the order of `AttributeSummary.values`.
     cells
-        The attribute's cell of each value, shape (V,).
+        Index of each value's cell, shape (V,). A cell is a set of values that no candidate
+        distinguishes.
     counts
         Labelled rows per value, shape (V,); None if they are not known.
     """
@@ -88,12 +89,12 @@ class Candidate:
     shown
         The masked value of each group, shape (size,).
     levels
-        Level of each atom, shape (A,). Levels are the groups in multi-attribute measures; if there
-        are more than the summary's `max_levels`, the rarest are pooled.
+        Level of each atom, shape (A,). A level is a group in multi-attribute measures; if there are
+        more groups than the summary's `max_levels`, the rarest share one level.
     ranges
         Range of each atom, shape (A,). A range joins neighbouring groups; ranges are numbered in
-        the order of the values (`aegis.summary.ordered`). None for noise, and if the values have no
-        order.
+        the order of the values (`aegis.summary.ordered`). None for noise masks, and if the values
+        have no order.
     """
 
     mask: Mask
@@ -115,15 +116,14 @@ class Candidate:
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask if it adds noise, else None; the groups of a noise mask are the values."""
+        """The mask if it adds noise, else None. Each value is a group of a noise mask."""
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Ints, tuple[str, ...]]:
-        """The group of each value, shape (V,), numbered in the natural order of their texts, and
-        the texts.
+        """The group of each value, shape (V,), and the texts of the groups, in natural order.
 
-        Ordered distances need the same order when a plan and an audit compute them: see
+        Ordered distances need the same order in an audit, which sees only the texts: see
         `natural_order`.
         """
         order = natural_order(self.labels)
@@ -155,20 +155,21 @@ class AttributeSummary:
     counts
         Rows per value, shape (V,).
     joint
-        Rows per value and class, shape (V, C), or the sums of their weights; rows without a label are
-        not in it.
+        Rows per value and class, shape (V, C), or sums of weights. Rows without a label do not
+        count.
     atoms
-        Atom of each value, shape (V,). Values of one atom have the same level under every mask.
+        Atom of each value, shape (V,). Values of an atom have the same level and the same range
+        under every mask.
     candidates
         The candidate masks, in the order of the policy.
     unmasked
-        The identity mask as a candidate, as the baseline, even if the policy does not allow it.
+        The identity mask as the baseline, even if the policy does not allow it.
     nulls
         Number of rows where the attribute is null.
     domain
-        The values of the table, if information was withheld (`withhold`); else None. `values` are
-        then cells: values that all candidates treat in the same way, named by the first of them.
-        `unmasked` shows each cell separately.
+        The values of the table, if `withhold` removed joint counts; else None. Each entry of
+        `values` is then a cell, a set of values that no candidate distinguishes, and is represented
+        by its first value. `unmasked` shows each cell separately.
     """
 
     name: str
@@ -186,7 +187,7 @@ class AttributeSummary:
 
     @property
     def information(self) -> Information:
-        """How much information the summary has on the attribute's values."""
+        """Which counts of the attribute's values the summary has."""
         if self.domain is None:
             return Information.RAW
         known = self.domain.counts is not None
@@ -223,7 +224,8 @@ class AttributeSummary:
     def atom_numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Count and sum of the distinct numbers of each atom in labelled rows, each of shape (A,).
 
-        Each distinct number counts once, so that withheld counts change nothing.
+        Each distinct number counts once, so the result does not depend on counts that `withhold`
+        removes.
         """
         rows, atoms = self.joint.sum(axis=1), self.atoms
         if self.domain is not None:
@@ -257,14 +259,14 @@ class AttributeSummary:
 
     @cached_property
     def untouched(self) -> Candidate:
-        """The candidate that shows every value unmasked; without one, `unmasked`."""
+        """The candidate that shows every value unmasked, or `unmasked` if no candidate does."""
         own = self.unmasked
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate by whose groups the attribute is counted; None if it is counted by its values."""
+        """The candidate whose groups the frequency table counts; None if it counts values."""
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
@@ -279,7 +281,7 @@ class LabelSummary:
     Attributes
     ----------
     column
-        Name of the label column; empty if there is no label. Then all rows are one class.
+        Name of the label column; empty if there is no label: then all rows are one class.
     classes
         The text of each class, in class order.
     counts
@@ -309,7 +311,7 @@ class LabelSummary:
 
     @property
     def weighted(self) -> npt.NDArray[Any]:
-        """The rows of each class for scores, or the sums of their weights, shape (C,)."""
+        """Rows per class, or sums of weights if rows have weights; used by scores, shape (C,)."""
         return self.counts if self.totals is None else self.totals
 
     @property
@@ -357,17 +359,17 @@ class Summary:
     digests
         SHA-256 of the inputs of the summary, by name (`policy`, and `input` if requested).
     shared_rows
-        Least number of rows that share each bound that a mask learns from the data.
+        Smallest number of rows that share each bound that a mask learns from the data.
     dialects
-        The dialects of the text files that it was made from; empty for other sources.
+        The dialects of the text files from which the summary was made; empty for other sources.
     read_by_context
-        Columns of text files in which Aegis reads a value by the help of other values, such as
-        the order of day and month. None if unknown, as in files of earlier versions.
+        Columns of text files in which other values decide how Aegis reads a value, such as the
+        order of day and month. None if unknown, as in files of earlier versions.
     timings
         Seconds per step.
     terms
-        The policy of the summary, and whether its rule is locked. None if unknown, as in files of
-        earlier versions.
+        The policy of the summary, and whether the privacy rule is locked. None if unknown, as in
+        files of earlier versions.
     several
         With several labels, the summary of each. `label` is then empty, and `attributes` include
         every label that has a role.
@@ -406,9 +408,9 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """The least detail that the summary has on any attribute.
+        """The `information` of the attribute with the fewest counts.
 
-        `Information.RAW` is most, `Information.NOTHING` is least.
+        `Information.RAW` has most counts, `Information.NOTHING` fewest.
         """
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
@@ -426,10 +428,9 @@ class Summary:
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def in_effective_rows(self) -> Summary:
-        """Return the summary from which scores are computed: with sums of weights as
-        effective rows.
+        """Return the summary for scores, with sums of weights converted to effective rows.
 
-        Without weights this is the summary itself.
+        Without weights this is the same summary.
 
         Examples
         --------
@@ -461,8 +462,8 @@ class Summary:
     def number(self) -> dict[str, float] | None:
         """Mean and standard deviation of a numeric label, over the rows of the pair counts.
 
-        `one_row` is the largest share of its variance that one row holds, at most 1. With weights,
-        the share is that of a row of average weight.
+        `one_row` is the largest share of the variance that a single row contributes, at most 1.
+        With weights, it is that of a row of average weight.
         """
         sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:
@@ -491,8 +492,7 @@ class Summary:
             )
 
     def attribute(self, name: str) -> AttributeSummary:
-        """Return an attribute by name; the name of the label gives `label_attribute`, if there is
-        one.
+        """Return an attribute by name; for the label's name return `label_attribute`, if not None.
 
         Examples
         --------
@@ -573,10 +573,10 @@ class TaskSummary:
     Attributes
     ----------
     summary
-        The summary of a table with this label alone. Classes of the privacy rule are in the whole
-        table's summary.
+        The summary of the table with this label as the only label. The classes for the privacy rule
+        are in the summary of the whole table.
     weight
-        How much the label counts.
+        Weight of the label when labels are combined.
     measure
         Name of the label's measure; None for the default of the label's kind.
     """
@@ -600,7 +600,7 @@ class SeveralSummaries:
     tasks
         The labels, in the order of the policy.
     serve
-        How the shares kept are combined.
+        How the shares kept of the labels are combined: `mean` or `worst`.
     """
 
     tasks: tuple[TaskSummary, ...]

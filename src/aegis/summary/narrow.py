@@ -10,13 +10,13 @@ from aegis.summary.model import AttributeSummary, SeveralSummaries, Summary, Tas
 
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
-    """Return the summary with only the candidates of another policy; None if the table must be
-    read.
+    """Return the summary with only the candidates of another policy, or None.
 
-    The policy must have the same label and roles, and all its masks must be candidates of the
-    summary. Its rule may protect only attributes that were counted. It may not require classes
-    larger than the number of rows that share each learnt bound. Atoms stay as they were, because
-    finer atoms change no score. If nothing differs, the same summary is returned.
+    The result is None if the table must be read again. To avoid this, the policy must have the same
+    label and roles, and all its masks must be candidates of the summary. Its rule may protect only
+    attributes that were counted. If masks learn bounds from the data, the rule may not require
+    larger classes than `shared_rows` of the summary. Atoms stay the same, because finer atoms
+    change no score. If nothing differs, the same summary is returned.
     """
     own = policy.chosen_label
     asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}

@@ -1,7 +1,9 @@
 """Compute expected counts under noise masks from their channels, without drawing rows.
 
-With K the channel of a mask, the expected joint counts of reports and label are K' F(A,Y). Between
-two attributes they are K_i' G_y K_j (theory.md, section 2). Their scores are scores of expected
+A report is the noisy value that a mask shows. Let K be the channel of a mask, the probabilities of
+reports for each value, and F(A,Y) the joint counts of the attribute A and the label Y. The expected
+joint counts of reports and label are K' F(A,Y). Those of the reports of two attributes i and j are
+K_i' G_y K_j for class y (theory.md, section 2). Scores computed from them are scores of expected
 counts, not expected scores.
 """
 
@@ -25,9 +27,7 @@ Floats = npt.NDArray[np.float64]
 def expected_reports(
     attribute: AttributeSummary, candidate: Candidate, table: npt.NDArray[Any]
 ) -> Floats:
-    """Return the expected reports by class, K' `table`, shape (R, C), from counts by value and
-    class, (V, C).
-    """
+    """Return the expected reports by class, (R, C), from `table`, counts by value and class."""
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))
     expected = np.zeros((size, table.shape[1]))
@@ -37,12 +37,12 @@ def expected_reports(
 
 
 def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
-    """Return P(level of the report | atom), shape (A, L), rows sum to one.
+    """Return P(level of the report | atom), shape (A, L); each row sums to 1.
 
     If there are more than `max_levels` reports, they are pooled by their expected counts. For an
-    ordered mask, neighbours are pooled into levels with about equally many rows; else the rarest
-    are pooled. The values of one atom are averaged, weighted by their rows. An atom holds several
-    values only if the attribute has more values than levels.
+    ordered mask, neighbouring reports are pooled into levels with about equally many rows; else the
+    rarest reports share a level. Probabilities are averaged over the values of an atom, weighted by
+    their rows. An atom has several values only if the attribute has more values than levels.
     """
     mask = _noise(candidate)
     counts = attribute.counts.astype(np.float64)
@@ -62,8 +62,7 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
 
 
 def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
-    """Raise `PolicyError` if noise would change the label or an attribute on which the rule is
-    checked.
+    """Raise `PolicyError` if noise would change the label or an attribute that the rule checks.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Compute ranges: groups of a mask for models that split numbers and dates at thresholds.
 
-Levels keep the most frequent groups and pool the others, and the pool has no position in an order.
-So candidates of ordered attributes also have ranges: neighbouring groups, with about equally many
-rows in each range. Ranges depend only on the masked values, so a score does not depend on the other
-candidates.
+Levels keep the most frequent groups and pool all others in one level, which has no position in an
+order. So candidates of ordered attributes also have ranges: neighbouring groups, with about equally
+many rows in each range. Ranges depend only on the masked values, so the score of a candidate does
+not depend on the other candidates.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def ranges_like(
 ) -> Ints:
     """Return the range of each value, shape (V,), with the ranges of another summary.
 
-    Groups that also occur in the model have the same range there and here. Each other group joins
-    the range of the model's value that precedes the first value of the group.
+    A group that also occurs in the other summary has the same range as there. Each other group
+    joins the range of the largest value of the other summary below the group's first value.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def ranges_like(
     values
         Distinct values, shape (V,), in order.
     model, candidate
-        The same attribute of another table, and its candidate with the same mask.
+        The same attribute in the other summary, and its candidate with the same mask.
     """
     if candidate.ranges is None:
         raise InternalError(f"{str(candidate.mask)!r} of {model.name!r} has no ranges to follow.")

@@ -1,7 +1,7 @@
 """Find risks that a privacy rule does not cover: rows unique in all columns, and near-keys.
 
-A rule covers only the quasi-identifiers. Somebody who knows more about a person may find the
-person's row by the other columns.
+A rule covers only the quasi-identifiers. Somebody who knows other columns of a person may find the
+person's row by them.
 """
 
 from __future__ import annotations
@@ -36,17 +36,16 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """The risks in a table that the rule does not cover, as results, pages and certificates state
-    them.
+    """The risks in a table that the rule does not cover.
 
-    Results, pages and certificates all state this record.
+    Results, pages and certificates all contain this record.
 
     Attributes
     ----------
     rows, unique_rows
-        Number of rows, and of rows that no other row (or no other person's row, if persons are
-        counted) equals in all columns. None if the rows were not available, are drawn with noise,
-        or are more than two million.
+        Number of rows, and of rows that differ from every other row (if persons are counted: from
+        every row of another person) in at least one column. None if the rows were not available,
+        are drawn with noise, or are more than two million.
     near_keys
         Columns in which nearly every row has a different value, with the number of values.
     singling
@@ -55,7 +54,7 @@ class Outside:
     implied
         Released columns that predict masked values; None if the true values were not available.
     label
-        The label, if it is known; it is masked in another way.
+        Name of the label, if it is known. The sentences on risks give another remedy for the label.
     """
 
     rows: int | None

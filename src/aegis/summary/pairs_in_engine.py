@@ -1,8 +1,8 @@
 """Count co-occurrences in an engine outside this process, which returns only aggregates.
 
-The engine computes the atoms of each row and keeps them as a temporary table of small integers.
-Each GROUP BY on this table counts a few attributes together; a query has several. The counts of each
-pair are sums of these counts.
+The engine computes the atoms of each row and stores them in a temporary table of small integers.
+Each GROUP BY on this table counts a few attributes together; a query has several of them. The
+counts of each pair of attributes are sums of these counts.
 """
 
 from __future__ import annotations
@@ -66,23 +66,21 @@ def count_pairs_in_engine(
 
     Parameters
     ----------
-    source
-        The source whose engine runs the queries.
-    rows
-        The rows to count: the table, or a sample of it.
+    source, rows
+        The source whose engine runs the queries, and the rows to count: all, or a sample.
     attributes
         The attributes, with the atom of each of their values.
     label, classes
-        A function that returns the class of each row, and all classes in order; rows of no class
-        are left out.
+        A function that returns the class of each row, and all classes in order; rows without a
+        class do not count.
     step
-        Advances by the share of the pairs that are counted, in rows of the table.
+        Progress, which advances by the rows of the table times the share of the pairs counted.
     dealer
         Assigns rows to folds, by which they are also counted.
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        The numeric label and the weight of each row, in units, where the table has them.
+        Functions that return the numeric label and the weight of each row, in units, if any.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())

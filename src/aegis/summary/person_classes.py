@@ -2,7 +2,7 @@
 
 One query counts the rows and persons of each class. One more query per sensitive attribute counts
 the persons of each value, because distinct counts do not add up. All rows without a person count as
-one unknown person. This is the fewest possible, so that no figure looks safer than it is.
+one unknown person, the smallest possible number, so that no figure looks safer than it is.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def same_class(
     rows
         The rows.
     classes
-        `members` as a table in the engine of the rows.
+        The values of `members`, as a table in the engine of the rows.
     quasi
         The columns of the rows that form the classes.
     members

@@ -1,9 +1,9 @@
 """Store the persons of each cell of the frequency table, so that plans count persons exactly.
 
 The number of persons in a merged class is not the sum over the merged classes, because a person in
-several of them counts once. So the plan needs the persons of each cell. Most persons have all their
-rows in one cell; for them, a count per cell is enough. For the others, each pair of cell and person
-is listed; persons are numbered within this process. The list stays in the process and is in no
+several of them counts once. So a plan needs the persons of each cell. Most persons have all their
+rows in one cell; for these, a count per cell is enough. For all other persons, each pair of cell
+and person is listed. Persons are numbered within this process, and the list is never written to a
 bundle.
 """
 

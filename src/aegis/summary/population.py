@@ -1,7 +1,7 @@
 """The population that a table is a sample of, counted for the classes of any configuration.
 
-It is the table that the policy names, or it is estimated: the people of a class are then the sum of
-the survey weights of its rows.
+The population is the table that the policy names, or it is estimated: the number of people in a
+class is then the sum of the survey weights of its rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Population:
     counts
         People per cell, shape (cells,): whole numbers, or sums of weights.
     finest
-        For quasi-identifiers that the frequency table counts by their finest candidate, that candidate.
+        The finest candidate of each quasi-identifier that the frequency table counts by groups of
+        this candidate.
     """
 
     values: Mapping[str, pa.Array]
@@ -69,7 +70,7 @@ class Population:
         Raises
         ------
         DataError
-            A class has more rows than people.
+            A class has more rows than people in the population.
         """
         own = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         counted = {name: self._counted(name, choice[name]) for name in frequency.quasi}
@@ -117,10 +118,10 @@ class Population:
 
 
 def people_of(policy: Policy, source: Source | None) -> Source | None:
-    """Return the table of the people with whom the rule compares classes; None if there is none.
+    """Return the table of the population that the rule needs; None if there is none.
 
-    It is the table that the policy names. Without one, it is the table itself, where a row stands for
-    as many people as its weight says, at least for itself.
+    It is the table that the policy names. If the policy names none, it is the table itself, where a
+    row represents as many people as its weight, and at least one person.
 
     Raises
     ------
@@ -171,7 +172,7 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
         The population's table cannot be read, lacks a quasi-identifier, or has another type for it;
         or people are counted by weights, and there is only a summary.
     PolicyError
-        The policy counts persons, or classes are counted in the engine; or `people_of` raises it.
+        The policy counts persons, or classes are counted in the engine; or an error of `people_of`.
     """
     if policy.population is not None and policy.person is not None and policy.privacy.by_crowd:
         raise PolicyError(

@@ -1,9 +1,9 @@
 """Sum a numeric label by atom and fold: least squares needs only these sums and the pair counts.
 
-For least squares, a label is one or more response columns. With classes, these are indicators, and
-their sums are counts. A numeric label is one column, and this module keeps its sums. They are
-integers: the label is counted in units of its last decimal, or of a power of two if it has no last
-decimal. So sums are exact and do not depend on the order of rows, parts or engines.
+For least squares, a label is one or more response columns. If the label has classes, these are
+indicators, and their sums are counts. A numeric label is one column, and this module computes its
+sums. They are integers: the unit of the label is its last decimal, or a power of two if it has no
+last decimal. So sums are exact and do not depend on the engine or on the order of rows and parts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NumberUnit:
     Attributes
     ----------
     base
-        10 for decimal numbers, 2 for numbers that were rounded to binary digits.
+        10 for decimal numbers, 2 for numbers that are rounded to binary digits.
     exponent
         Number of digits after the point; negative if the unit is larger than 1.
 
@@ -139,7 +139,7 @@ def present(column: ir.Column) -> ir.BooleanValue:
 def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Floats:
     """Return the values of a numeric label as floats, NaN if missing.
 
-    `masked` ends a message on values that a mask shows.
+    `masked` is the end of the error message if the values are masked.
 
     Raises
     ------
@@ -200,18 +200,18 @@ class ResponseSums:
         return len(self.total)
 
     def centre(self, rows: int) -> int:
-        """Return the mean label of this many rows, rounded to an integer."""
+        """Return the mean label over `rows` rows, in units, rounded to an integer."""
         return round(Fraction(int(self.total.sum()), rows))
 
     def deviation(self, rows: int) -> float:
-        """Return the standard deviation of the label over this many rows, in units."""
+        """Return the standard deviation of the label over `rows` rows, in units."""
         whole, square = int(self.total.sum()), int(sum(self.squares))
         return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
     def regrouped(
         self, moved: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]
     ) -> ResponseSums:
-        """Return the sums by coarser atoms.
+        """Return the sums after atoms were merged into larger atoms.
 
         For each attribute, `moved` has the new atom of each atom, and `sizes` the number of new
         atoms.

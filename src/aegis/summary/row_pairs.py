@@ -1,8 +1,9 @@
 """Count co-occurrences of wide tables from rows in memory, each pair when it is first used.
 
-There are m (m - 1) / 2 pairs of m attributes: 19,900 for 200. Most measures do not read pairs by
-class; they read the matrix of all atoms over all classes. So the rows stay in memory, with one or
-two bytes per attribute. That matrix is counted at once, and a pair by class only when it is used.
+There are m (m - 1) / 2 pairs of m attributes: 19,900 for 200 attributes. Most measures do not use
+the counts of pairs by class, but the matrix of all atoms, summed over classes. So the rows stay in
+memory, with one or two bytes per attribute. The matrix is counted as a whole, and a pair by class
+only when it is used.
 """
 
 from __future__ import annotations
@@ -92,12 +93,11 @@ class AtomRows:
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
-        """Count the rows in each pair of atoms, shape (D, D), over all rows or only those in
-        `rows`.
+        """Count the rows in each pair of atoms, shape (D, D), over all rows or those in `rows`.
 
-        Attributes with few atoms are first joined into one variable, whose values are combinations
-        of atoms. Each two such variables are counted in one table. The counts for pairs of atoms
-        are sums of its entries.
+        Several attributes with few atoms are first joined into one variable, whose values are
+        combinations of atoms. Each pair of such variables is counted in one table. The counts of
+        pairs of atoms are sums of its entries.
         """
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
@@ -223,7 +223,7 @@ class _Asked(Mapping[Pair, Any]):
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """Co-occurrence counts that are counted from rows when first used.
+    """Co-occurrence counts that are counted from rows at first use.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
     Raises
     ------
     DataError
-        The units have no common one, or sums would be too large for 62 bits.
+        The units have no common unit, or sums would be too large for 62 bits.
     """
     weights = [summary.weights for summary in summaries if summary.weights is not None]
     if not weights:

@@ -1,10 +1,10 @@
-"""Weight rows: counts are sums of weights, stored as integers of a unit.
+"""Weight rows: counts are sums of weights, stored as whole multiples of a unit.
 
 The unit is the last decimal of the weights, or a power of two that keeps 31 leading bits. So sums
-are exact, for any order of rows, parts and engines. Only scores do not use integers: they use
-counts in effective rows (Kish, Survey Sampling, 1965), whose total is (sum of w)^2 / (sum of w^2).
-This is the number of independent rows of equal weight that carry as much information. It does not
-change if all weights are multiplied by a number.
+are exact and do not depend on the engine or on the order of rows and parts. Scores use counts in
+effective rows instead of these integers (Kish, Survey Sampling, 1965). The total of effective
+rows is (sum of w)^2 / (sum of w^2) for the weights w: the number of independent rows of equal
+weight with the same sampling error. It does not change if all weights are multiplied by a number.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class WeightSums:
     squares
         Sum of the squares of the weights, an exact whole number.
     divisor
-        Greatest common divisor of the weights of the table. With it, multiplying all weights by a
-        whole number changes no score.
+        Greatest common divisor of the weights of the table. It is divided out, so that multiplying
+        all weights by a whole number changes no score.
     """
 
     total: int
@@ -125,7 +125,7 @@ class TableWeights:
     sums
         Sums of the weights of all rows.
     labelled
-        Sums of the weights of rows with a label; those of all rows if there is no label.
+        Sums of the weights of the rows with a label; of all rows if there is no label.
     zeros
         Number of rows of weight 0. These count in classes, but not in scores.
     """
@@ -140,7 +140,7 @@ class TableWeights:
     def population(self) -> float:
         """Sum of the weights of all rows.
 
-        It is a number of persons if each weight is the number of persons that a row stands for.
+        It is a number of persons if each weight is the number of persons that a row represents.
         """
         return float(self.sums.total * self.unit.exact)
 
@@ -180,8 +180,7 @@ class RowWeights:
     def read(
         cls, column: ir.Column, values: pa.Array, counts: Counts, unit: NumberUnit | None = None
     ) -> RowWeights:
-        """Check the weights of a table, and choose their unit, from the rows of each distinct
-        value.
+        """Check the weights of a table and choose their unit, from the rows of each distinct value.
 
         Raises
         ------
@@ -223,7 +222,7 @@ class RowWeights:
 
 
 def refuse_text_weights(source: Source, name: str) -> None:
-    """Raise `DataError` if a column of weights holds texts, and name the first that is not a number."""
+    """Raise `DataError` if a column of weights has texts that are not numbers; name the first."""
     column = source.table[name]
     if not column.type().is_string():
         return
@@ -273,7 +272,7 @@ def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray
 
 
 class ScaledCounts(Mapping[tuple[int, int], npt.NDArray[np.float64]]):
-    """Counts of pairs in effective rows, computed when they are read."""
+    """The counts of each pair of attributes in effective rows, computed at each access."""
 
     def __init__(
         self, counts: Mapping[tuple[int, int], npt.NDArray[Any]], weights: WeightSums

@@ -31,26 +31,26 @@ Counts = npt.NDArray[np.int64]
 def withhold(summary: Summary, information: Information | str) -> Summary:
     """Return the summary without the joint counts that no candidate mask shows.
 
-    Values that every candidate of an attribute treats in the same way become one *cell*. The
-    summary then has counts, joint counts with the label, co-occurrences and classes for cells
-    instead of values. Scores, rankings, searches and the rule do not change, because they read
-    nothing finer. In comparisons with the unmasked table, the cells replace the raw values, because
-    no candidate shows more. The cells combine all candidates of an attribute, so they may show more
-    than any single candidate. The label and its classes stay.
+    Values that no candidate of an attribute distinguishes become one *cell*. The summary then has
+    counts, joint counts with the label, co-occurrences and classes for cells instead of values.
+    Scores, rankings, searches and the rule do not change, because they use nothing finer. In
+    comparisons with the unmasked table, the cells replace the raw values, because no candidate
+    shows more. Cells follow from all candidates of an attribute together, so they may show more
+    than any single candidate. The label and its classes do not change.
 
     Parameters
     ----------
     summary
         A summary with the raw joint counts.
     information
-        The data to keep of an attribute in addition to its cells: with `histogram`, the number of
-        rows of each value; with `nothing`, only the list of values. `raw` changes nothing.
+        The data to keep for each attribute in addition to its cells: with `histogram`, the number
+        of rows of each value; with `nothing`, only the list of values. `raw` removes nothing.
 
     Raises
     ------
     PolicyError
-        The summary no longer has the raw joint counts; or an attribute has a noise mask, whose
-        reports are computed from them; or `information` is none of the three.
+        The summary no longer has the raw joint counts; or an attribute has a noise mask, which
+        needs them; or `information` is none of the three values.
     """
     if information not in list(Information):
         raise PolicyError.unknown("information of a summary", str(information), Information)

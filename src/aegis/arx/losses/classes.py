@@ -1,9 +1,9 @@
 """The losses that depend on the equivalence classes of a release, as objectives of a search.
 
-Each loss is exact for a single configuration, after suppression. The bound for a box is the loss at
-the finest grouping without suppression. It is valid because splitting classes lowers each of these
-losses, and a suppressed row costs at least as much as in any class. If options make a suppressed
-row cost less, the bound takes that into account.
+Each loss is exact for a single configuration, after suppression. A box is a set of configurations;
+its bound is the loss of the finest grouping without suppression. It is valid because splitting
+classes lowers each of these losses, and a suppressed row costs at least as much as in any class. If
+options make a suppressed row cost less, the bound takes that into account.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ClassLoss(Priced):
-    """A loss over the equivalence classes of a release; it grows with the size of the classes, or
-    with how mixed their labels are.
-    """
+    """A loss that grows with the size of equivalence classes or the impurity of their labels."""
 
     name: str
     sign = -1
@@ -46,7 +44,7 @@ class ClassLoss(Priced):
         return type(self)(self._problem, plan)
 
     def bound(self, box: Box) -> float:
-        """Return the negated loss of a configuration; for a box of several, an upper bound of it."""
+        """Return minus the loss of a configuration; for a box of several, an upper bound of it."""
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
@@ -76,7 +74,7 @@ class ClassLoss(Priced):
 
 
 class FactoredLoss(ClassLoss):
-    """A loss over classes with a factor, which weighs masking against suppression."""
+    """A loss over equivalence classes with a factor that weighs masking against suppression."""
 
     def __init__(
         self,
@@ -95,7 +93,7 @@ class FactoredLoss(ClassLoss):
 
 
 class Discernibility(FactoredLoss):
-    """The sum of |E|^2 over classes, plus N for each suppressed row.
+    """The sum of |E|^2 over classes E, plus the number N of all rows for each suppressed row.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
     factor works as in other losses: the size of a suppressed row's class counts as masking, and the
@@ -129,8 +127,8 @@ class AverageClassSize(FactoredLoss):
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
     without the division by k. As in ARX, the factor weights the classes in the denominator: a kept
-    class has the weight that suppression has in other losses, and the class of suppressed rows has
-    the weight of masking.
+    class counts with the weight of suppression in other losses, and the class of suppressed rows
+    with the weight of masking.
 
     Raises
     ------
@@ -201,9 +199,7 @@ class ConfigurationClasses:
         return suppressed
 
     def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
-        """Return which classes the rule keeps, shape (space,); `ids` is the class of each cell of
-        the frequency table.
-        """
+        """Return whether the rule keeps each class, (space,); `ids` is the class of each cell."""
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
             sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
@@ -218,7 +214,7 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that depends on how mixed the unmasked labels are within each class.
+    """A loss that depends on the impurity of the unmasked labels within each class.
 
     Rows without a label are suppressed or kept with their class, but do not count in the loss.
 
@@ -282,8 +278,8 @@ class Classification(LabelLoss):
     """The share of rows that are suppressed or do not have the most frequent label of their class.
 
     This is the classification metric of Iyengar, Transforming data to satisfy privacy constraints,
-    KDD 2002, section 4. Other charges give these rows other weights. They may also charge all rows
-    of a class with several most frequent labels, as ARX does.
+    KDD 2002, section 4. The option `charges` gives these rows other weights. As in ARX, all rows of
+    a class with several equally frequent labels may be charged, too.
     """
 
     name = "classification"
@@ -335,11 +331,11 @@ class Classification(LabelLoss):
 class ClassEntropy(LabelLoss):
     """The conditional entropy H(Y | class) of the label, in bits per row.
 
-    It is the mean over rows of -log2 of the share of the row's label in its class. For a suppressed
-    row, it is the share in the whole table. The entropy of the label minus this loss is the
-    information of the classes on the label. Unlike Pillai's trace, it includes interactions between
-    attributes, but it overfits small classes. So it suits few attributes, and rules with large
-    classes.
+    It is the mean over rows of -log2 of the share of the row's label in its class; for a suppressed
+    row, of its share in the whole table. The entropy of the label minus this loss is the mutual
+    information of classes and label. Unlike Pillai's trace, it includes interactions between
+    attributes, but it overfits small classes. So use it with few attributes, or with rules that
+    require large classes.
     """
 
     name = "class-entropy"

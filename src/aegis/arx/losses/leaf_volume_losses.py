@@ -1,5 +1,6 @@
-"""The losses that depend on the number of leaf combinations of the hierarchies that a released row
-may stand for.
+"""The losses that depend on the number of leaf combinations that a released row may represent.
+
+This number, the area, is the product over attributes of the number of leaves of the masked value.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on the number of leaf combinations (the area) that each released row may
-    stand for.
+    """A loss that depends on the area of each released row: the number of leaf combinations.
 
     Areas are computed as logarithms, because products over many attributes overflow.
 

@@ -1,4 +1,4 @@
-"""The options of losses, written as `loss(mean=geometric, factor=0.3)` or `classification(charges=arx)`."""
+"""The options of losses, as in `loss(mean=geometric)` or `classification(charges=arx)`."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class LossOptions:
     Attributes
     ----------
     mean
-        How the losses of attributes are combined.
+        The way in which the losses of attributes are combined.
     factor
-        A number from 0 to 1. At 0.5, masking and suppression are charged in full. Below,
-        suppression is charged less (at 0 not at all: a suppressed row counts as masked). Above,
-        masking is charged less (at 1 not at all).
+        A number from 0 to 1. At 0.5, masking and suppression are charged in full. Below 0.5,
+        suppression is charged less (at 0 not at all: a suppressed row counts as a masked row).
+        Above 0.5, masking is charged less (at 1 not at all).
     weighted
-        Whether the policy's weights of attributes count.
+        Whether attributes have the weights of the policy.
     quasi
         Whether only quasi-identifiers count.
     """
@@ -130,11 +130,12 @@ class LabelCharges:
     Attributes
     ----------
     minority
-        For a kept row that does not have the most frequent label of its class.
+        Charge of a kept row that does not have the most frequent label of its class.
     tied
-        For each kept row of a class with several most frequent labels; None: as in other classes.
+        Charge of each kept row of a class with several most frequent labels; None: as in other
+        classes.
     suppressed
-        For a suppressed row.
+        Charge of a suppressed row.
     """
 
     minority: float = 1.0

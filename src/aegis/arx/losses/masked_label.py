@@ -18,11 +18,11 @@ from aegis.arx.losses.classes import Classification, Floats
 class ShownClassification(Classification):
     """The share of rows that are suppressed, or not predicted by the other quasi-identifiers.
 
-    ARX 3.9.2 counts a response variable that is a quasi-identifier in this way. Kept rows with
-    equal values of the other quasi-identifiers form a group, and are charged by their masked
-    labels, as a class is in `Classification`. Let s be the share of label values that the mask
-    hides, (V - shown) / (V - 1). Each charge moves by s towards the largest charge. If the mask
-    shows only one label, every kept row has the largest charge.
+    This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Kept rows with
+    equal values of the other quasi-identifiers form a group. They are charged by their masked
+    labels, like the rows of a class in `Classification`. If the mask shows v of V label values, let
+    s = (V - v) / (V - 1). Each charge then moves by the share s towards the largest charge. So if
+    the mask shows only one label, every kept row has the largest charge.
     """
 
     def _exact(self, box: Box) -> float:

@@ -1,10 +1,9 @@
-"""The payout of a publisher for a release: the benefit of the released data, minus losses by
-attacks.
+"""The payout of a publisher for a release: the benefit of released data, minus losses by attacks.
 
 Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. If
-masks hide the share h of a row's bits (see `log-width`), its benefit is benefit * (1 - h). If an
-attack on its class of n rows pays, that is gain / n > cost, the publisher's expected loss is loss /
-n.
+masks hide the share h of a row's bits (see `log-width`), the benefit from the row is benefit * (1 -
+h). An attack on a class of n rows pays if gain / n > cost; then the publisher's expected loss for
+each row is loss / n.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Stakes:
     def parse(cls, text: str) -> Stakes:
         """Read `publisher-payout(benefit=1200, loss=300, gain=300, cost=4, attacker=journalist)`.
 
-        Each of them may be left out.
+        You can leave out any of the options.
 
         Raises
         ------
@@ -89,11 +88,10 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """The part of the full benefit that the publisher does not get, summed over rows: the loss to
-    minimise.
+    """The benefit if all rows were released unmasked, minus the payout: the loss to minimise.
 
-    A suppressed row has no payout. The bound for a box is the loss by masks at its finest grouping,
-    without attacks.
+    A suppressed row has no payout. The bound for a box is the loss by its finest masks, without
+    attacks.
     """
 
     name = NAME

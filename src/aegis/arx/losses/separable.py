@@ -1,9 +1,9 @@
 """Losses that are sums over attributes, with lower bounds if some rows are known to be suppressed.
 
-Under a rule that is monotone under suppression, every finer configuration also suppresses the rows
-R that a configuration suppresses. In each attribute, these rows then cost what suppression costs.
-So if R is known, the loss of every finer configuration is at least a sum over attributes, whose
-terms each depend only on the attribute's mask.
+If a rule is monotone under suppression, the rows R that a configuration suppresses are also
+suppressed by every finer configuration. In each attribute, these rows have the cost of suppression.
+So if R is known, the loss of every finer configuration is at least a sum over attributes, in which
+each term depends only on the mask of the attribute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class AttributePart:
-    """What one attribute contributes to a loss, for each of its n candidate masks.
+    """The contribution of an attribute to a loss, for each of its n candidate masks.
 
     Attributes
     ----------
@@ -42,8 +42,7 @@ class AttributePart:
 
 
 class Separable:
-    """A loss that is a sum of one term for each attribute, each of which depends only on that
-    attribute's mask.
+    """A loss that is a sum over attributes; each term depends only on the attribute's mask.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss whose terms add up to `figure`."""
+        """Return the loss if the terms of all attributes add up to `figure`."""
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
@@ -70,18 +69,18 @@ class Separable:
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the terms of the sum for the losses of one attribute."""
+        """Return the terms in the sum for the losses `lost` of an attribute's candidates."""
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes the terms of the sum if some cells are suppressed."""
+        """Return an object that computes terms of the sum if some of `cells` are suppressed."""
         return LostRows(self, self._parts, cells)
 
 
 class LostRows:
-    """Lower bounds of the cost of each candidate mask if known cells are suppressed."""
+    """Computes lower bounds of the cost of each candidate mask if some cells are suppressed."""
 
     def __init__(
         self, separable: Separable, parts: Sequence[AttributePart], cells: RuleCells
@@ -102,9 +101,7 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return the least cost of each candidate if the cells `lost` are suppressed: one array of
-        shape (n,) for each attribute.
-        """
+        """Return each candidate's least cost if the cells `lost` are suppressed, by attribute."""
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
         rows = np.bincount(places.ravel(), weights=weights, minlength=self._starts[-1])

@@ -1,9 +1,8 @@
 """The losses that sum the effect of masks over attributes, and charge suppressed rows.
 
-A suppressed row has lost all its values. If it were not charged, deleting rows would give the least
-loss. The conventions are those of ARX (Prasser, Kohlmayer, Kuhn, A generic method for assessing the
-quality of de-identified health data, MIE 2016): a suppressed row has the value "*" in every
-attribute.
+If suppressed rows were not charged, suppressing all rows would give the smallest loss. As in ARX, a
+suppressed row has the value "*" in every attribute (Prasser, Kohlmayer, Kuhn, A generic method for
+assessing the quality of de-identified health data, MIE 2016).
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """How a loss charges the rows of one attribute, masked or suppressed.
+    """The loss of masked and of suppressed rows in one attribute.
 
     Attributes
     ----------
     per_value
-        Function that returns the loss of a row by a mask, for each value, shape (V,).
+        Function: the loss of a row by a mask, for each value, shape (V,).
     whole
-        Function that returns the loss of a suppressed row; None if it depends on the other
-        suppressed rows.
+        Function: the loss of a suppressed row. None if it depends on the other suppressed rows.
     charge
-        In that case, a function that returns the additional loss of suppressed rows (V,) under a
-        mask. It is at least 0, and does not decrease with more rows.
+        If `whole` is None: a function that returns the additional loss of all suppressed rows under
+        a mask, from their number by value, shape (V,). It is at least 0, and does not decrease with
+        more rows.
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
@@ -58,16 +57,13 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return the loss that suppression adds to that of the mask; `gone` holds the suppressed
-        rows of each value, shape (V,).
-        """
+        """Return the loss that suppression adds to masking, for `gone` rows of each value, (V,)."""
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return the least loss that suppression adds to that of the mask, for one row of each
-        value, shape (V,).
+        """Return the least loss that suppression of a row of each value adds to masking, (V,).
 
         It is 0 if the loss depends on other suppressed rows.
         """
@@ -81,8 +77,8 @@ class ChargedLoss(ClassLoss):
     """A loss that is summed over attributes and rows, with charges for suppression.
 
     The bound for a box is the least loss by masks in each attribute, without suppression. It is
-    valid because in every attribute a suppressed row costs at least as much as a masked one. For
-    attributes outside the frequency table, suppressed rows are assumed to have the same
+    valid because in every attribute a suppressed row costs at least as much as a masked row. For
+    attributes that are not in the frequency table, suppressed rows are assumed to have the same
     distribution of values as all rows.
     """
 
@@ -128,7 +124,7 @@ class ChargedLoss(ClassLoss):
         return ChargedLoss(self._problem, plan, self._base, self._loss, self._options, self.name)
 
     def upper(self, box: Box) -> float:
-        """Return the negated loss without suppression: an upper bound that needs no class counts."""
+        """Return minus the loss without suppression: an upper bound that needs no class counts."""
         return -self._least(box)
 
     def guess(self, box: Box) -> float:
@@ -151,7 +147,7 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Return whether the loss is a sum over attributes: true for all means but the maximum."""
+        """Return whether the loss is a sum over attributes: True unless `mean` is the maximum."""
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
@@ -245,9 +241,7 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return the additional loss, in bits, if suppressed rows move from their groups to "*"; `gone`
-    counts them by value.
-    """
+    """Return the additional loss in bits if `gone` rows of each value move from a group to "*"."""
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]
     total = groups.sum()
@@ -264,6 +258,6 @@ CHARGED: dict[str, AttributeLoss] = {
 
 
 def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that `text` names, with its options."""
+    """Return the loss with the name and options in `text`."""
     name, options = LossOptions.parse(text)
     return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())

@@ -15,11 +15,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group, relative to that of the whole attribute, 0..1, shape
-    (V,).
+    """Return the width of each value's group, divided by that of the attribute, 0..1, shape (V,).
 
-    With a hierarchy, the width is the number of leaves minus one. Without one, it is the range for
-    numbers, and the number of distinct values minus one for other values.
+    With a hierarchy, the width is the number of leaves minus 1. Without a hierarchy, it is the
+    range for numbers, and the number of distinct values minus 1 for other values.
     """
     leaves = leaf_shares(attribute, candidate)
     if leaves is not None:
@@ -55,8 +54,8 @@ def domain_bits(attribute: AttributeSummary) -> float:
 def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
     """Return the level of a mask divided by the height of its hierarchy, from 0 to 1.
 
-    For a mask without a hierarchy, its rank among the attribute's masks is used, from finest to
-    coarsest.
+    For a mask without a hierarchy, the rank of the mask among the attribute's masks is used, from
+    finest to coarsest.
     """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)
@@ -70,9 +69,7 @@ def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask; without a hierarchy, its rank among the masks of the attribute,
-    from 0.
-    """
+    """Return the level of a mask; without a hierarchy, its rank among the attribute's masks."""
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return float(candidate.mask.level)
     ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)

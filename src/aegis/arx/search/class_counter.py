@@ -25,11 +25,11 @@ _SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
-    """Counts of the equivalence classes of many configurations that differ in few attributes.
+    """Counts the equivalence classes of many configurations that differ in few attributes.
 
-    The classes of some attributes are the classes of both halves of these attributes, crossed.
-    Recent results are cached, so that a configuration that differs in one attribute needs few
-    steps.
+    The attributes are halved again and again; crossing the classes of two halves gives the classes
+    of both together. Recent results are cached, so that a configuration that differs in one
+    attribute needs few steps.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Tally:
     cells
         The cells that a rule on class sizes distinguishes.
     least
-        Least number of rows in a class.
+        Smallest number of rows in a class that the rule allows.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells, least: int) -> None:
@@ -56,11 +56,7 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ids | None:
-        """Return the indices of the cells in classes that are too small; None if they hold more
-        than `room` rows.
-
-        The result is None if these cells have more than `room` rows.
-        """
+        """Return the indices of cells in too small classes; None if they have above `room` rows."""
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:

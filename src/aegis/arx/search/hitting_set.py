@@ -1,15 +1,14 @@
-"""A search that lists the configurations with a small loss, and removes those that the rule
-refuses.
+"""A search that lists the configurations with a small loss, and removes those the rule refuses.
 
-In a large space, the rule often refuses no coarse corner of a box. Then bounds of boxes are weak,
-and splitting them does not close the gap. But if the rule refuses one configuration, it refuses all
-that refine it. And few configurations have masks that cost less than the best one found. So the
-search lists these, without those that refine a refused one. If there are too many, it lists a
-sample.
+In a large space, the rule often accepts the coarsest configuration of every box. Then bounds of
+boxes are weak, and splitting boxes does not prove the best configuration. But if the rule refuses a
+configuration, it refuses all configurations that refine it. And few configurations have masks that
+cost less than the best configuration found. So the search lists these, without refinements of
+refused configurations. If there are too many, it lists a sample.
 
-It takes the first open configuration of the list, and makes it coarser as long as the rule refuses
-it or its suppressed rows cost too much. All configurations that refine the last one of these are
-removed from the list. Each step changes the mask that covers most of the list, relative to the
+The search takes the first open configuration of the list, and makes it coarser as long as the rule
+refuses it or its suppressed rows cost too much. All refinements of the last such configuration are
+removed from the list. Each step changes the mask that removes most of the list, relative to the
 growth of the classes.
 
 This is the search for a smallest hitting set of the refused configurations (Moreno-Centeno and
@@ -65,11 +64,7 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether this search is worth using: the rule is on class sizes only, and the space is
-    large but can be listed.
-
-    A space that is too large cannot be listed.
-    """
+    """Return whether the rule is on class sizes only, and the space is large but can be listed."""
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
         return False
@@ -78,7 +73,7 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """One search; the parameters are those of `BranchAndBound`.
+    """A search by hitting sets; see the module. The parameters are those of `BranchAndBound`.
 
     Notes
     -----

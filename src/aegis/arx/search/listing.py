@@ -1,4 +1,4 @@
-"""Lists the configurations of a large space by a sum over attributes, without refused ones."""
+"""Lists the configurations of a large space by a sum over attributes, except refused ones."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Leftover:
     sums
         Sum of each configuration, shape (n,), in ascending order.
     whole
-        Whether these are all; if not, they are a random sample.
+        Whether the list is complete; if not, it is a random sample.
     least
-        A lower bound of the sums of all of them.
+        A lower bound of the sums of all such configurations, listed or not.
     """
 
     chosen: Chosen
@@ -49,16 +49,16 @@ class Leftover:
 class Listing:
     """All combinations of one candidate per attribute, as a bit matrix.
 
-    A row is a combination of the first half of the attributes, a bit a combination of the second
-    half. The configurations that refine a refused one are a product: all rows that refine its first
-    half, with all bits that refine its second half. So each refused configuration is recorded in
-    one row. Then each row gets the bits of coarser rows, attribute by attribute.
+    A row is a combination of candidates of the first half of the attributes, a bit of the row a
+    combination of the second half. The refinements of a refused configuration are all rows that
+    refine its first half, combined with all bits that refine its second half. So each refused
+    configuration is first recorded in one row. Then each row gets the bits of coarser rows,
+    attribute by attribute.
 
     Parameters
     ----------
     figures
-        The term of each candidate in the sum, (n,) per attribute; infinity for candidates that are
-        left out.
+        The term of each candidate in the sum, (n,) per attribute; infinity to exclude a candidate.
     refines
         For each attribute, whether a candidate (row) refines another (column); None for attributes
         in which configurations are not compared.
@@ -90,8 +90,7 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return the configurations whose sum is below `limit` and that refine none of the
-        `refused`.
+        """Return the configurations with a sum below `limit` that refine none of the `refused`.
 
         All of them are returned, or a sample if there are too many.
 
@@ -125,9 +124,7 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield the same configurations in parts of about `_LARGEST`: their candidates, shape (n,
-        m), and their sums, shape (n,).
-        """
+        """Yield all configurations of `left` in parts: candidates, shape (n, m), and sums, (n,)."""
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
             for number in np.unique(part).tolist():
@@ -233,11 +230,10 @@ def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits
 
 
 class OpenList:
-    """The configurations that are neither refused nor recorded yet, with a lower bound of the cost
-    of each.
+    """Configurations that are neither refused nor recorded yet, with lower bounds of their cost.
 
-    For each candidate, bits flag the configurations that have a refinement of it. So all
-    configurations that refine a given one in every attribute are found in a few operations.
+    For each candidate, bits flag the configurations whose mask refines the candidate. So all
+    refinements of a configuration are found in a few operations.
 
     Parameters
     ----------
@@ -272,7 +268,7 @@ class OpenList:
 
     @property
     def size(self) -> int:
-        """The number of configurations in the list, removed ones included."""
+        """The number of configurations in the list, including those that were removed."""
         return len(self._sums)
 
     def left(self) -> int:
@@ -290,13 +286,11 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of the cost of the configuration at this index, as of the last sort."""
+        """Return the lower bound of the cost of a configuration at the time of the last sort."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return the share of the open configurations that refine each candidate: one array of
-        shape (n,) for each attribute.
-        """
+        """Return the share of open configurations that refine each of an attribute's candidates."""
         left = max(self.left(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
@@ -322,7 +316,7 @@ class OpenList:
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
         """Raise the lower bounds of some configurations to the sum of `parts` over attributes.
 
-        Configurations whose sum reaches the limit are removed from the open ones.
+        Configurations whose sum reaches the limit are removed.
         """
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
@@ -335,11 +329,7 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Drop the removed configurations and those that cost `limit` or more; sort the others by
-        cost.
-
-        The rest is sorted by cost.
-        """
+        """Drop removed configurations and those with bounds of `limit` or more; sort the others."""
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]

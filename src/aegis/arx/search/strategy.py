@@ -15,8 +15,7 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """The strategy that lists configurations with a small loss and removes those that the rule
-    refuses.
+    """The strategy that lists configurations with a small loss and removes refused configurations.
 
     See `aegis.arx.search.hitting_set`.
     """

@@ -1,6 +1,6 @@
 """Simulated annealing over configurations: a random walk that also accepts slightly worse steps.
 
-So it does not stop at the first local optimum.
+So the walk does not stop at the first local optimum.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ _CHANGED = 2
 
 
 class Walk:
-    """A random walk over configurations; each step changes a mask or two, and may make the cost
-    slightly worse.
+    """A random walk over configurations; each step changes one or two masks.
 
-    A step that is worse by d is accepted with probability exp(-d/T) (Metropolis and others,
-    Equation of state calculations by fast computing machines, Journal of Chemical Physics 21,
-    1953).
+    A step that raises the cost by d is accepted with probability exp(-d/T), where the temperature T
+    is a fixed share of the cost (Metropolis and others, Equation of state calculations by fast
+    computing machines, Journal of Chemical Physics 21, 1953).
 
     Parameters
     ----------
     start
         The first configuration: a candidate per attribute.
     cost
-        Its cost.
+        Cost of the first configuration.
     least
         Lower bound of the cost of each candidate, (n,) per attribute.
     price
@@ -53,7 +52,7 @@ class Walk:
         self._random = np.random.default_rng(0)
 
     def go(self, steps: int) -> None:
-        """Try this number of steps, and take those that the acceptance rule allows."""
+        """Try this number of steps, and make those that are accepted."""
         for _ in range(steps):
             other = self._other()
             most = self.cost * (1.0 + _TEMPERATURE * self._random.exponential())

@@ -1,7 +1,7 @@
 """Print estimates by value and class as tables that fit on a narrow page.
 
-The column of values is always shown. Long values and headings are shortened. Classes that do not
-fit next to each other follow below, in blocks that repeat the values.
+The column of values is always shown. Long values and headings are shortened. If not all classes fit
+next to each other, the other classes follow below, in blocks that repeat the column of values.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def estimate_tables(
     titles: Sequence[str],
     width: int,
 ) -> Iterator[Table]:
-    """Yield one table, or several below each other if the page is too narrow.
+    """Yield a table, or several to print below each other if the page is too narrow.
 
     Parameters
     ----------
     name
         Heading of the values.
     labels, label_classes
-        Names of the values shown (V) and of the classes (C).
+        Names of the V values and of the C classes.
     cells
         Figures as text, shape (V, C, T).
     titles
-        Names of the T figures of a class, such as estimate and truth.
+        Names of the T figures for each class, such as estimate and truth.
     width
         Width of the page in characters.
     """
@@ -89,7 +89,7 @@ def estimate_tables(
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
     """Return texts of at most `width` characters.
 
-    If this makes different texts equal, their common beginning is cut instead.
+    If cutting the ends makes different texts equal, the common beginning of all is cut instead.
     """
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):

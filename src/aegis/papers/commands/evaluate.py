@@ -1,4 +1,4 @@
-"""`aegis evaluate`: train models on the masked tables, and see how far the advice was right."""
+"""`aegis evaluate`: train models on the masked tables, and compare the results with the advice."""
 
 from __future__ import annotations
 

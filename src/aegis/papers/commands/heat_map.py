@@ -38,7 +38,7 @@ class HeatMap:
     title, across
         Title of the map, and title of the horizontal axis.
     values, classes
-        Names of the values (V) and classes (C).
+        Names of the V values and of the C classes.
     estimate, truth
         Rows, shape (V, C); `truth` is None if it is not known.
     """
@@ -53,8 +53,8 @@ class HeatMap:
     def text(self, width: int = UNLIMITED) -> str:
         """Return the map as text, in characters of different shades.
 
-        If there are many values, neighbouring ones share a character. Names and bars are shortened,
-        so that no line is longer than `width` (at least 32).
+        If there are many values, neighbouring values share a character. Names and bars are
+        shortened, so that no line is longer than `width` (at least 32).
         """
         bar = min(WIDE, width - _NAME - _WHAT)
         name = _NAME

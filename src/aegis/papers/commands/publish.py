@@ -1,4 +1,4 @@
-"""`aegis publish`: count masked tables, so that others can rank them."""
+"""`aegis publish`: write counts of masked tables, so that others can rank the tables."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ SHOWN = 24
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEvidence:
-    """Options that select the evidence, and the method that combines it."""
+    """Options that select the masks and counts to use, and the method of reconstruction."""
 
     method: Annotated[
         str,

@@ -1,11 +1,12 @@
 """Rank by the estimated deviation of each configuration: Algorithm 1 of the AEGIS paper.
 
-For each attribute, the joint counts with the label are reconstructed from the masked ones, and the
-measures of both are compared. The *cases* are those of the paper (section 5.1.3): in AEGIS+1D the
-histogram of the unmasked attribute is known, in AEGIS-1D it is not; SAMPLING is the paper's
-comparator. `raw` is the true deviation, `all-evidence` the estimate from all masks together.
-Reconstruction from one mask says little about the order of configurations (theory.md, Theorem 1).
-Ranking by a measure needs no reconstruction; this ranking exists because the papers use it.
+For each attribute, the joint counts of unmasked values and label are reconstructed from those of
+masked values and label, and a measure of both is compared. The *cases* are those of the paper
+(section 5.1.3): in AEGIS+1D the histogram of the unmasked attribute is known, in AEGIS-1D it is
+not; SAMPLING is the paper's comparator. `raw` is the true deviation, `all-evidence` the estimate
+from all masks together. Reconstruction from one mask has little information on the order of
+configurations (theory.md, Theorem 1). Ranking by a measure needs no reconstruction; this ranking
+exists because the papers use it.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """An estimate of the paper: the known information, and the method that uses it.
+    """An estimate of the paper: the information that it uses, and its method.
 
     Attributes
     ----------
     name
         The name that users write.
     know
-        The information setting. If the summary has less information on an attribute, that is used.
+        The information setting. If the summary has less information on an attribute, the estimate
+        uses only that information.
     method
         A method of reconstruction.
     own_mask

@@ -1,11 +1,12 @@
 """Estimate the utility that a mask costs, without the raw joint counts.
 
 The information settings of the AEGIS paper define which counts of an attribute are known, in
-addition to the joint counts of its masked values: all (`raw`), its histogram (`histogram`,
-AEGIS+1D), or no others (`nothing`, AEGIS-1D). From these, the raw joint counts are reconstructed,
-and the predictive utility deviation (PUD; AEGIS, equation 1) is estimated. Its interval needs no
-model. Masking cannot add information, so a monotone measure of the raw attribute is at least that
-of the finest candidate. And it is at most the limit that the label or the histogram allows.
+addition to the joint counts of its masked values: all counts (`raw`), its histogram (`histogram`,
+AEGIS+1D), or no other counts (`nothing`, AEGIS-1D). From these, the raw joint counts are
+reconstructed, and the predictive utility deviation (PUD; AEGIS, equation 1) is estimated. The
+bounds of the estimate need no model. Masking cannot add information, so a monotone measure of the
+raw attribute is at least that of the finest candidate. And it is at most the largest value that is
+possible with this label or this histogram.
 """
 
 from __future__ import annotations
@@ -56,16 +57,17 @@ def evidence_of(
         The attribute. Its values are the atoms; its candidates give the evidence.
     know
         `raw`, `histogram` or `nothing`. Except for `raw`, candidates that show every value unmasked
-        are left out. Noise masks enter with their expected reports.
+        are not used. For noise masks, the expected counts of noisy values are used.
     masks
         Names of the candidates to use, as a policy writes them or as text; by default all.
 
     Raises
     ------
     PolicyError
-        The setting or a mask is unknown, the summary has less information, or no candidate is left.
+        The setting or a mask is unknown, the summary has less information, or there is no candidate
+        to use.
     DataError
-        A noise mask has too many reports for the attribute's values.
+        A noise mask has too many possible noisy values.
     """
     setting = Information.of(know)
     candidates = _chosen(attribute, masks)
@@ -107,7 +109,7 @@ def reconstruct_attribute(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Estimate the joint counts of an attribute and the label, shape (V, C), and compare them.
+    """Estimate the joint counts of an attribute and the label, and compare them with the truth.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def reconstruct_attribute(
     Raises
     ------
     PolicyError
-        `evidence_of` raises it, or the method is unknown or needs other evidence.
+        An error of `evidence_of`, or the method is unknown or needs other evidence.
     """
     attribute = _scored(summary, name)
     evidence = evidence_of(attribute, know, masks=masks)
@@ -173,7 +175,7 @@ def estimate_pud(
     Raises
     ------
     PolicyError
-        The measure is one of whole configurations, or `reconstruct_attribute` raises it.
+        The measure is one of whole configurations, or an error of `reconstruct_attribute`.
     """
     chosen = MEASURES.get(measure)
     setting = summary.information if know is None else Information.of(know)
@@ -201,9 +203,9 @@ def unmasked_measure(
     masks: Iterable[str] | None = None,
     reconstruction: Reconstruction | None = None,
 ) -> AttributeEstimate:
-    """Estimate the measure of an unmasked attribute.
+    """Estimate a measure of an unmasked attribute.
 
-    The field `masked` of the result is the measure of the attribute's finest candidate.
+    In the result, `masked` is the measure of the attribute's finest candidate.
 
     Parameters
     ----------
@@ -266,7 +268,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Combine the estimates of attributes into that of a configuration, by their mean."""
+    """Return the estimate for a configuration: the mean over the estimates of its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None

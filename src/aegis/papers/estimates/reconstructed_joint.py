@@ -145,7 +145,7 @@ def estimate_joint(
     ------
     PolicyError
         There is no label or no such attribute, the measure is one of whole configurations, or
-        `reconstruct_attribute` raises it.
+        an error of `reconstruct_attribute`.
     """
     chosen = measure_of_attributes(measure)
     _require_label(summary)

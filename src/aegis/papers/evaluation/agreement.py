@@ -1,4 +1,4 @@
-"""Measure how well scores rank configurations, compared with trained models."""
+"""Compare the ranking of configurations by a measure with the metrics of trained models."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Judged:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well the ranking by one measure agrees with one metric of one model.
+    """Agreement between the ranking by a measure and a metric of a trained model.
 
     Attributes
     ----------
     measure, model, metric
         Names of the measure, the model and the metric.
     spearman, kendall
-        Rank correlation of the scores and the mean metrics, -1..1, positive if they agree; None if
-        either side is constant. Kendall's is tau-b.
+        Rank correlations of the scores and the mean metrics, -1..1, positive if they agree; None if
+        the scores or the metrics are all equal. Kendall's is tau-b.
     loss
-        Loss of the metric when the measure's best configuration is chosen instead of the best by
-        the metric; at least 0. If the measure has several best configurations, it is their mean.
+        How much worse the metric of the measure's best configuration is than the best metric; at
+        least 0. If the measure has several best configurations, it is the mean over them.
     points
         The loss in hundredths for a share such as accuracy, else the loss.
     chosen
@@ -80,12 +80,12 @@ class Agreement:
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Spearman's rank correlation, with mean ranks for ties; None if a side is constant."""
+    """Return Spearman's rank correlation, with mean ranks for ties; None if one is constant."""
     return _correlation("spearmanr", first, second)
 
 
 def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Kendall's tau-b; None if one side is constant."""
+    """Return Kendall's tau-b; None if all values of `first` or of `second` are equal."""
     return _correlation("kendalltau", first, second)
 
 
@@ -112,9 +112,9 @@ def agree(
     values
         Mean metric by configuration, at least one entry.
     sign
-        1 if a higher metric is better, -1 if a lower one is.
+        1 if a higher metric is better, -1 if a lower metric is better.
     share
-        Whether the metric is a share.
+        Whether the metric is a share, such as accuracy.
     """
     names = list(values)
     scores = judged.sign * np.array([judged.scores[name] for name in names])
@@ -136,7 +136,8 @@ def agree(
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     """Return the Spearman correlation between mean metrics over even splits and over odd splits.
 
-    No measure can be expected to correlate better than this with these splits. None with one split.
+    A measure cannot be expected to have a higher correlation with the metrics of these splits. None
+    with a single split.
 
     Parameters
     ----------

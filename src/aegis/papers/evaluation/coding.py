@@ -1,8 +1,8 @@
 """Encode the rows of a table as integer codes, and mask the codes under a configuration.
 
 The table is read once. The groups of values under a mask come from the summary, where the mask was
-evaluated on the distinct values. So masking a column is one look-up, and the result equals that of
-a release.
+applied to the distinct values. So masking a column is one look-up, and the result equals that of a
+release.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Design:
     sizes
         Number of distinct masked values of each attribute, shape (m,).
     numbers
-        For each attribute, the mean number of each masked value, NaN for missing; None for
-        attributes without an order. Empty if not needed.
+        For each attribute, the mean of the numbers behind each masked value, NaN for missing; None
+        for attributes without an order. Empty if not needed.
     """
 
     codes: Codes
@@ -77,8 +77,8 @@ class Design:
     def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
         """Return the features of `rows` for a linear model that predicts a number.
 
-        Numbers with at most 32 values are one-hot, too. For attributes with more than 64 values,
-        the least frequent values have no column.
+        Numeric attributes with at most 32 values are one-hot encoded, too. In attributes with more
+        than 64 values, the least frequent values have no column.
         """
         columns: list[npt.NDArray[np.float64]] = []
         for place, size in enumerate(self.sizes):
@@ -119,8 +119,8 @@ class CodedTable:
         The numeric label of each row, shape (n,), 0 if missing; all rows are then one class. None
         for a label with classes.
     weights
-        The weight of each row in effective rows, as scores count it, shape (n,); None if each row
-        counts once.
+        The weight of each row in effective rows, as in scores, shape (n,); None if each row counts
+        once.
     """
 
     codes: Mapping[str, Codes]
@@ -145,7 +145,7 @@ class CodedTable:
     def design(self, choice: Choice) -> Design:
         """Return the features under the masks of a configuration.
 
-        The reports of noise masks are drawn for all rows; with OpenDP, they differ each time.
+        The noisy values of noise masks are drawn for all rows; with OpenDP, they differ each time.
         """
         columns, sizes = [], []
         for name, codes in self.codes.items():
@@ -198,7 +198,8 @@ class CodedTable:
     def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
         """Return flags of the rows that the release of a configuration keeps, shape (n,).
 
-        All rows in classes that fail the policy's rule are suppressed, even beyond its limit.
+        All rows in classes that fail the policy's rule are suppressed, even if there are more than
+        the rule allows.
         """
         rule = policy.privacy
         names = [a.name for a in policy.quasi_identifiers]

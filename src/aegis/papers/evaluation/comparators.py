@@ -1,10 +1,10 @@
 """Compute the published estimators of a configuration's loss, from a summary.
 
 Each estimator gives one number per configuration: the estimated loss of predictive value (lower is
-better). `evaluate` compares their rankings, and those of the measures, with trained models. The
-published procedure and the sampling estimate contain no information on the order of configurations
-(Theorem 1 of the theory page): they rank by the noise of rounding and drawing. They are included to
-show this. The exhaustive baseline is `evaluate`.
+better). `evaluate` compares the rankings by these estimators and by the measures with trained
+models. The published procedure and the sampling estimate contain no information on the order of
+configurations (Theorem 1 of the theory page): they rank by the noise of rounding and drawing. They
+are included to show this. The exhaustive baseline is `evaluate`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Table = npt.NDArray[np.float64]
 
 
 class Reconstructed:
-    """Estimates the joint counts F(A,Y) of masked attributes, and the deviation of their measures.
+    """Estimates joint counts of unmasked values and label, and how measures of them deviate.
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ class Reconstructed:
         fitted by IPF.
     records
         If `drawn`: whether original records are drawn with their labels, as the paper describes
-        SAMPLING (section 5.1.6), or only values, which take the label of the masked row. Drawing
-        records needs the unmasked table, which the publisher does not have in the paper's setting.
+        SAMPLING (section 5.1.6). If False, only values are drawn, and the masked row keeps its
+        label. Drawing records needs the unmasked table, which is not available in the paper's
+        setting.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Reconstructed:
         self._fitted: dict[tuple[str, Candidate], Table] = {}
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return the result of IPF before rounding, shape (V, C); cached for each mask."""
+        """Return the joint counts fitted by IPF, before rounding, shape (V, C); cached by mask."""
         key = (attribute.name, candidate)
         if key not in self._fitted:
             settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)
@@ -76,9 +77,9 @@ class Reconstructed:
     def table(
         self, attribute: AttributeSummary, candidate: Candidate, seed: int
     ) -> npt.NDArray[np.int64]:
-        """Return the estimated counts by value and class, shape (V, C).
+        """Return the estimated counts by value and class, shape (V, C), as whole numbers.
 
-        They are rounded at random, cell by cell (which does not keep totals), or drawn.
+        They are drawn, or fitted and then rounded at random, cell by cell, which changes totals.
         """
         if self.drawn and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
@@ -91,7 +92,7 @@ class Reconstructed:
     def deviation(
         self, scorer: Scorer, choice: Choice, measures: Sequence[Measure], *, seed: int
     ) -> dict[str, float]:
-        """Return for each measure the mean over attributes of |reconstructed - masked|.
+        """Return the mean over attributes of |measure(reconstructed) - measure(masked)|.
 
         Parameters
         ----------
@@ -105,8 +106,9 @@ class Reconstructed:
             Seed of rounding or drawing; give each configuration a different one.
 
         References
-        ---------- AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint
-        counts instead of the original ones; comparator SAMPLING.
+        ----------
+        AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint counts instead
+        of the original ones; comparator SAMPLING.
         """
         by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
         attributes = scorer.summary.attributes.values()
@@ -136,9 +138,7 @@ class Reconstructed:
 def drawn_records(
     joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Draw original records with replacement, as many in each group as the group has; count them.
-
-    The result has shape (V, C).
+    """Draw from each group, with replacement, as many records as it has; return counts, (V, C).
 
     Parameters
     ----------
@@ -166,11 +166,12 @@ def drawn_records(
 
 
 def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
-    """Return MASCARA's estimate of the loss: sum of KL(P||Q) (1 + |dN| / N), in bits.
+    """Return MASCARA's estimate of the loss: (1 + |dN| / N) times the sum of KL(P||Q), in bits.
 
-    P is the distribution of the original values. Q spreads the rows of each masked value equally
-    over its original values. The result is at least 0. It is 0 only if all original values of each
-    masked value are equally frequent. It does not use the label.
+    The sum is over attributes. P is the distribution of the original values. Q spreads the rows of
+    each masked value equally over its original values. N is the number of rows, |dN| that of
+    suppressed rows. The result is at least 0. It is 0 only if all original values of each masked
+    value are equally frequent. It does not use the label.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
 
 
 def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:
-    """Return KL(P||Q) in bits; P is `counts` (V,), Q the same spread equally within groups (V,)."""
+    """Return KL(P||Q) in bits: P from `counts` (V,), Q from counts spread equally in each group."""
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
     spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]
@@ -211,13 +212,13 @@ class Comparator:
     name
         The name that users write.
     description
-        Its method, and what the theory proves about it.
+        Its method, and the theorem that applies to it.
     reference
         Its publication.
     make
-        Function that makes the estimator of deviations; None if it does not estimate deviations.
+        Function that makes the `Reconstructed`; None if the comparator estimates no deviations.
     measure
-        The measure of the deviations, or None.
+        The measure whose deviations are estimated, or None.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """Train models on every configuration, and compare the measures with the results.
 
-Each configuration masks all rows. None is suppressed, because the measures also score masks
+Each configuration masks all rows. No row is suppressed, because the measures also score masks
 before suppression. Every split has the same rows for all configurations, and is stratified by
-class. One-hot models see one 0/1 column per masked value; numbers are coded in this way, too,
-and no values are pooled. Gradient boosting sees the rank of the masked value. The label is
-predicted unmasked, or cut into the policy's bins, even if a configuration masks it. Each
-training runs on one thread.
+class. Models with one-hot encoding get one 0/1 column per masked value, also for numbers, and no
+values are pooled. Gradient boosting gets the rank of the masked value. The label is predicted
+unmasked, or cut into the policy's bins, even if a configuration masks it. Each training runs on one
+thread.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def evaluate_models(
     Parameters
     ----------
     source, summary, plan, policy
-        The table, its aggregates, the check of its rule, and its policy.
+        The table, its aggregates, the object that checks the rule, and the policy.
     request
-        What to train on, which models, and how.
+        The configurations, the models and the options of training.
     progress
         Receives one step per stage.
 
@@ -76,7 +76,7 @@ def evaluate_models(
         A model, metric, comparator, method or mask is unknown, a parameter is out of range, or
         scikit-learn is not installed.
     DataError
-        No row is left to test on.
+        There is no row to test on.
     """
     chosen, metric = _checked(policy, request)
     started = time.perf_counter()
@@ -292,7 +292,7 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield every training; only one configuration's masked rows are in memory at a time."""
+    """Yield every training to run; only one masked table is in memory at a time."""
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (

@@ -26,7 +26,7 @@ class Prediction:
     truth
         Class of each row, shape (n,), in 0..C-1.
     scores
-        Score of each class, shape (n, C): probabilities, or margins of a model without them.
+        Score of each class, shape (n, C): probabilities, or margins if a model has none.
     probabilistic
         Whether the scores are probabilities.
     positive
@@ -79,15 +79,15 @@ class Metric:
     name
         The name on the command line.
     title
-        The field's term.
+        The usual name of the metric.
     sign
-        1 if higher is better, -1 if lower is.
+        1 if higher is better, -1 if lower is better.
     share
-        Whether it is a share, whose differences are stated in points (hundredths).
+        Whether it is a share, so that differences are stated in points (hundredths).
     compute
         Function that returns the value; NaN if it is not defined for the model or the test rows.
     label
-        Whether it is for classes or for a numeric label.
+        The kind of label that the metric needs: classes or a number.
     """
 
     name: str
@@ -113,10 +113,10 @@ def accuracy(prediction: Prediction) -> float:
 def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
-    It is the probability that a row of the class has a higher score than a row of the others; ties
-    count half (Hanley and McNeil 1982). For several classes it is the unweighted mean of one class
-    against the rest, as in the expected AUC. Classes that have no rows, or all rows, are left out.
-    The result is NaN if no class is left.
+    It is the probability that a row of the class has a higher score than a row of another class;
+    ties count half (Hanley and McNeil 1982). For several classes it is the unweighted mean of the
+    AUCs of each class against the rest, as in the expected AUC. Classes that have no rows, or all
+    rows, are skipped; NaN if this excludes all classes.
     """
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
@@ -151,8 +151,8 @@ def _weighted_area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Flo
 def log_loss(prediction: Prediction) -> float:
     """Return the mean of -ln(probability of the true class), in nats; NaN without probabilities.
 
-    Probabilities are raised to at least 1e-15, so that a single confident mistake does not make it
-    infinite.
+    Probabilities below 1e-15 count as 1e-15, so that a single confident mistake does not make the
+    log loss infinite.
     """
     if not prediction.probabilistic or not len(prediction.truth):
         return math.nan
@@ -164,8 +164,9 @@ def log_loss(prediction: Prediction) -> float:
 def f1(prediction: Prediction) -> float:
     """Return F1 = 2 TP / (2 TP + FP + FN), 0..1.
 
-    For two classes, it is the F1 of the rarer one. For several, it is the mean over classes,
-    weighted by their rows. A class that neither occurs nor is predicted counts 0.
+    TP, FP and FN are true positives, false positives and false negatives. For two classes, it is
+    the F1 of the rarer class. For several, it is the mean over classes, weighted by their rows. A
+    class that neither occurs nor is predicted has F1 = 0.
     """
     truth, predicted = prediction.truth, prediction.predicted
     classes = prediction.scores.shape[1]

@@ -52,18 +52,18 @@ class Model:
     name
         The name on the command line.
     title
-        The field's term for it.
+        The usual name of the model.
     home
         Module and class of scikit-learn, separated by a colon.
     features
         The encoding of masked values.
     settings
-        Its parameters that differ from scikit-learn's defaults; `random_state` is added.
+        Parameters that differ from scikit-learn's defaults, without `random_state`.
     seeded
-        Whether it has the parameter `random_state`.
+        Whether the model has the parameter `random_state`.
     prefers_dense
-        Whether it gets small one-hot features as a dense array, because trees split dense columns
-        several times faster.
+        Whether the model gets small one-hot features as a dense array, because trees split dense
+        columns several times faster.
     regressor
         The variant that predicts a number; None if the model predicts only classes.
     """
@@ -96,7 +96,7 @@ class Model:
         )
 
     def make(self, seed: int) -> Any:
-        """Return an untrained classifier; raise `PolicyError` if the extra is not installed."""
+        """Return the untrained model; raise `PolicyError` if the extra `ml` is not installed."""
         require_extra()
         module, _, name = self.home.partition(":")
         random = {"random_state": seed} if self.seeded else {}
@@ -104,11 +104,11 @@ class Model:
 
     @property
     def takes_weights(self) -> bool:
-        """Return whether the model accepts row weights in training."""
+        """Whether the model accepts row weights in training."""
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that, with the rows and the seed, determine the result of a training."""
+        """Return the settings; with rows and seed they determine the result of a training."""
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 

@@ -27,10 +27,10 @@ class AgainstOriginal:
     configuration, model, metric
         The configuration, the model and the metric.
     difference
-        Mean over the splits minus that of the unmasked table.
+        Mean of the metric over the splits, minus the mean on the unmasked table.
     u
-        Mann-Whitney U of the splits (Mann and Whitney 1947), 0 to the product of their numbers;
-        None for a single split.
+        Mann-Whitney U of the metrics of the splits (Mann and Whitney 1947), from 0 to the product
+        of the two numbers of splits; None for a single split.
     p
         Two-sided p-value of U; None for a single split. Splits of one table overlap, so p is
         smaller than for independent tables: use it to screen, not to prove.
@@ -51,9 +51,9 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Compare the metrics of the splits, shape (n,) and (m,), without pairing them.
+    """Compare a metric over n splits with that over m splits of the unmasked table, unpaired.
 
-    If all are equal, U is n m / 2 and p is 1.
+    If all values are equal, U is n m / 2 and p is 1.
     """
     difference = float(np.mean(reached) - np.mean(original))
     if min(len(reached), len(original)) < 2:
@@ -80,8 +80,9 @@ def importances(
 ) -> dict[str, float]:
     """Return the feature importance of each attribute in a random forest.
 
-    It is the mean decrease in impurity (Breiman 2001) on the training rows, with values as ranks.
-    Importances sum to 1, unless no attribute helps. Attributes that the design lacks have 0.
+    It is the mean decrease in impurity (Breiman 2001) on the training rows, with values encoded as
+    ranks. Importances sum to 1, or to 0 if no attribute helps. Attributes that are not in the
+    design have the importance 0.
     """
     shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:

@@ -26,14 +26,14 @@ class CodedRelease:
     Attributes
     ----------
     ranked
-        Its entry in the ranking.
+        The entry of the release in the ranking.
     design
-        The released features of all rows; rows that the method left out have 0.
+        The released features of all rows; rows that the method did not release have 0.
     names
         The attribute of each column of the design.
     rows
-        The rows of the table that the method released, ascending. Rows of classes that fail the
-        rule are included, as they are for configurations.
+        The rows of the table that the method released, ascending, including rows of classes that
+        fail the rule.
     """
 
     ranked: Ranked
@@ -42,7 +42,7 @@ class CodedRelease:
     rows: Rows
 
     def split(self, whole: Split) -> Split:
-        """Return a split without the rows that the method left out."""
+        """Return a split without the rows that the method did not release."""
         return Split(
             whole.number,
             np.intersect1d(whole.train, self.rows),
@@ -65,7 +65,7 @@ def code_release(
     ranked
         The entry of the ranking for this release.
     rows
-        The same table, coded for configurations.
+        The same table, coded as for configurations.
     names
         The scored attributes.
 

@@ -40,7 +40,7 @@ class Score:
     value
         Mean over the splits.
     deviation
-        Standard deviation over the splits (n - 1); None for a single one.
+        Standard deviation over the n splits (with divisor n - 1); None for a single split.
     unmasked
         The mean on the unmasked table; None if no model was trained on it.
     """
@@ -66,9 +66,9 @@ class Evaluation:
     models
         Names of the models, in the requested order.
     metric
-        The metric of `agreement`.
+        The metric with which `agreement` compares measures.
     configurations
-        The configurations by name, fitted, in the order given.
+        The configurations by name, with fitted masks, in the requested order.
     advice
         Scores and admissibility of the same configurations.
     judged
@@ -80,7 +80,7 @@ class Evaluation:
     train_rows, test_rows
         Number of training and of test rows in one split.
     reused
-        Number of trainings that came from the store.
+        Number of trainings whose results were read from the store.
     releases
         Record-level releases by name. Models are trained on them, but they are not in `agreement`.
     importance_shift
@@ -130,7 +130,7 @@ class Evaluation:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        """One entry per model, metric and configuration; undefined metrics are left out."""
+        """One entry per model, metric and configuration, without undefined metrics."""
         made = []
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
@@ -145,14 +145,14 @@ class Evaluation:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """How each measure agrees with each model, for the metric of the evaluation."""
+        """Agreement of each measure with each model, for the metric of the evaluation."""
         return self.agreement_by(self.metric)
 
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
-        """Return how each measure agrees with each model, for a given metric.
+        """Return the agreement of each measure with each model, for a metric.
 
-        Models without the metric, such as support vector machines without a log loss, are left
-        out. Raises `PolicyError` for an unknown metric.
+        Models without the metric are skipped: for example, support vector machines have no log
+        loss. Raises `PolicyError` for an unknown metric.
 
         Examples
         --------
@@ -212,7 +212,7 @@ class Evaluation:
 
     @cached_property
     def reliability(self) -> dict[str, float | None]:
-        """For each model, the correlation of two halves of the splits; no measure can do better."""
+        """For each model, the rank correlation of the metrics in two halves of the splits."""
         by_model = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})
@@ -222,9 +222,7 @@ class Evaluation:
 
     @property
     def unconverged(self) -> dict[str, int]:
-        """For each model, the number of trainings that did not converge; models without any are
-        left out.
-        """
+        """The number of trainings that did not converge, by model, if there are any."""
         counts = {
             m: sum(not t.converged for t in self.trainings if t.model == m) for m in self.models
         }

@@ -1,4 +1,4 @@
-"""Split rows into training and test rows: seeded, stratified, and equal for all configurations."""
+"""Split rows into training and test rows, stratified and in the same way for each configuration."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def make_splits(
 ) -> tuple[Split, ...]:
     """Split the labelled rows `count` times, with each class in the same proportion.
 
-    For each class, floor(share * rows + 1/2) rows are test rows, but at least one row is a training
-    row. So a class with one row is never tested. If `persons` are given, persons are split in this
-    way, with all their rows. The class of a person is that of its first labelled row.
+    For each class, floor(test_share * rows + 1/2) rows are test rows, but at least one row is a
+    training row. So a class with one row is never tested. If `persons` is not None, persons are
+    split in this way, with all their rows. The class of a person is that of the first labelled row.
 
     Parameters
     ----------
     label
-        Class of each row, shape (n,); rows with -1 are left out.
+        Class of each row, shape (n,); rows with -1 are in no split.
     count
         Number of splits, at least 1.
     test_share
         Share of the rows to test on, above 0 and below 1.
     seed
-        Seed; the first splits do not depend on `count`.
+        Seed of the splits. With a larger `count`, the first splits stay the same.
     persons
         The person of each row, shape (n,); None means that each row is a different person.
 
@@ -61,7 +61,7 @@ def make_splits(
     PolicyError
         A parameter is out of range.
     DataError
-        No row is left to test on.
+        There is no row to test on.
     """
     if count < 1:
         raise PolicyError(f"{count} splits were asked for.", hint="Ask for at least 1.")

@@ -15,9 +15,9 @@ class Store:
     """A file of finished trainings, one JSON object per line, each written immediately.
 
     The key of a training is a hash of everything that determines its result: the masked rows, the
-    label, the split, the model with its settings and seed, and the version of scikit-learn. So one
-    file can be used for many evaluations, and results are never reused after the table or policy
-    has changed.
+    label, the split, the model with its settings and seed, and the version of scikit-learn. So you
+    can use one file for many evaluations. After a change of the table or the policy, old results
+    are not used.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class Store:
     Raises
     ------
     DataError
-        The file cannot be read or written, or is not such a file. An incomplete last line, from a
-        killed process, is dropped.
+        The file cannot be read or written, or is not a file of trainings. An incomplete last line,
+        from a killed process, is dropped and is no error.
     """
 
     def __init__(self, path: str | Path | None) -> None:

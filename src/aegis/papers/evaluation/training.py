@@ -37,7 +37,7 @@ class Training:
         Value of each metric by name; None if it is not defined, such as the log loss of a model
         without probabilities.
     converged
-        Whether the solver reported convergence. Results that did not converge are kept and counted.
+        Whether the solver reported convergence. Other results are kept, too.
     messages
         First lines of the warnings of the training.
     seconds
@@ -67,7 +67,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A training to run, with everything that determines its result.
+    """A training to run, with everything that determines the result.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Task:
     split
         Number of the split.
     train, test
-        Row numbers.
+        Numbers of the training rows and of the test rows.
     seed
         Seed of the model.
     response
@@ -135,10 +135,7 @@ class Task:
 
 
 def train(task: Task) -> Training:
-    """Train and test a model on one thread.
-
-    The result states whether the solver converged.
-    """
+    """Train and test a model on one thread; return metrics, convergence and warnings."""
     started = time.perf_counter()
     if task.response is not None:
         predicted, messages = predict_number(task, task.response)
@@ -163,10 +160,7 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train a regression model; return predictions for the test rows, shape (n,), and its warnings.
-
-    Returns its predictions for the test rows, (n,), and its warnings.
-    """
+    """Train a regression model; return predictions for the test rows, shape (n,), and warnings."""
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
@@ -196,10 +190,10 @@ class Fitted:
     Attributes
     ----------
     task
-        The task that it was trained for.
+        The task of the training.
     classifier
-        The trained model; None if the training rows have only one class, which is then always
-        predicted.
+        The trained model; None if the training rows have only one class, which is then the
+        prediction for every row.
     columns
         Indicator columns that occur in the training rows, for one-hot features.
     converged, messages

@@ -1,4 +1,4 @@
-"""Count masked tables, and check them against the known information on their raw values."""
+"""Count masked tables, and compare the counts with the known information on raw values."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def publish(
         returns them. They can be ranked only by measures of single attributes, and only if the
         policy has no rule on classes. A missing attribute counts as suppressed.
     histograms, mappings
-        The rows of each raw value, as text, by attribute; and the raw values of each masked value,
-        by configuration and attribute. Both only where they are known.
+        Number of rows of each raw value, as text, by attribute; and the raw values of each masked
+        value, by configuration and attribute. Give both only if you know them.
     locked
         Whether to refuse rules that are weaker than the policy's when the tables are ranked.
     exact, seed, progress
@@ -59,9 +59,9 @@ def publish(
     PolicyError
         No table is given, two have the same name, or a mapping names something unknown.
     DataError
-        Tables differ in their rows, or in the rows of a class; a histogram does not add up to the
-        rows, or contradicts a table; a mapping does not cover all masked values, or assigns a raw
-        value to two of them.
+        Tables differ in the number of rows, in total or of a class; a histogram does not add up to
+        the number of rows, or contradicts a table; a mapping does not cover all masked values, or
+        assigns a raw value to two masked values.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Read contingency tables in place of a masked table; measures of single attributes need no more."""
+"""Read contingency tables instead of a masked table: enough for measures of single attributes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     """Return a table of rows that has these contingency tables.
 
-    Combinations of values in its rows are arbitrary.
+    Values of different attributes are combined arbitrarily.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     Raises
     ------
     DataError
-        Attributes differ in the rows of a class, there is no row, or there are too many.
+        Attributes differ in the number of rows of a class, or there are no rows or too many.
     """
     classes = _classes(cells, name)
     order = sorted(classes)

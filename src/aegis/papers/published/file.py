@@ -65,7 +65,7 @@ def load_published(path: str | Path) -> Published:
     Raises
     ------
     DataError
-        The file is missing, is not such a file, or was changed.
+        The file is missing, is not a file of published counts, or was changed.
     """
     source = Path(path)
     try:

@@ -22,8 +22,8 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
     Parameters
     ----------
     path
-        `{attribute: {value: rows}}` as JSON or YAML; or a folder with one CSV file per attribute,
-        named after it, whose two columns are the value and its rows, with a header.
+        `{attribute: {value: rows}}` as JSON or YAML; or a folder with a CSV file for each
+        attribute, named after the attribute, with a header and two columns: value, number of rows.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def _possible(path: str | Path, values: object) -> Possible:
 def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
     """Count the labelled rows by attribute and raw value.
 
-    Attributes whose histogram the summary lacks are left out.
+    Attributes without a histogram in the summary are not in the result.
     """
     told = {}
     for name, attribute in summary.attributes.items():

@@ -1,4 +1,4 @@
-"""Hold the counts of masked tables by name, with the known information on their raw values."""
+"""Hold the counts of masked tables by name, with known counts and mappings of raw values."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Possible = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """The counts of masked tables of the same rows, as a publisher has them.
+    """The counts that a publisher has of several masked tables of the same rows.
 
     Attributes
     ----------
     tables
-        The summary of each masked table, by the name of its configuration. Only the name of a
-        configuration is known, not its masks.
+        The summary of each masked table, by the name of its configuration. The masks of the
+        configuration are not known.
     histograms
         Rows of each raw value, by attribute, where they are known.
     mappings
         The raw values that masked values may represent, by configuration and attribute, where they
         are known.
     marginal
-        Configurations of which only contingency tables of each attribute and the label are known.
-        Combinations of values are then not known, so rules and measures of several attributes are
-        not possible.
+        Configurations for which only contingency tables of each attribute and the label are known.
+        Combinations of attributes are then not known, so neither rules on classes nor measures of
+        several attributes are possible.
     """
 
     tables: Mapping[str, Summary]
@@ -53,13 +53,13 @@ class Published:
 
     @property
     def terms(self) -> Terms | None:
-        """The policy under which the data was made, and whether its rule is locked."""
+        """The policy under which the counts were made, and whether its rule is locked."""
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
         """Return the known raw values of an attribute; empty if none are known.
 
-        Values with 0 rows in a histogram are left out, because no table can show them.
+        Values with 0 rows in a histogram are not included, because no table can show them.
         """
         if attribute in self.histograms:
             return tuple(value for value, rows in self.histograms[attribute].items() if rows)
@@ -72,9 +72,9 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return the joint counts of an attribute in a masked table, as evidence of its raw values.
+        """Return the joint counts of an attribute's masked values and the label, with their atoms.
 
-        None if the raw values of its masked values are not known.
+        None if the raw values of the masked values (the atoms) are not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -91,8 +91,8 @@ def codes_of(
 ) -> npt.NDArray[np.int64] | None:
     """Return for each raw value the index in `shown` of its masked value, shape (V,).
 
-    None if that is not known. Without `possible`, it is known in two cases: a table that shows one
-    value hides all, and a table that shows all raw values hides nothing.
+    None if the masked values are not known. If `possible` is None, they are known in two cases: the
+    table shows a single value for all, or it shows all raw values.
     """
     place = {text: i for i, text in enumerate(shown)}
     if not domain:

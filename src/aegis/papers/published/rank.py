@@ -75,7 +75,7 @@ def rank_published(
         Rank by the estimated deviation from the raw table instead: see
         `aegis.papers.estimates.cases.CASES`. `raw` needs the raw table and is refused.
     rule_override
-        Whether to accept a rule that differs from the one that the file was made under.
+        Whether to accept a rule that differs from the rule under which the counts were made.
     progress
         Receives one step per table.
 
@@ -83,7 +83,8 @@ def rank_published(
     ------
     PolicyError
         A measure or estimate is unknown; the policy has other attributes or another rule; the raw
-        values that an estimate needs are not known; or contingency tables lack the information.
+        values that an estimate needs are not known; or contingency tables are not enough for the
+        measure or the rule.
     """
     started = time.perf_counter()
     policy = as_policy(policy)

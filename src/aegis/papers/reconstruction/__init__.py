@@ -1,4 +1,4 @@
-"""Reconstruct the joint counts of an attribute and the label from evidence on it."""
+"""Reconstruct the joint counts of an attribute and the label from counts of masked values."""
 
 from aegis.measures.checks import check_channel
 from aegis.measures.rounding import controlled_rounding

@@ -1,7 +1,8 @@
 """Define channels: P(report | true atom) as row-stochastic matrices, and their level of privacy.
 
-A channel is an array of shape (V, R): row i is the distribution of reports for an atom with value
-i. The channels of noise masks are in `aegis.masks.channels`.
+A report is the masked value that a mask shows. A channel is an array of shape (V, R): row i is the
+distribution of the R reports for the true value (atom) i. The channels of noise masks are in
+`aegis.masks.channels`.
 
 Privacy is *local* here: epsilon bounds ln(P(j|i) / P(j|i')) over all reports j and all pairs of
 true values i, i'. `privacy_level` computes the smallest such epsilon of a matrix.
@@ -20,9 +21,7 @@ def deterministic_channel(codes: IntArray, groups: int) -> FloatArray:
 
 
 def expected_joint(channel: FloatArray, joint: FloatArray) -> FloatArray:
-    """Return the expected joint counts of reports and label, shape (R, C), from true counts, shape
-    (V, C).
-    """
+    """Return the expected joint counts of reports and label, (R, C), from true counts, (V, C)."""
     expected: FloatArray = channel.T @ joint
     return expected
 

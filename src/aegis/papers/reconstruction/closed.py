@@ -1,4 +1,4 @@
-"""Compute the result of IPF for one deterministic mask in closed form (Theorem 1)."""
+"""Compute the result of iterative proportional fitting (IPF) for one mask in closed form."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ THEOREM_1 = (
 
 
 def closed_form(evidence: Evidence) -> Reconstruction:
-    """Return the table closest to uniform that agrees with one masked joint.
+    """Return the table closest to uniform that agrees with the joint counts of one mask.
 
-    With the histogram (AEGIS+1D) F(a,y) = f(a) F(M(a),y) / f(M(a)); without it (AEGIS-1D)
-    F(a,y) = F(M(a),y) / |preimage of M(a)|. This is the fixed point of IPF from a uniform seed,
-    reached in one sweep.
+    Let F(a,y) be the rows with atom a and class y, f(a) those with atom a, and M(a) the group of a
+    under the mask. With the histogram (AEGIS+1D) F(a,y) = f(a) F(M(a),y) / f(M(a)). Without it
+    (AEGIS-1D) F(a,y) is F(M(a),y) divided by the number of atoms in M(a). This is the fixed point
+    of iterative proportional fitting (IPF) from a uniform seed, reached in one sweep.
 
     Parameters
     ----------
     evidence
-        Exactly one masked joint. The histogram is used if there is one; noisy joints are not used.
+        Evidence with exactly one masked joint. The histogram is used if known; noisy joints are
+        not used.
 
     Returns
     -------
@@ -52,11 +54,7 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the joint counts of the only mask in the evidence; raise `PolicyError` if it is not
-    the only one.
-
-    Raise `PolicyError` if `evidence` does not have exactly one mask.
-    """
+    """Return the only masked joint of the evidence; raise `PolicyError` for none or several."""
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(
@@ -68,10 +66,10 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
-    """Spread each row of a masked joint over its atoms; return the (V, C) table.
+    """Divide the counts of each group among its atoms; return the table, shape (V, C).
 
-    The rows are divided in proportion to the histogram, or equally without one. Raise `DataError`
-    if the histogram's total of a group differs from the joint's.
+    Counts are divided in proportion to the histogram, or equally without a histogram. Raise
+    `DataError` if the histogram's total of a group differs from that of the joint counts.
     """
     if histogram is None:
         weights = np.ones(len(mask.codes))

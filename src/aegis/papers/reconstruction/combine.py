@@ -23,19 +23,20 @@ def all_evidence(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table closest to uniform that agrees with every masked joint at once.
+    """Return the table closest to uniform that agrees with the joint counts of every mask.
 
     It is the fixed point of IPF from a uniform seed, with one constraint family per mask, and one
     for the histogram if it is known. Before any iteration, the problem is made smaller:
 
     1. Masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits, prefixes
-    of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint of their
-    common refinement follows exactly, by differences.
-    2. A mask that another one refines adds no information. It is checked for agreement and dropped.
-    3. The rest is fitted on the blocks of the common refinement, and spread inside each block as in
-    Theorem 1, because no constraint distinguishes its atoms.
+    of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint counts
+    of their common refinement are exact differences.
+    2. A mask that another mask refines adds no information. It is dropped after a check that both
+    agree.
+    3. The remaining masks are fitted on the blocks of their common refinement. Counts of a block
+    are divided among its atoms as in Theorem 1, because no constraint distinguishes these atoms.
 
-    If only one family remains, the result is a closed form.
+    If only one family remains, the result has a closed form.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def all_evidence(
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` is over all given joints and the histogram.
+        Table of shape (V, C), in rows. `residual` is over all masked joints and the histogram.
 
     Raises
     ------
@@ -80,9 +81,9 @@ def all_evidence(
 def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
     """Replace all masks made of runs of consecutive atoms by their common refinement, exactly.
 
-    Each such mask gives the cumulative count at its cuts, per label. The common refinement has the
-    cuts of all masks. Raises `DataError`, naming two masks, if they disagree at a cut, or if the
-    count between two cuts is negative by more than `slack` rows.
+    Each such mask gives the cumulative counts at its cuts, by class. The common refinement has the
+    cuts of all masks. Raise `DataError`, which names two masks, if they disagree at a cut, or if
+    the count between two cuts is below -`slack` rows.
     """
     runs = [mask for mask in masks if _is_runs(mask.codes)]
     if len(runs) < 2:
@@ -115,10 +116,10 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask that another one refines.
+    """Drop every mask that another mask refines.
 
-    Raise `DataError`, naming both masks, if the finer joint does not add up to the coarser one
-    within `slack` rows.
+    Raise `DataError`, which names both masks, if the counts of the finer mask do not add up to
+    those of the coarser mask within `slack` rows.
     """
     joints: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):

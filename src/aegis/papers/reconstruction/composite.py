@@ -1,4 +1,4 @@
-"""Ungroup counts smoothly with the penalised composite link model."""
+"""Estimate smooth counts of values from counts of groups: the penalised composite link model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SmoothFit:
     penalty
         The penalty lambda that was used.
     aic, deviance, dimension
-        AIC = deviance + 2 * effective dimension.
+        AIC, deviance and effective dimension of the fit: AIC = deviance + 2 * dimension.
     converged, iterations
         Whether the fit at the chosen penalty converged, and its number of iterations.
     """
@@ -56,32 +56,33 @@ def composite_link(
     penalty: float | None = None,
     step: int = 1,
 ) -> SmoothFit:
-    """Ungroup the counts of an ordered attribute smoothly.
+    """Estimate smooth counts of atoms from counts of groups, for an ordered attribute.
 
-    The model is mu = C gamma, gamma = offset * exp(X b), with counts y ~ Poisson(mu). It is fitted
-    by iterating (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b), with Q = C diag(gamma) X, W =
-    diag(1/mu) and second differences D. A step that does not lower the penalised deviance is
-    halved. X is the identity up to min(96, max(40, 2 G)) atoms. For more atoms, it is a basis of as
-    many cubic B-splines over the rank of the atom.
+    The counts of groups are y ~ Poisson(mu) with mu = C gamma, where C adds up the atoms of each
+    group and gamma = offset * exp(X b). The coefficients b are fitted by iterating (Q'WQ + lambda
+    D'D) b = Q'W (y - mu + Q b), with Q = C diag(gamma) X, W = diag(1/mu) and second differences D.
+    A step that does not lower the penalised deviance is halved. For up to min(96, max(40, 2 G))
+    atoms X is the identity. For more atoms, X is a basis of so many cubic B-splines over the rank
+    of the atom.
 
     Parameters
     ----------
     grouped
-        y, counts per group, shape (G,), at least 0.
+        Counts y of the groups, shape (G,), at least 0.
     codes
         Group of each atom, in the order of the atoms, shape (V,), at least 3 atoms.
     offset
         Known weight of each atom, shape (V,), at least 0: the histogram, for a smooth *share*.
         None: 1 everywhere, for a smooth *count*.
     penalty
-        The penalty lambda; None chooses the one with the least AIC from a grid of half decades.
+        The penalty lambda. None: that with the smallest AIC on a grid with two values per decade.
     step
-        Step width in that grid: 2 tries every second penalty.
+        Step width on that grid: 2 tries every second penalty.
 
     Raises
     ------
     DataError
-        Shapes do not match, fewer than 3 atoms, no rows, or a count is negative.
+        Shapes do not match, there are fewer than 3 atoms or no rows, or a count is negative.
     PolicyError
         The penalty is not above 0.
 

@@ -1,4 +1,7 @@
-"""Hold the evidence on an attribute: the joint counts of its masks, its histogram, and noisy reports."""
+"""Hold the evidence on an attribute: joint counts of masked and noisy values, and its histogram.
+
+An atom is a value that the reconstruction distinguishes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ AGREEMENT = 1e-8
 
 
 def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
-    """Sum the rows of a (V, C) table by group, to shape (groups, C)."""
+    """Add up the rows of a (V, C) table by group; the result has the shape (groups, C)."""
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return group_sums(cells, table.ravel(), groups * labels).reshape(groups, labels)
@@ -34,7 +37,7 @@ class MaskedJoint:
     codes
         Group of each atom, shape (V,), integers in 0..G-1.
     joint
-        Rows per group and label, shape (G, C). A group without atoms must have no rows.
+        Rows per group and label class, shape (G, C). A group without atoms must have no rows.
     """
 
     name: str
@@ -67,16 +70,16 @@ class MaskedJoint:
 
 @dataclass(frozen=True, eq=False)
 class NoisyJoint:
-    """The joint counts of the reports of one noise mask and the label.
+    """The joint counts of the reports (noisy values) of one noise mask and the label.
 
     Attributes
     ----------
     name
         Name of the mask, for messages.
     channel
-        P(report j | true atom i), shape (V, R), rows sum to one.
+        P(report j | true atom i), shape (V, R); each row sums to 1.
     joint
-        Rows per report and label, shape (R, C).
+        Rows per report and label class, shape (R, C).
     """
 
     name: str
@@ -98,12 +101,12 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that is known of one attribute and the label, except their joint counts.
+    """The known counts of one attribute and the label, without their joint counts.
 
     Attributes
     ----------
     atoms, labels
-        Number of atoms V and of labels C.
+        Number of atoms V and of label classes C.
     masked
         Joints of deterministic masks.
     histogram
@@ -149,7 +152,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """Number of rows N, which all evidence must share."""
+        """Number of rows N, the same in all evidence."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:
@@ -157,7 +160,7 @@ class Evidence:
         return 0.0 if self.histogram is None else float(self.histogram.sum())
 
     def only(self, name: str) -> Evidence:
-        """Return the evidence of one deterministic mask, with the histogram if there is one."""
+        """Return the evidence of one deterministic mask, and the histogram if it is known."""
         for mask in self.masked:
             if mask.name == name:
                 return replace(self, masked=(mask,), noisy=())
@@ -207,7 +210,8 @@ class Evidence:
 def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
     """Return the rows of each group of a mask according to the histogram, shape (groups,).
 
-    Raise `DataError` if they differ from those of the joint, because such rows cannot be spread.
+    Raise `DataError` if they differ from the rows of the mask's joint counts, because these cannot
+    be divided among the atoms then.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

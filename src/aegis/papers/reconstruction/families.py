@@ -1,4 +1,4 @@
-"""Define the constraint families of IPF, and find the cells that they determine."""
+"""Define the constraint families of iterative proportional fitting (IPF), and eliminate cells."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A constraint family: a partition of the cells into groups, and the required total of each
-    group.
+    """A constraint family: a partition of the cells, and the required total of each group.
 
     Attributes
     ----------
     name
         Name of the family, for messages.
     codes
-        Group of each cell of the flattened table (C order), shape (n,), in 0..G-1. Every cell
-        belongs to one group: the family is a partition.
+        Group of each cell of the flattened table (C order), shape (n,), in 0..G-1.
     targets
         Required total of each group, shape (G,), at least 0.
     """
@@ -100,16 +98,17 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """The problem that remains after the determined cells are set.
+    """The fitting problem that remains once the cells that families determine have their values.
 
     Attributes
     ----------
     cells
-        Flattened table, shape (n,): determined cells have their value, all others that of the seed.
+        Flattened table, shape (n,): determined cells have their final value, all other cells that
+        of the seed.
     open
         Flags of the cells to fit, shape (n,).
     remaining
-        For each family, the targets minus the determined cells.
+        For each family, the targets minus the sums of determined cells.
     """
 
     cells: FloatArray
@@ -120,10 +119,10 @@ class Determined:
 def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Determined:
     """Set every cell that the families determine by elimination.
 
-    If a group has nothing left to distribute, its cells are 0. If it has one open cell, this cell
-    is determined. Both hold in every table that meets the constraints, so the fixed point of IPF
-    does not change. It removes the cases in which IPF is slow: solutions on the boundary, and long
-    chains of overlapping groups.
+    If the remaining total of a group is 0, its open cells are 0. If a group has one open cell, the
+    cell has the remaining total. Both hold in every table that meets the constraints, so the fixed
+    point of IPF does not change. Elimination removes the cases in which IPF is slow: solutions with
+    zeros, and long chains of overlapping groups.
 
     Parameters
     ----------
@@ -137,7 +136,7 @@ def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Det
     Raises
     ------
     DataError
-        A group needs rows that its cells cannot have; the message names family and group.
+        The cells of a group cannot add up to its target; the message names family and group.
     """
     cells = seed.copy()
     is_open = seed > 0

@@ -40,17 +40,17 @@ def ipf(
 ) -> Reconstruction:
     """Fit a table to the totals of families of disjoint groups.
 
-    IPF cycles through the families and multiplies each group by target / current. The fixed point
-    is the table with these totals that is closest to the seed in Kullback-Leibler divergence. For a
-    uniform seed, it is the table with the largest entropy. Cells that the families determine are
-    set first (`determine`), which changes only the speed.
+    IPF cycles through the families and multiplies the cells of each group by target / current
+    total. The fixed point is the table with these totals that is closest to the seed in
+    Kullback-Leibler divergence. For a uniform seed, it is the table with the largest entropy. Cells
+    that the families determine are set first (`determine`), which changes only the speed.
 
     Parameters
     ----------
     seed
         Table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
     families
-        One or more partitions of the cells, with targets in rows; all have the same total N.
+        One or more partitions of the cells, each with targets in rows that add up to the same N.
     tolerance
         Stop when the largest absolute residual of any group is at most `tolerance` times N.
     max_sweeps
@@ -61,8 +61,8 @@ def ipf(
     Returns
     -------
     Reconstruction
-        Table of the seed's shape. If `max_sweeps` was not enough, `converged` is False, a note says
-        so, and the residual is the remaining deviation.
+        Table of the seed's shape. If `max_sweeps` was not enough, `converged` is False, a note
+        states this, and `residual` is the remaining deviation.
 
     Raises
     ------

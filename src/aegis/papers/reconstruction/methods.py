@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Method:
-    """A registered method that estimates the joint counts F(A,Y).
+    """A registered method that estimates the joint counts of an attribute and the label.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Method:
     summary
         Description in one sentence.
     formula
-        Its equation, in the notation of the theory page.
+        The equation of the method, in the notation of the theory page.
     reference
         Its publication.
     needs
         The evidence that it needs, in words.
     run
-        Function that returns the result for evidence and settings.
+        Function: returns the result for evidence and settings.
     """
 
     name: str
@@ -96,8 +96,8 @@ def reconstruct(
     settings
         Seed, tolerance, limits, progress; None for the defaults.
     truth
-        The true (V, C) joint counts, if known. Then the result has the total variation distance
-        from them.
+        The true joint counts, shape (V, C), if known. Then the result contains its total variation
+        distance from these counts.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
     """Run IPF on the atoms from a uniform seed, without the shortcuts of `all-evidence`.
 
     The constraint families are the masked joints and the histogram, as in the published procedure.
-    Raises `PolicyError` if there are none.
+    Raise `PolicyError` if there are none.
     """
     families: list[Family] = [
         joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked

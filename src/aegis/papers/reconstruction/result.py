@@ -24,7 +24,7 @@ class Reconstruction:
     Attributes
     ----------
     table
-        Estimated counts, shape (V, C) for V atoms and C labels (or the shape of the seed for
+        Estimated counts, shape (V, C) for V atoms and C label classes (or the shape of the seed for
         `ipf`), float64, read-only, in rows; not negative.
     method
         Name of the method, as registered.
@@ -33,9 +33,9 @@ class Reconstruction:
     iterations
         Number of sweeps or iterations; 0 if none were needed.
     residual
-        Largest absolute deviation of the table from a constraint that it was fitted to, in rows.
-        For noise masks, it is the deviation from the reported counts, which is positive by sampling
-        noise.
+        Largest absolute deviation of the table from a constraint to which it was fitted, in rows.
+        For noise masks, it is the deviation from the counts of noisy values, which is above 0
+        because of sampling noise.
     total_variation
         Total variation distance from the truth, 0..1; None if no truth was given.
     details

@@ -11,25 +11,24 @@ from aegis.papers.reconstruction.result import Reconstruction
 
 
 def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
-    """Draw a compatible original value for each masked row, which keeps its label; return the
-    counts.
+    """Draw an original value for each masked row, and return the counts by value and label.
 
-    Values are drawn with replacement. Compatible values are equally likely, or have the
-    probabilities of the histogram if it is known. The expectation is the closed form, so a draw
-    contains no information on the order of configurations, only noise.
+    Values are drawn with replacement from those that the masked value may represent. They are
+    equally likely, or have the probabilities of the histogram if it is known. The expectation is
+    the closed form, so a draw contains no information on the order of configurations, only noise.
 
     Parameters
     ----------
     evidence
-        Exactly one masked joint, with integer counts.
+        Evidence with exactly one masked joint, of integer counts.
     seed
         Seed of the draw.
 
     Returns
     -------
     Reconstruction
-        Integer counts, shape (V, C). They meet the masked joint exactly, the histogram only on
-        average.
+        Integer counts, shape (V, C). They agree with the masked joint exactly, with the histogram
+        only on average.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reconstruct ordered attributes smoothly, as far as smoothness predicts the evidence."""
+"""Reconstruct ordered attributes smoothly, as far as a smooth curve predicts the known counts."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ def smooth(
 
     There are four steps:
 
-    1. Compute the joint of the common refinement of all masks (`all_evidence`).
-    2. Fit a penalised composite link model to it for each label (`composite_link`): of counts, or
-    of the label's share if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Spread null as in the closed form.
+    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
+    2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
+    of counts, or of the share of the class if the histogram is known.
+    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
     4. Run IPF with the result as the seed, so that masked joints and histogram are met exactly.
 
     Parameters
     ----------
     evidence
-        Evidence with at least one masked joint, and with `ordered`.
+        Evidence with at least one masked joint, for an attribute with an order.
     penalty
-        Penalty lambda for all labels; then the curve has the full weight. None chooses a penalty
-        per label by AIC, and the weight by predictions.
+        Penalty lambda for all label classes; then the curve has the full weight. None: a penalty
+        for each class is chosen by AIC, and the weight by predictions.
     tolerance, max_sweeps, progress
         As in `ipf`.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `details` has penalty and effective dimension per label (0
-        without rows or curve), and the weight of the curve. `converged` is for all steps.
+        Table of shape (V, C), in rows. `details` has penalty and effective dimension for each label
+        class (0 without rows or curve), and the weight of the curve. `converged` is for all steps.
 
     Raises
     ------

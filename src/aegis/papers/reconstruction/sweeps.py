@@ -1,4 +1,7 @@
-"""Run a sweep of IPF in one of three ways: on cells, on one factor per axis, or on two families."""
+"""Run a sweep of IPF in one of three ways: by cells, by factors of axes, or by two families.
+
+A sweep fits every constraint family of iterative proportional fitting (IPF) once.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ class Fit(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether no cell is left to fit."""
+        """Whether there is no cell to fit."""
 
     def sweep(self) -> float:
         """Fit all families in turn; return a deviation that occurred during the sweep, in rows.
 
-        It falls to zero as the fit converges, but only `residual` shows that it has converged.
+        The deviation falls to 0 as the fit converges. Use `residual` to decide that it has.
         """
 
     def residual(self) -> tuple[float, str]:
@@ -42,9 +45,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FamilySweep:
-    """The step of one constraint family: `measure` sums the cells by group, `scale` multiplies them
-    in place.
-    """
+    """The step of a constraint family: `measure` adds cells by group, `scale` multiplies cells."""
 
     name: str
     targets: FloatArray
@@ -68,10 +69,10 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Fit all families in turn; return the correction by the first one, in rows.
+        """Fit all families in turn; return the largest correction by the first family, in rows.
 
-        After the previous sweep the last family is exact, so the first one shows the remaining
-        deviation.
+        After the previous sweep the last family is exact, so the correction by the first family
+        shows the remaining deviation.
         """
         values, correction = self._values, 0.0
         for number, step in enumerate(self._steps):
@@ -93,11 +94,11 @@ class CellFit:
 
 
 class FactorFit:
-    """IPF for one margin per axis: it fits one factor per axis and leaves the seed unchanged.
+    """IPF for one margin per axis: it fits one vector of factors per axis and keeps the seed.
 
-    The margin of axis k is the seed contracted with all other factors. Contracting from the last
-    axis backwards gives every partial table that a sweep needs. So a sweep over any number of axes
-    reads the seed about twice, and writes no table of its size.
+    The margin of axis k is the seed contracted with the factors of all other axes. Contractions
+    from the last axis backwards give every partial table that a sweep needs. So a sweep over any
+    number of axes reads the seed about twice, and writes no table of its size.
     """
 
     def __init__(self, seed: FloatArray, families: Sequence[Margin]) -> None:
@@ -147,12 +148,12 @@ class FactorFit:
 
 
 class PairFit:
-    """IPF for two families: it fits one factor per group, and needs only sums K of the seed.
+    """IPF for two families: it fits one factor per group, and needs only sums of the seed.
 
-    The fixed point is seed * u[first group] * v[second group]. The current totals of both families
-    are u (K v) and v (K' u), where K (G1, G2) has the sums of the seed's cells by both groups. So a
-    sweep takes two products and two quotients, for any shape of the table. For small tables, this
-    takes half the time of `CellFit`. Seed and targets must be above 0.
+    The fitted table is seed * u[first group] * v[second group], with factors u and v. Let K be the
+    sums of the seed by both groups, shape (G1, G2). The current totals of the families are u (K v)
+    and v (K' u). So a sweep needs two products and two quotients, for any shape of the table. For
+    small tables, this takes half the time of `CellFit`. Seed and targets must be above 0.
 
     References
     ----------
@@ -191,9 +192,9 @@ class PairFit:
         return False
 
     def sweep(self) -> float:
-        """Fit both families; return the root mean square deviation of the first one afterwards.
+        """Fit both families; return the root mean square deviation of the first family afterwards.
 
-        It is at most the largest deviation, and takes only one product.
+        It is at most the largest deviation, and needs only one product.
         """
         wanted, sums = self._targets[0], self._sums
         self._first = first = wanted / self._bare

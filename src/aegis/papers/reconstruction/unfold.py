@@ -1,4 +1,4 @@
-"""Unfold noise masks: estimate the true joint counts from reports and channel, by EM."""
+"""Unfold noise masks: estimate true joint counts from noisy values (reports) by EM."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Unfolding:
     table
         Estimated counts, shape (V, C).
     converged, iterations
-        Whether the gain fell below the limit, and the number of EM steps; 0 for the direct
-        solution.
+        Whether the gain in log likelihood fell below the limit, and the number of EM steps; 0 for
+        the direct solution.
     misfit
-        Largest absolute deviation of the expected reports from the given ones, in rows.
+        Largest absolute deviation of the expected from the observed counts of reports, in rows.
     """
 
     table: FloatArray
@@ -55,17 +55,18 @@ def unfold(
 ) -> Unfolding:
     """Return the maximum-likelihood estimate of the true counts, from the reports of a channel.
 
-    For each label, the step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the EM
-    algorithm of a mixture with known components, accelerated by squared extrapolation. If the
+    For each label class, let w_j be the rows with report j, K the channel and theta_i the estimated
+    rows with true value i. A step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the
+    EM algorithm of a mixture with known components, accelerated by squared extrapolation. If the
     linear system K' theta = w has a unique solution without negative counts, this solution attains
     the maximum and is returned immediately.
 
     Parameters
     ----------
     channel
-        K, shape (V, R), rows sum to one.
+        K, shape (V, R); each row sums to 1.
     reported
-        w, rows per report and label, shape (R, C) or (R,).
+        w, rows per report and label class, shape (R, C) or (R,).
     tolerance
         Stop when one step gains less than `tolerance` times N in log likelihood (nats).
     max_iterations
@@ -78,14 +79,14 @@ def unfold(
     Returns
     -------
     Unfolding
-        The estimate. A label without reports has no counts; the total of each label is kept.
+        The estimate. The total of each label class is kept.
 
     Raises
     ------
     PolicyError
         A row of the channel is not a distribution.
     DataError
-        Shapes do not match, or there is a report that no atom can give.
+        Shapes do not match, or a report has rows but is possible for no true value.
 
     References
     ----------
@@ -114,15 +115,15 @@ def channel_em(
     """Return the estimated table from noisy reports, in agreement with all exact evidence.
 
     All channels are unfolded together, as one channel with the reports of all masks. The estimate
-    maximises the sum of their log likelihoods. For one noise mask, this is the exact likelihood;
-    for several on the same rows, it is a composite likelihood. The joints of deterministic masks
-    enter as channels of zeros and ones. Then IPF from the unfolded table makes it agree exactly
-    with these joints and the histogram.
+    maximises the sum of the log likelihoods of the masks. For a single noise mask, this is the
+    exact likelihood; for several masks of the same rows, it is a composite likelihood.
+    Deterministic masks are used as channels of zeros and ones. Then IPF, with the unfolded table as
+    the seed, makes the table agree exactly with deterministic masks and the histogram.
 
     Parameters
     ----------
     evidence
-        At least one noisy joint. Masked joints and the histogram are also used.
+        Evidence with at least one noisy joint. Masked joints and the histogram are used, too.
     tolerance, max_iterations, progress
         As in `unfold`.
     max_sweeps
@@ -223,8 +224,9 @@ def _reports(channel: FloatArray, reported: npt.ArrayLike) -> FloatArray:
     seen = seen[:, None] if seen.ndim == 1 else seen
     if seen.ndim != 2 or len(seen) != channel.shape[1]:
         raise DataError(
-            f"The channel has {channel.shape[1]} possible reports; the reported joint has shape "
-            f"{seen.shape}."
+            f"The reported joint has the shape {seen.shape}, and the channel has "
+            f"{channel.shape[1]} possible reports.",
+            hint="The joint must have one row for each possible report.",
         )
     _check_possible(channel, seen)
     return seen

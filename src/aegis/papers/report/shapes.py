@@ -35,7 +35,7 @@ class TrainedScore(Protocol):
 
 
 class AgreementRow(Protocol):
-    """How well a measure ranks configurations, compared with a trained model."""
+    """Agreement between the ranking by a measure and a metric of a trained model."""
 
     @property
     def measure(self) -> str:
@@ -47,15 +47,15 @@ class AgreementRow(Protocol):
 
     @property
     def spearman(self) -> float | None:
-        """Spearman's rank correlation; None if one side is constant."""
+        """Spearman's rank correlation of measure and metric; None if one of them is constant."""
 
     @property
     def kendall(self) -> float | None:
-        """Kendall's rank correlation of measure and metric; None if all values of one of them are equal."""
+        """Kendall's rank correlation of measure and metric; None if one of them is constant."""
 
     @property
     def loss(self) -> float:
-        """Loss of the metric by choosing the measure's best configuration, not the best one."""
+        """How much worse the metric of the measure's best configuration is than the best metric."""
 
 
 class EvaluationResult(Protocol):
@@ -63,7 +63,7 @@ class EvaluationResult(Protocol):
 
     @property
     def metric(self) -> str:
-        """The metric of `agreement`."""
+        """The metric with which `agreement` compares measures."""
 
     @property
     def scores(self) -> Sequence[TrainedScore]:

@@ -34,7 +34,7 @@ Delta = Annotated[float | None, typer.Option("--delta", metavar="D", help=DELTA)
 
 @dataclass(frozen=True, kw_only=True)
 class StatedCost:
-    """A cost or a ceiling as the user states it: an epsilon with a delta, or a rho."""
+    """A cost or a ceiling as the user states it: an epsilon with a delta, or a rho (zCDP)."""
 
     epsilon: Epsilon = None
     delta: Delta = None
@@ -49,7 +49,7 @@ class StatedCost:
 
     @property
     def spent(self) -> float:
-        """The cost converted to rho."""
+        """The cost converted to rho, the unit of zero-concentrated differential privacy."""
         from aegis.safe.protect import budget_of
 
         if (self.rho is None) == (self.epsilon is None):

@@ -86,7 +86,7 @@ PopulationName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class StatedVerdicts:
-    """The configurations whose verdicts the protected file states."""
+    """The configurations for which the protected file states whether they meet the rule."""
 
     configurations: Annotated[
         Path | None,
@@ -107,7 +107,7 @@ class StatedVerdicts:
     ] = None
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations, or the largest number of combinations if all are requested."""
+        """Return the configurations, or the N of `--verdicts N`; empty without these options."""
         from aegis.policy import load_configurations
 
         if self.configurations is not None and self.verdicts is not None:

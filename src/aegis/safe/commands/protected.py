@@ -52,10 +52,9 @@ class RankedCounts:
     searchable: bool = True
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank configurations: those of the request, those of the policy, those with verdicts, or
-        random ones.
+        """Rank configurations of the request, or of the policy, or with verdicts, or random ones.
 
-        The first of these sources that has any is used.
+        The first of these four sources that has configurations is used.
         """
         from aegis.safe.protect import rank_protected
 
@@ -99,7 +98,8 @@ class RankedCounts:
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
     """Return the protected summary in a file or an object, for use under a policy.
 
-    Attributes that the policy leaves out are dropped, and with them the verdicts of the rule.
+    Attributes that are not in the policy are dropped; then the verdicts of the rule are dropped,
+    too.
     """
     from aegis.safe.protect import ProtectedSummary, load_protected, narrowed, summary_under
 
@@ -119,7 +119,7 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
-    """Print the estimated joint counts of an attribute and the label."""
+    """Print the joint counts of an attribute and the label, estimated from a protected summary."""
     from aegis.safe.protect import load_protected, reconstruct_protected
 
     for name, given in options.items():

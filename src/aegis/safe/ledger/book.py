@@ -1,9 +1,10 @@
-"""Keep privacy budgets in one SQLite file, safely under parallel processes and kills.
+"""Keep privacy budgets in one SQLite file, safe with parallel processes and after crashes.
 
 Everything is recorded as an event, which is appended in one transaction and contains the SHA-256 of
 the event before. Triggers prevent changes and deletions of events, and `verify` detects them. A
 cost is reserved before anything is computed, and counts from then on. It can be refunded only until
-noise is drawn or output begins, so that a crash at any step costs budget but never privacy.
+noise is drawn or output begins. So a crash may cost budget, but never reveals more than was paid
+for.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of a population; its ceiling can never be raised later.
+        """Open the budget of a population, with a ceiling that can never be raised later.
 
         Raises
         ------
@@ -243,7 +244,7 @@ class Ledger:
         ------
         PolicyError
             The population is not in this ledger or protects another unit, the cost would exceed the
-            ceiling, or the ledger knows another table or key. Nothing is reserved then.
+            ceiling, or the ledger has recorded another table or key. Then nothing is reserved.
         """
         with self._writing() as connection:
             population = self._population(connection, name)
@@ -316,7 +317,7 @@ class Ledger:
 
     @checks_types
     def begin(self, entry: int) -> None:
-        """Record that output begins: from now on the cost counts, whatever happens."""
+        """Record that output begins: from now on the cost cannot be refunded."""
         self._move("begin", entry, {})
 
     @checks_types
@@ -332,7 +333,7 @@ class Ledger:
         Raises
         ------
         PolicyError
-            Output has begun or was released: then no cost is refunded.
+            Output has begun or was released, so the cost cannot be refunded.
         """
         self._move("cancel", entry, {})
 
@@ -340,7 +341,7 @@ class Ledger:
         """Refund a reservation after an error, unless noise had been drawn.
 
         An error after noise was drawn is an answer about the table. If such answers were free,
-        somebody who asks again and again would learn from refusals what the noise hides.
+        somebody could repeat a request until the refusals reveal the values that noise hides.
         """
         if not isinstance(error, AegisError) or not error.noise_drawn:
             self.cancel(entry)
@@ -415,10 +416,10 @@ class Ledger:
 
     @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question; compute and charge it only the first time.
+        """Return the answer to a question; compute it and charge its cost only the first time.
 
-        Later calls with the same question get the stored answer. If two processes ask at the same
-        time, both may pay, and both get the answer that was stored first.
+        Later calls with the same question return the stored answer. If two processes call at the
+        same time, both costs may be charged, and both get the answer that was stored first.
         """
         stored = self._answer(name, question)
         if stored is not None:
@@ -447,7 +448,7 @@ class Ledger:
     def head(self) -> str:
         """SHA-256 of the last event.
 
-        Store it elsewhere to detect later whether events are missing.
+        Store it in another place, to detect later whether events are missing.
         """
         with self._connected() as connection:
             return _head(connection)
@@ -496,7 +497,7 @@ class Ledger:
 
 
 class Spending:
-    """A reserved cost, from which code is about to produce output."""
+    """A reserved cost, passed to the code that produces the output."""
 
     def __init__(self, ledger: Ledger, entry: int) -> None:
         self.ledger = ledger
@@ -504,7 +505,7 @@ class Spending:
         self.begun = False
 
     def begin(self) -> None:
-        """Record that output begins: from now on the cost counts."""
+        """Record that output begins: from now on the cost cannot be refunded."""
         self.begun = True
         self.ledger.begin(self.entry)
 

@@ -39,15 +39,15 @@ class Spend:
     unit
         The protected unit: `rows`, or `persons` with at most `rows_per_person` rows each.
     sensitivity, sigma
-        Sensitivity and sigma of each noise round, as text for people; empty until the output is
-        released.
+        Sensitivity, and standard deviation of the noise, of each round of noise, as text for
+        people; empty until the output is released.
     rows_per_person
         Largest number of rows of one person; 1 for rows.
 
     Raises
     ------
     PolicyError
-        The cost is not a positive number.
+        The cost is not a positive number, or the unit is unknown.
     """
 
     mechanism: str
@@ -98,9 +98,9 @@ class LedgerPopulation:
     Attributes
     ----------
     name
-        Its name.
+        Name of the population.
     ceiling
-        Largest total rho that may be spent on it.
+        Largest total rho that may be spent on outputs about the population.
     delta
         The delta at which epsilon is shown.
     unit
@@ -115,20 +115,20 @@ class LedgerPopulation:
 
 @dataclass(frozen=True)
 class Entry:
-    """One output, or a reservation for one.
+    """An output, or a reservation for an output.
 
     Attributes
     ----------
     number
-        Its number in the ledger.
+        Number of the entry in the ledger.
     population
-        Name of the population that it is charged to.
+        Name of the population to which the entry is charged.
     state
         State of the entry.
     time
         Time of the reservation or listing, UTC.
     spend
-        Its cost; None for an output without a cost that adds up.
+        The cost; None for an output without a privacy cost, such as a k-anonymous release.
     digest
         SHA-256 of the output, if there is one.
     note
@@ -149,7 +149,7 @@ class Entry:
 
     @property
     def rho(self) -> float:
-        """The cost that counts: 0 if the entry was cancelled or has no cost."""
+        """The cost that counts against the budget: 0 if the entry was cancelled or has no cost."""
         if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
@@ -178,7 +178,7 @@ class Balance:
     population
         The population.
     spent
-        Total rho of all entries that count.
+        Total rho of all entries that are not cancelled.
     """
 
     population: LedgerPopulation

@@ -35,18 +35,18 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class NoiseRound:
-    """A set of figures to which noise of the same scale was added.
+    """A set of figures (a round) to which noise of the same scale was added.
 
     Attributes
     ----------
     name
         Description of the figures.
     sensitivity
-        L2 sensitivity: the largest L2 distance by which one unit can change them.
+        L2 sensitivity: the largest L2 distance by which one unit can change the figures.
     sigma
-        Scale of the discrete Gaussian, in the same units.
+        Scale of the discrete Gaussian noise, in the units of the figures.
     rho
-        Their cost.
+        Privacy cost of the noisy figures.
     """
 
     name: str
@@ -62,19 +62,19 @@ class NamingThreshold:
     Attributes
     ----------
     name
-        The round whose figures are compared.
+        The round of noise whose figures are compared with the threshold.
     least
         Smallest noisy total of a cell that is named.
     sigma
         Scale of the noise of that round.
     columns
-        Number of noisy counts that are added to a total.
+        Number of noisy counts in a total.
     cells
-        Largest number of cells in which one unit can be alone.
+        Largest number of cells in which a single unit can be the only unit.
     alone
-        Largest number of rows of one unit in such a cell.
+        Largest number of rows of that unit in such a cell.
     delta
-        Largest probability that a cell is named in which one unit is alone.
+        Largest probability that such a cell is named.
     """
 
     name: str
@@ -99,8 +99,8 @@ def sigma_of(sensitivity: float, rho: float) -> float:
 def epsilon_of(rho: float, delta: float) -> float:
     """Return the epsilon at `delta` that follows from rho-zCDP.
 
-    It is the smallest value, over orders a > 1, of a rho + (log(1/delta) + (a-1) log(1-1/a) - log
-    a) / (a-1) (Canonne, Kamath and Steinke, 2020, corollary 13).
+    It is the minimum over a > 1, the order of the Renyi divergence, of a rho + (log(1/delta) +
+    (a-1) log(1-1/a) - log a) / (a-1) (Canonne, Kamath and Steinke, 2020, corollary 13).
 
     Raises
     ------
@@ -146,17 +146,17 @@ def budget_of(epsilon: float, delta: float) -> float:
 
 
 def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: int = 1) -> float:
-    """Return the noisy total above which a cell of an undeclared domain may be named.
+    """Return the noisy total above which a cell may be named if the policy does not declare names.
 
-    One unit can be alone in at most `cells` cells, with at most `alone` rows in each. Such a cell
-    has noise of scale `sigma` in each of `classes` counts. Their sum is at least t with a
-    probability of at most exp(-t^2 / (2 classes sigma^2)), because the discrete Gaussian is
+    A unit can be the only unit in at most `cells` cells, with at most `alone` rows in each. Such a
+    cell has noise of scale `sigma` in each of `classes` counts. The noise adds up to at least t
+    with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the discrete Gaussian is
     subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
 
-    A cell stays unnamed below `alone` + sigma sqrt(2 classes log(cells / delta)). So a unit's own
-    cells are named with probability `delta` at most; otherwise the output is the same as without
-    the unit (for the argument see Korolova et al., Releasing search queries and clicks privately,
-    WWW 2009).
+    Below `alone` + sigma sqrt(2 classes log(cells / delta)) a cell is not named. So the probability
+    that any cell with only this unit is named is at most `delta`; otherwise the output is the same
+    as without the unit (for the argument see Korolova et al., Releasing search queries and clicks
+    privately, WWW 2009).
     """
     check_delta(delta)
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
@@ -168,7 +168,7 @@ def is_number(given: object, *, whole: bool = False) -> bool:
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the probability that a cell is named although one unit is alone in it.
+    """Return the largest probability that a cell with only one unit is named.
 
     This is the inverse of `threshold_of`.
     """

@@ -1,4 +1,7 @@
-"""Estimate, from a protected label table itself, the variance that protection added to its counts."""
+"""Estimate from a protected label table the variance that protection added to its counts.
+
+A label table has the rows of one attribute by cell and class.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
     """Estimate the variance that protection added to each count of a label table, shape (K, C).
 
     Noise adds the same variance to all counts. The variance from rounding and cell keys depends on
-    the count, and is 0 for a count of 0. Its expectation is used, for a Poisson count whose mean is
-    the class's share of the cell's rows. So a rare class, for which most cells have no row, is not
-    assumed to be noisier than it is.
+    the true count, and is 0 for a count of 0. So its expectation is used, for a Poisson count with
+    mean rows of the cell times share of the class. Then a rare class, of which most cells have no
+    row, is not assumed to be noisier than it is.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)

@@ -1,8 +1,9 @@
-"""Spend a privacy budget on rounds of noise, and on thresholds above which something is named.
+"""Spend a privacy budget on rounds of noise, and on thresholds for names of values and classes.
 
 All output of level `noise` passes through this module. Figures get noise, which costs rho. Names
-that are not declared are published if a noisy figure exceeds a threshold, which costs delta. So
-this module suffices to check the whole account.
+that the policy does not declare are published if a noisy figure exceeds a threshold, which costs
+delta; such names are called bought. So you need to check only this module to check the whole
+account.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class Budget:
     Parameters
     ----------
     epsilon, delta
-        The guarantee. If names are bought, half of delta pays for them.
+        The guarantee. If names are bought, half of delta is used for them.
     unit_rows
         Largest number of rows of one unit: 1 if the unit is a row.
     namings
-        Number of thresholds that buy names.
+        Number of thresholds for bought names.
     """
 
     def __init__(self, epsilon: float, delta: float, unit_rows: int, namings: int) -> None:
@@ -78,7 +79,7 @@ class Budget:
         rho
             The cost to spend.
         keys
-            The item that each line of an array counts, if the lines depend on the table.
+            Texts that identify the item of each line of an array, if the lines depend on the table.
         """
         distance = sensitivity * self.unit_rows
         sigma = sigma_of(distance, rho)
@@ -97,11 +98,11 @@ class Budget:
         Parameters
         ----------
         name
-            The round whose figures are compared.
+            The round whose figures are compared with the threshold.
         sigma
             Scale of the noise.
         columns
-            Number of noisy counts that are added to a total.
+            Number of noisy counts in a total.
         tables
             Number of tables with bought names in which a row counts.
         """

@@ -69,10 +69,10 @@ def protect(
     Raises
     ------
     PolicyError
-        An option is out of range or of the other level, a person has more rows than stated, the
-        summary is of a sample, of other masks, under another rule or has what a protected one cannot
-        hold, or what would be published lets small cells be derived. Nothing was spent then, unless the
-        `noise_drawn` of the error says so.
+        An option is out of range or belongs to the other level; a person has more rows than stated;
+        the summary is of a sample, of other masks, under another rule or has content that a
+        protected summary cannot have; or small cells can be derived from the planned output. No
+        budget was spent then, unless `noise_drawn` of the error is True.
     """
     given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)

@@ -28,7 +28,7 @@ UNNAMED_SHOWN = "(values not named)"
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of one attribute: sets of values that every candidate mask treats in the same way.
+    """The cells of one attribute: sets of values that no candidate mask distinguishes.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Cells:
     candidates
         The candidate masks and their groups of cells.
     bought
-        Whether the names of cells come from the table, so that they cost privacy budget.
+        Whether the names of cells come from the table, so that publishing them costs budget.
     complete
         Whether every value has a cell.
     """
@@ -68,7 +68,7 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """Texts that identify the cells: for each, its masked values under every candidate."""
+        """A text for each cell that identifies it: its masked values under all candidates."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
@@ -97,9 +97,7 @@ class Cells:
         )
 
     def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
-        """Return only the cells that `chosen`, shape (K,), flags; values of other cells have no
-        cell then.
-        """
+        """Return the cells with True in `chosen`, shape (K,); other values then have no cell."""
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
@@ -109,7 +107,7 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Merge each cell into the cell `target`, shape (K,); a cell that is its own target stays."""
+        """Merge each cell into the cell with the index in `target`, shape (K,)."""
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
@@ -143,9 +141,9 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
     """Add to a candidate one cell for all unnamed values.
 
-    If the mask distinguishes all named cells, it also distinguishes the unnamed cell from them. A
-    coarser mask would put unnamed values into some of its groups. The largest group is used, so
-    that the score is not overestimated.
+    If the mask distinguishes all named cells, the new cell is a separate group. A coarser mask
+    would put unnamed values into unknown groups. So the new cell is added to the largest group, and
+    the score is not overestimated.
 
     Parameters
     ----------
@@ -163,7 +161,7 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary has parts that a protected summary cannot have."""
+    """Raise `PolicyError` if a summary has content that a protected summary cannot have."""
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks of its own, which a protected "
@@ -181,7 +179,7 @@ def check_summary(summary: Summary, policy: Policy) -> None:
 
 
 def learned(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate of the attribute learns from the data."""
+    """Return whether a candidate mask of the attribute learns parameters from the data."""
     return not all(c.declared.fitted for c in attribute.candidates)
 
 
@@ -262,9 +260,9 @@ def without_small(cells: Cells, threshold: int) -> Cells:
     """Merge cells of fewer than `threshold` rows into the most similar cells.
 
     The name of a smaller cell would reveal that somebody has its values. So it is merged into the
-    cell that most candidates treat in the same way, and of these the largest. Under the other
-    candidates it counts as this cell. The attribute has no cells if the table has fewer rows than
-    the threshold.
+    cell that is in the same group under most candidates, or into the largest of several such cells.
+    Under all other candidates its rows then count in the group of that cell. The attribute has no
+    cells if the table has fewer rows than the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)

@@ -1,7 +1,7 @@
 """Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
 
-The name of a class with one row would reveal this row. So classes are declared in the policy, or
-named if a noisy count is large enough (level `noise`) or if they have at least `threshold` rows
+The name of a class with one row would reveal this row. So the policy declares classes, or a class
+is named if its noisy count is large enough (level `noise`) or if it has at least `threshold` rows
 (level `counts`).
 """
 
@@ -42,7 +42,7 @@ class NamedClasses:
     place: Ints
 
     def of(self, joint: Ints) -> Ints:
-        """Sum rows by published class, from rows by exact class in the last axis."""
+        """Convert counts by class of the table, in the last axis, to counts by published class."""
         chosen = self.place[:, None] == np.arange(len(self.names))
         columns: Ints = joint @ chosen.astype(np.int64)
         return columns
@@ -72,8 +72,8 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
     Raises
     ------
     PolicyError
-        The label was cut at other points than in the policy, or rows have an undeclared class and
-        `others_refused` is set.
+        The label was cut at other points than those of the policy, or rows have an undeclared class
+        and `others_refused` is set.
     """
     if declared.cuts and (label.mask is None or label.mask != _cuts_of(declared)):
         raise PolicyError(
@@ -100,12 +100,12 @@ def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
 
 
 def named(label: LabelSummary, chosen: npt.NDArray[np.bool_]) -> NamedClasses:
-    """Return the classes of `tallied` that `chosen` flags.
+    """Return the classes of `tallied` with True in `chosen`.
 
     Raises
     ------
     PolicyError
-        Fewer than two classes are selected.
+        Fewer than two classes are chosen.
     """
     place, texts = _places(label)
     if chosen.sum() < 2:

@@ -1,10 +1,10 @@
-"""Compute codes of cells: the association of protected label tables with the classes, in few
-dimensions.
+"""Compute codes of cells: a few numbers per cell that describe its association with the label.
 
-Every figure here is computed from protected tables, so it costs no budget and reveals nothing more.
-The codes of an attribute span the associations of all its candidate masks with the label. So the
-covariance between any two masked attributes follows from one small matrix of moments, even for
-masks that were never counted together (section on `noise` in docs/protection.md).
+Every figure here is computed from protected label tables (rows by cell and class), so it costs no
+budget and reveals nothing more. The codes of an attribute span the associations of all its
+candidate masks with the label. So the covariance between any two masked attributes follows from one
+small matrix of moments, even for masks that were never counted together (section on `noise` in
+docs/protection.md).
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ class Explained:
     Attributes
     ----------
     codes
-        For each group the shrunken deviation of the class shares, divided by the root of the
-        class's share, shape (G, C).
+        For each group and class: the share of the class in the group minus its share in the table,
+        shrunk towards 0 and divided by the root of the share in the table, shape (G, C).
     covariance
-        Covariance between groups of the unshrunken deviations, minus the average contribution of
-        the error of cells, shape (C, C). Its trace is the mean square contingency.
+        Covariance over groups of the same deviations without shrinkage, minus the expected
+        contribution of errors in the counts, shape (C, C). Its trace is the mean square
+        contingency.
     believed
         Share of the association that models with each of `PENALTIES` explain, shape (P,).
     freedom
-        Degrees of freedom that these models use for the informative groups, shape (P,).
+        Degrees of freedom of these models, for groups with clearly more rows than noise, (P,).
     skewness
         Third moment of the codes of the last class, in units of their standard deviation.
     """
@@ -135,13 +136,13 @@ def weights_of(table: Floats, rows: float) -> Floats:
 def stacked_codes(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Floats:
-    """Return the codes of every cell under all groupings, concatenated, shape (K, G C)."""
+    """Return the codes of every cell under G groupings, concatenated, shape (K, G C)."""
     columns = [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
     return np.hstack(columns)
 
 
 def dimensions_for(classes: int) -> int:
-    """Return the largest number of dimensions of an attribute's codes: 3 for two classes, at most 5."""
+    """Return the largest number of codes per cell: 3 with two classes, 4 with three, else 5."""
     return 3 + min(max(classes - 2, 0), 2)
 
 
@@ -151,9 +152,9 @@ def code_cells(
     """Return the codes of an attribute's cells, shape (K, q), in steps of `GRID`.
 
     These are the principal components of the codes under all masks, weighted by rows. The first
-    component is common to the masks, the next ones distinguish them. Each has variance one, times
-    the root of its scale relative to the first one's, so that weak dimensions use little of the
-    budget.
+    component is common to the masks, the others distinguish the masks. A component has unit
+    variance, multiplied by the root of its singular value relative to the first component's, so
+    that weak components use little of the budget.
     """
     stacked = stacked_codes(table, groupings, shares, noise, rows)
     weight = np.sqrt(weights_of(table, rows))[:, None]
@@ -171,12 +172,12 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Return the regression of a mask's codes on the cells' codes, shape (q, C).
+    """Return coefficients of the regression of a mask's codes on the cells' codes, shape (q, C).
 
     Parameters
     ----------
     codes
-        Shape (K, q).
+        Codes of the cells, shape (K, q).
     target
         Codes of the cells under a mask, shape (K, C).
     weight

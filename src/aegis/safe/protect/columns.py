@@ -2,8 +2,8 @@
 
 An engine gives a whole column one type, which a single value can change: 30.5 turns integers into
 numbers, "n/a" turns them into texts. So the type is declared in the policy, or it is chosen by a
-noisy vote of the rows, which costs budget. Then every value is parsed separately as that type; a
-value that cannot be parsed gets no name.
+noisy vote of the rows, which costs budget. Then every value is parsed separately as that type. A
+value that cannot be parsed is in no named cell.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ColumnType(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """The kind of such values for masks."""
+        """The kind of these values, which determines the masks that accept them."""
         return Kind.DATE if self is ColumnType.TIME else Kind(self.value)
 
 
@@ -81,7 +81,7 @@ _ARROW = {
 
 @dataclass(frozen=True, eq=False)
 class TypedColumn:
-    """An attribute whose values were parsed one by one as a type.
+    """An attribute whose values were parsed one by one as values of the same type.
 
     Attributes
     ----------
@@ -156,11 +156,11 @@ def _moment_of(text: str) -> datetime | None:
 
 
 def plain_text(text: str) -> str:
-    """Return a text as it would be shown if its whole column had the same type.
+    """Return a text as it would be shown if all values of its column had the same type.
 
-    A column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5. With a single "n/a" all values
-    would be texts. So that nobody can see whether such a value exists, level noise shows 2.5 in
-    both cases.
+    For example, a column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5, but with a single
+    "n/a" all values are texts. Level noise shows 2.5 in both cases, so that nobody can see whether
+    there is an "n/a".
     """
     own = _type_of_text(text)
     if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -170,7 +170,7 @@ def plain_text(text: str) -> str:
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
-    """Count the rows with values of each of `TYPES`, without null, shape (6,)."""
+    """Count the rows with values of each type in `TYPES`, nulls excluded, shape (6,)."""
     values, counts = attribute.values, attribute.counts
     votes = np.zeros(len(TYPES), dtype=np.int64)
     if pa.types.is_integer(values.type):
@@ -189,7 +189,7 @@ def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> C
     Parameters
     ----------
     votes
-        Noisy rows of each of `TYPES`, shape (6,).
+        Noisy number of rows of each type in `TYPES`, shape (6,).
     sigma
         Standard error of each vote count.
     allowed
@@ -297,7 +297,7 @@ def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.b
 
 
 def numbers_one_by_one(values: pa.Array) -> npt.NDArray[np.float64]:
-    """Return values as numbers, each parsed by itself; NaN for null and for what is not a number."""
+    """Parse each value separately as a number; NaN for nulls and values that are not numbers."""
     distinct = values.dictionary_encode()
     read = _read(distinct.dictionary, ColumnType.NUMBER)[0]
     column = read.take(distinct.indices).cast(pa.float64())

@@ -73,16 +73,16 @@ class Perturbation:
     Attributes
     ----------
     key
-        The secret key: anyone who has it can remove the perturbation.
+        The secret key. Anyone who has the key can remove the perturbation.
     method
         Random rounding, or cell keys.
     threshold
         Number of rows from which a cell counts as large; at least 2.
     step
-        The base of rounding, or the largest change of a cell key; by default the threshold.
+        The base of rounding, or the largest change by a cell key; by default the threshold.
     variance
         Variance of the changes by cell keys. The default, half of the threshold, preserves the
-        ranking (docs/experiments.md); rounding to the threshold has three times this variance.
+        ranking of configurations (docs/experiments.md).
     """
 
     key: bytes = field(repr=False)
@@ -189,12 +189,12 @@ def protect_counts(
     policy
         Declares the label.
     verdicts, rule_as_written
-        Verdicts on configurations, and the rule that they are about.
+        Verdicts on configurations, and the rule to which the verdicts refer.
     source
         The table, if available; otherwise the moments come from the summary.
     check_pairs
-        Whether moments are audited together with label tables, and made coarser until no small
-        combination of cells can be derived. False is for experiments only: they are just rounded.
+        Whether moments are audited together with label tables, and rounded more coarsely until no
+        small combination of cells can be derived. False, for experiments only, skips the audit.
 
     Raises
     ------

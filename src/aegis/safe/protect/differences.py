@@ -22,11 +22,12 @@ class Difference:
     Attributes
     ----------
     other
-        The file that was compared with.
+        Name of the file with which this file was compared.
     rows
-        Rows of this file minus rows of the other.
+        Rows of this file minus rows of the other file.
     parts
-        Number of cells that differ by few rows, by part. Each is a small cell of the changed rows.
+        Number of cells that differ by few rows, for each part of the files. Such a cell contains
+        few of the rows that were added or removed.
     findings
         Conclusions, one sentence each.
     """
@@ -38,7 +39,7 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Number of cells, over all parts, that differ by fewer rows than the threshold."""
+        """Number of cells in all parts whose counts differ by fewer rows than the threshold."""
         return sum(p.small for p in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,9 +61,9 @@ def compare(
 ) -> Difference:
     """Return what two summaries reveal together but neither reveals alone.
 
-    Exact summaries are subtracted cell by cell: a row that was added shows as a difference of 1.
-    For noisy summaries the privacy costs add up. For perturbed summaries, different counts show
-    that something changed in a cell.
+    Exact summaries are subtracted cell by cell: an added row gives a difference of 1. For noisy
+    summaries the privacy costs add up. For perturbed summaries (level `counts`), different counts
+    show that rows of a cell changed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Audit the text of a certificate, report or policy: which values of few persons does it show?"""
+"""Audit the text of a certificate, report or policy for values that only few persons have."""
 
 from __future__ import annotations
 

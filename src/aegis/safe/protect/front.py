@@ -1,10 +1,10 @@
 """Estimate the trade-off between privacy and utility from a protected summary.
 
-A protected summary has no joint counts, so the size of the smallest class cannot be computed from
-it. Instead, it gives the number of rows that would look the same if attributes were independent:
-the number of rows times the probability that two rows agree in every quasi-identifier. Real
-attributes depend on each other, so more rows look the same. The agent checks on the data whether a
-configuration meets the rule.
+A protected summary has no joint counts of quasi-identifiers, so the size of the smallest class
+cannot be computed from it. Instead, the expected number of rows that agree with a row in every
+quasi-identifier is computed as if attributes were independent: the number of rows times the
+probability that two rows agree. Real attributes depend on each other, so more rows agree. The
+provider's agent checks on the data whether a configuration meets the rule.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ProtectedPoint:
     Attributes
     ----------
     alike
-        Expected number of rows that look the same as a random row, including itself, if the
-        quasi-identifiers were independent; at least 1.
+        Expected number of rows that agree with a random row (itself included) in all
+        quasi-identifiers, if these were independent; at least 1.
     score, utility_kept
         As in a ranking.
     configuration
@@ -68,16 +68,16 @@ def front_protected(
 ) -> tuple[ProtectedPoint, ...]:
     """Return configurations from most useful to most private; none is worse than another in both.
 
-    The utility of partial choices is estimated as the sum of the attributes' separate associations
-    with the label. The resulting configurations are scored as in a ranking, which takes the overlap
-    of attributes into account.
+    To find them, utility is estimated as the sum of the attributes' separate associations with the
+    label. The configurations on the front are then scored as in a ranking, which takes into account
+    that attributes share information.
 
     Parameters
     ----------
     summary
         The protected summary.
     quasi_identifiers
-        Names of the attributes by which rows may be recognised; other attributes only count for
+        Names of the attributes by which rows may be recognised. All other attributes count only for
         utility.
     count
         Largest number of configurations.
@@ -121,7 +121,7 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return the expected number of rows that look the same if quasi-identifiers were independent."""
+    """Return how many rows would agree with a row if quasi-identifiers were independent."""
     log = sum(
         _log_chance(attribute, place)
         for attribute, place in zip(summary.attributes.values(), choice, strict=True)

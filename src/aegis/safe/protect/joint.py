@@ -1,8 +1,8 @@
 """Estimate joint counts of an attribute and the label, with standard errors, from noisy tables.
 
 A label table of a protected summary may have negative counts, and its class totals may differ from
-those of other tables. This module returns the nearest table (least squares) that has no negative
-counts and has the class totals that all tables together give (consistency as in Hay et al.,
+those of other tables. This module returns the nearest table (by least squares) without negative
+counts whose class totals are those estimated from all tables (consistency as in Hay et al.,
 Boosting the accuracy of differentially private histograms through consistency, PVLDB 3, 2010). It
 uses only published figures, so it costs no budget and reveals nothing more.
 """
@@ -33,16 +33,16 @@ class ProtectedJoint:
     attribute, label
         The attribute, and the label column.
     cells
-        Description of each cell: what every candidate mask shows for it, the finest first.
+        Description of each cell: its masked value under every candidate mask, the finest first.
     classes
         The text of each class.
     table
         Estimated rows, shape (K, C), at least 0; each class adds up to its total.
     stderr
-        Standard error of each estimate, by protection only, shape (K, C).
+        Standard error of each estimate due to protection only, shape (K, C).
     contingency, contingency_stderr
-        Mean square contingency of the cells and the label, minus the average contribution of
-        protection, and its standard error by protection.
+        Mean square contingency of the cells and the label, minus the expected contribution of
+        protection, and the standard error due to protection.
     """
 
     attribute: str
@@ -118,8 +118,8 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     """Return x >= 0 with the sum `total` that minimises the sum of (x - counts)^2 / weight.
 
-    By the Karush-Kuhn-Tucker conditions x = max(counts + s weight, 0) for one number s, which grows
-    with the sum. It is found among the breakpoints -counts / weight.
+    By the Karush-Kuhn-Tucker conditions x = max(counts + s weight, 0) for a number s that grows
+    with the sum. It lies between two neighbouring breakpoints -counts / weight.
 
     Parameters
     ----------
@@ -139,9 +139,7 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 
 
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
-    """Return a name for each cell: its value under the finest mask, with those of other masks if
-    not unique.
-    """
+    """Return a unique name for each cell: its masked value under one mask, or under several."""
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
     names = []
     for cell in range(len(attribute.table)):

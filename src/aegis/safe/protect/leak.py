@@ -1,8 +1,9 @@
 """Audit what a file reveals: small cells, persons who are alone, and counts that can be derived.
 
-In an exact summary all counts are known, so small cells are counted; withheld counts are bounded by
-the others. In a protected summary linear programming bounds the true counts. The audit itself shows
-no value of a person, only how many there are and in which part of the file.
+In an exact summary all counts are known, so small cells are counted. If counts were withheld, they
+are bounded by the remaining counts. In a protected summary, linear programming bounds the true
+counts. The audit itself shows no value of a person, only the number of such values in each part of
+the file.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ class AttributeLeak:
     named
         Number of values or groups that the file names.
     rare
-        Number of its values with fewer rows than the threshold; None if the file does not show it.
+        Number of values with fewer rows than the threshold; None if the file does not show it.
     disclosed
-        Number of values with a single label class: knowing the value reveals the class.
+        Number of values whose rows have a single label class: the value then reveals the class.
     derivable
-        Number of counts that the file withholds or protects, but that can be derived to a range
-        narrower than the threshold.
+        Number of withheld or protected counts for which a range narrower than the threshold can be
+        derived.
     """
 
     attribute: str
@@ -109,11 +110,11 @@ class LeakAudit:
     threshold
         Number of rows from which a cell counts as large.
     parts
-        Small cells by part.
+        The small cells of each part of the file.
     attributes
-        Values by attribute.
+        The rare and revealing values of each attribute.
     persons_alone
-        Number of rows that are alone in the frequency table.
+        Number of rows in cells of the frequency table with a single row.
     classes_disclosed
         Number of rows in equivalence classes of two or more rows that all have the same label
         class.
@@ -291,10 +292,10 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     """Return how many withheld counts by value and class can be derived from the histograms.
 
-    For a set of values that all masks treat in the same way, the rows per value and the rows per
-    class are known. With these margins a count is between max(0, r + c - n) and min(r, c)
-    (Frechet), which is also the result of the linear programs. Counts that must be 0 are not
-    counted, and neither are counts that are known to be large.
+    For each set of values that no mask distinguishes, the rows r of each value, the rows c of each
+    class and the total n are known. So a count is between max(0, r + c - n) and min(r, c), the
+    Frechet bounds; linear programs give the same result. Counts that must be 0 or are known to be
+    large are not included.
     """
     domain = attribute.domain
     if domain is None or domain.counts is None:

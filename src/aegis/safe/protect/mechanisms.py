@@ -1,9 +1,9 @@
 """Perturb counts: OpenDP's discrete Gaussian noise, random rounding, and cell keys.
 
-OpenDP draws noise with a guarantee on integers, never from floating-point numbers. Rounding and
-cell keys are perturbations of official statistics without such a guarantee. Their draws are a keyed
-hash of the cell. So the same cell is always perturbed in the same way, and nobody without the key
-can remove the perturbation.
+OpenDP draws noise with a formal guarantee on integers, without floating-point arithmetic. Rounding
+and cell keys are methods of official statistics without such a guarantee. Their random numbers are
+a keyed hash of the cell. So the same cell is always perturbed in the same way, and nobody without
+the key can remove the perturbation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     sensitivity
         Largest L2 distance by which one unit can change the figures.
     rho
-        The allowed cost, which is checked with OpenDP's own account before anything is drawn.
+        The allowed cost. It is compared with the cost that OpenDP computes before noise is drawn.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1) that only the key and the cell determine: an HMAC-SHA256."""
+    """Return a number in [0, 1) computed from the key and the cell by HMAC-SHA256."""
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
@@ -108,9 +108,9 @@ def rounded_range(published: int, base: int) -> tuple[int, int]:
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
     """Return the changes that a cell key can make to a count, and their probabilities.
 
-    It is the distribution of largest entropy with mean 0 and the given variance on integer changes
-    from -`deviation` to `deviation`. The changes leave no count below 0 and none from 1 to `least`
-    - 1. References: Giessing, Computational issues in the design of transition probabilities and
+    It is the distribution of largest entropy with mean 0 and the required variance on integer
+    changes from -`deviation` to `deviation`. No changed count is below 0 or from 1 to `least` - 1.
+    References: Giessing, Computational issues in the design of transition probabilities and
     disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016; for the
     ABS cell key method Fraser and Wooton, A proposed method for confidentialising tabular output,
     2005. If no distribution has this variance, the nearest one is used. 0 stays 0.
@@ -178,7 +178,7 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Change a count by its cell key; `chance`, uniform in [0, 1), selects the change."""
+    """Return a count changed by its cell key; `chance`, uniform in [0, 1), selects the change."""
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
     return count + int(changes[min(place, len(changes) - 1)])

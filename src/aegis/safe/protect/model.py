@@ -38,7 +38,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """Where published content other than counts comes from."""
+    """The source of published content other than counts."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge, whatever the table has."""
@@ -52,14 +52,14 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """The source of one item that a protected summary publishes in addition to counts.
+    """The source of an item that a protected summary publishes in addition to counts.
 
     Attributes
     ----------
     what
-        `classes`, `cuts` or `bounds` of the label; `kind`, `values` or `bounds` of an attribute.
-        Bounds of a label are those to which a number was rounded. Bounds of an attribute are the
-        parameters that masks learn: cut points, frequent values.
+        The item: `classes`, `cuts` or `bounds` of the label; `kind`, `values` or `bounds` of an
+        attribute. Bounds of a label are the two numbers to which a numeric label was rounded.
+        Bounds of an attribute are parameters that masks learn: cut points, frequent values.
     column
         The column.
     source
@@ -97,8 +97,9 @@ class Protection:
     rounds
         The rounds of figures with noise, in order.
     method, threshold, step, variance
-        For level `counts`: how small cells are protected, from which size a cell counts as large,
-        the base of rounding or the largest change by a cell key, and the variance of that change.
+        For level `counts`: the perturbation of small cells, the number of rows from which a cell
+        counts as large, the base of rounding or the largest change by a cell key, and the variance
+        of that change.
     public
         Attributes whose values and cuts were declared public, so that they cost no budget.
     thresholds
@@ -189,13 +190,13 @@ class ProtectedAttribute:
     name, role, kind, weight
         As in `AttributeSummary`.
     table
-        Protected rows per cell and class, shape (K, C), whole numbers that may be negative. The
-        values of a cell are treated in the same way by all candidates.
+        Protected rows per cell and class, shape (K, C), whole numbers that may be negative. A cell
+        is a set of values that no candidate distinguishes.
     candidates
         The candidate masks, in the order of the policy.
     units
-        Number of cells whose errors add up in each cell, shape (K,): 1, but more for the cell of
-        all unnamed values, which is computed as the remaining rows.
+        Number of noisy counts whose errors add up in the count of each cell, shape (K,). It is 1,
+        except for the cell of all unnamed values, whose rows are computed as a difference.
     codes
         Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
         protected tables. None if the summary has no moments.
@@ -212,7 +213,7 @@ class ProtectedAttribute:
 
     @property
     def learnt(self) -> bool:
-        """Whether a candidate has learnt cut points or frequent values."""
+        """Whether a candidate has cut points or frequent values that were learnt from the data."""
         return not all(candidate.declared.fitted for candidate in self.candidates)
 
     def candidate(self, mask: Mask) -> ProtectedCandidate:
@@ -235,13 +236,13 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean products of the codes of two attributes.
+    """Mean over rows of the products of two attributes' codes.
 
     Attributes
     ----------
     matrix
-        Shape (p, p), symmetric, in units of the codes' scale. Blocks of one attribute with itself
-        are 0, because label tables have this information.
+        One row and column for each of the p codes of all attributes, shape (p, p), symmetric.
+        Blocks of an attribute with itself are 0, because label tables have this information.
     error
         Standard deviation that protection adds to an entry.
     """
@@ -252,14 +253,14 @@ class Moments:
 
 @dataclass(frozen=True)
 class StatedVerdict:
-    """The owner's statement whether a configuration meets the rule.
+    """The owner's statement on whether a configuration meets the rule.
 
     Attributes
     ----------
     choice
         Index of the candidate of each attribute, in the order of the summary's attributes.
     admissible
-        Whether the rule is met; None if noise leaves it open.
+        Whether the rule is met; None if this is uncertain because of noise.
     """
 
     choice: tuple[int, ...]
@@ -273,7 +274,7 @@ class ProtectedSummary:
     Attributes
     ----------
     protection
-        How they were protected.
+        How the counts were protected, and the guarantee.
     label
         Name of the label column.
     classes
@@ -283,7 +284,7 @@ class ProtectedSummary:
     attributes
         Scored attributes by name.
     moments
-        Mean products of codes; None if noise or rounding would leave no information.
+        Mean products of codes; None if noise or rounding would hide all information in them.
     verdicts
         Known verdicts of the rule on configurations.
     rule
@@ -293,8 +294,8 @@ class ProtectedSummary:
     policy
         SHA-256 of the policy.
     owner
-        The rule under which the exact summary was made, and whether it is locked. It also applies
-        to advice from the protected summary. None if unknown.
+        The privacy rule under which the exact summary was made, and whether it is locked. The rule
+        also applies to advice from the protected summary. None if unknown.
     """
 
     protection: Protection
@@ -348,13 +349,13 @@ class ProtectedSummary:
 
     @property
     def rounded(self) -> bool:
-        """Whether the label is a number that was rounded to its bounds, which are then its classes."""
+        """Whether the label is a number, rounded to two bounds that are used as classes."""
         own = ("bounds", self.label)
         return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
 
     @property
     def combinations(self) -> int:
-        """Number of configurations that the candidates allow."""
+        """Number of all combinations of the candidates."""
         size = 1
         for attribute in self.attributes.values():
             size *= len(attribute.candidates)
@@ -366,7 +367,7 @@ class ProtectedSummary:
         Raises
         ------
         PolicyError
-            An attribute is left out, or a mask is not among the candidates.
+            The configuration lacks an attribute, or a mask is not among the candidates.
         """
         choice = []
         for attribute in self.attributes.values():
@@ -389,7 +390,7 @@ class ProtectedSummary:
         return self._verdicts.get(choice)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return figures for people and programs, as plain JSON values."""
+        """Return the figures that describe the summary, without label tables, as JSON values."""
         return {
             "protection": self.protection.to_dict(),
             "rows": self.rows,

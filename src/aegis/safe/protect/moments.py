@@ -1,8 +1,8 @@
 """Compute second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
-Rows are clipped before they are added up, so that the effect of one row on the moments is bounded.
-If the rows are available, the length of all codes of a row together is clipped. If only
-co-occurrence counts are available, the length of each attribute's codes is clipped.
+Before products of codes are added up, codes are clipped, so that the effect of a single row on the
+moments is bounded. If the rows are available, the vector of all codes of a row is shortened. If
+only co-occurrence counts are available, the codes of each attribute are shortened separately.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MomentSums:
     sums
         Whole numbers, shape (p, p), symmetric; blocks of one attribute with itself are 0.
     sensitivity
-        Largest L2 distance by which one row changes the sums above the diagonal blocks.
+        Largest L2 distance by which one row changes the entries above the diagonal blocks.
     """
 
     sums: Ints
@@ -87,8 +87,9 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
     """Return the largest L2 change of the moments by one row of squared length `longest`.
 
-    With y_i the squared length of the row's codes of attribute i, the squared distance is the sum
-    of y_i y_j over pairs. It is largest if all y_i are equal: L^2 (1 - 1/m) / 2.
+    Let y_i be the squared length of the row's codes of attribute i. The squared change is the sum
+    of y_i y_j over pairs of the m attributes. If y_1 + ... + y_m = `longest`, it is largest if all
+    y_i are equal: `longest`^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
@@ -118,7 +119,7 @@ def moments_of_rows(
     source
         The table.
     label
-        The label column; rows without a label do not count.
+        The label column. Rows without a label do not count.
     attributes
         The distinct values and the cells of each attribute.
     codes
@@ -250,12 +251,13 @@ def moments_of_pairs(
 ) -> MomentSums:
     """Return the moments from co-occurrence counts, with each attribute's codes clipped separately.
 
-    They count all labelled rows, or the rows of the classes that `classes` (C,) selects.
+    The moments are sums over all labelled rows, or over the rows of classes with True in `classes`,
+    shape (C,).
 
     Raises
     ------
     PolicyError
-        The counts come from a sample, or pool values that the masks distinguish.
+        The counts come from a sample, or do not distinguish values that the masks distinguish.
     """
     offsets = offsets_of(codes)
     on_atoms = atoms_coded(summary, cells, codes, longest)

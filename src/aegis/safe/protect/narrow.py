@@ -22,18 +22,17 @@ def narrowed(
     summary
         The summary.
     candidates
-        For each attribute the masks to keep, as declared. Attributes that are left out are dropped.
-        Masks that are not candidates of the summary are ignored, because the summary has no data on
-        them.
+        For each attribute to keep, the masks to keep, as declared. Masks that are not candidates of
+        the summary are ignored, because the summary has no data on them.
 
     Returns
     -------
-    The reduced summary. A verdict stays if everything that it refers to stays.
+    The reduced summary. Verdicts are kept if no attribute was dropped and their masks are kept.
 
     Raises
     ------
     PolicyError
-        Nothing would be left.
+        No mask of any attribute would be kept.
     """
     attributes, columns = {}, list[int]()
     moved: dict[int, dict[int, int]] = {}

@@ -1,6 +1,6 @@
 """Level `noise`: label tables and moments of codes with discrete Gaussian noise.
 
-The rounds, all on the same table and from one budget:
+The rounds of noise, all on the same table and paid from one budget:
 
 1. if classes of the label are not declared: rows of each class; classes with enough rows are named;
 2. if kinds of columns are not declared: rows with a value of each type;
@@ -8,15 +8,15 @@ The rounds, all on the same table and from one budget:
    masks are fitted;
 4. rows per cell and class of every attribute;
 5. mean products of codes between attributes, with codes computed from round 4;
-6. if verdicts are requested: rows in classes that are too small.
+6. if verdicts are requested: rows in equivalence classes with fewer than k rows.
 
-One row is in one class, so round 1 has the L2 sensitivity 1. It has one value and is in one cell of
-each attribute, so rounds 2, 3 and 4 have sqrt(attributes). For round 5 see
-`aegis.safe.protect.moments`. In round 6, a new row may turn a class of k - 1 rows into one of k,
-which removes k - 1 rows from the too small classes; otherwise it adds at most one. So the
-sensitivity of a figure is k - 1. With b rows per person all sensitivities are multiplied by b.
-Figures computed from published figures cost nothing. Names of undeclared classes, values and cells
-are published if a noisy total exceeds a threshold; half of delta pays for that.
+A row has one label class, so round 1 has the L2 sensitivity 1. A row has one value and one cell of
+each attribute, so rounds 2, 3 and 4 have the sensitivity sqrt(attributes). For round 5 see
+`aegis.safe.protect.moments`. In round 6, an added row may enlarge a class from k - 1 to k rows;
+then k - 1 rows are no longer in a class that is too small. Otherwise it adds at most one such row.
+So the sensitivity of a figure is k - 1. With b rows per person all sensitivities are multiplied by
+b. Figures computed from published figures cost nothing. Names of undeclared classes, values and
+cells are published if a noisy total exceeds a threshold, for which half of delta is used.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Noise:
     public
         Attributes whose values and cuts are public knowledge, or `*` for all.
     verdicts
-        Configurations for which a verdict is stated.
+        Configurations for which the file states whether they meet the rule.
     most_error
         Largest acceptable standard error of a correlation between codes of two attributes (see
         `aegis.safe.protect.codes`). If the expected error is larger, no moments of codes are
@@ -128,14 +128,14 @@ def protect_with_noise(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Protect the summary by discrete Gaussian noise.
+    """Return the summary protected by discrete Gaussian noise.
 
     Parameters
     ----------
     summary
         Exact aggregates, which are not published.
     asked
-        The guarantee, and the attributes that are public as in the table.
+        The guarantee, and the attributes whose values in the table are public.
     policy
         The declared classes, cuts, types and values, and the rule of the verdicts.
     rule_as_written
@@ -314,7 +314,7 @@ def _assemble(
 
 
 def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
-    """Return the cells of an attribute with their noisy table as an attribute of a protected summary."""
+    """Return the attribute of a protected summary from cells and their noisy table."""
     return ProtectedAttribute(
         cells.name,
         cells.role,
@@ -352,9 +352,9 @@ def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> Protected
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
     """Estimate the rows of each class from several tables of the same rows, shape (C,).
 
-    Tables with few cells have less noise, so the weight of each table is one over its number of
-    cells. Tables that lost unnamed cells underestimate the total, so only tables whose total is
-    near the largest one are used.
+    A total over few cells has less noise, so the weight of each table is 1 / (number of cells).
+    Tables without their unnamed cells underestimate the total, so only tables whose total is near
+    the largest total are used.
     """
     sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
     if not len(sums):

@@ -1,10 +1,11 @@
 """Prove quickly that a cell of a pair's table is safe, with small linear programs around it.
 
-All tables that agree with the published figures form a convex set, so the mean of several such
-tables agrees, too. A small program changes only a few rows and columns of this mean around one
-cell. Its solution is a possible table. If two possible tables differ in the cell by the threshold,
-the cell is safe, and the program of the whole table is not needed. Otherwise nothing follows: only
-the program of the whole table shows that a cell can be derived.
+A possible table is a table that agrees with all published figures. Possible tables form a convex
+set, so the mean of several possible tables is possible, too. A small program changes only a few
+rows and columns of this mean around one cell. Its solution is a possible table. If two possible
+tables differ in the cell by the threshold, the cell is safe, and the program of the whole table is
+not needed. Otherwise nothing follows: only the program of the whole table shows that a cell can be
+derived.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class PairProgram(Protocol):
 
 
 class Seen:
-    """The smallest and the largest count of each cell in the possible tables so far, and their mean."""
+    """The smallest, largest and mean count of each cell over the possible tables found so far."""
 
     def __init__(self, size: int) -> None:
         self.low = np.full(size, np.inf)
@@ -62,13 +63,13 @@ class Seen:
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return whether the counts of cells already differ enough to prove the cells safe."""
+        """Return whether each cell is safe: its counts so far span at least `narrower` values."""
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
 
 class Nearby:
-    """Small programs that change `lines` rows and columns of the mean of the tables so far.
+    """Small linear programs that change `lines` rows and columns of the mean of the tables so far.
 
     Parameters
     ----------
@@ -77,9 +78,9 @@ class Nearby:
     seen
         The tables found so far; new ones are added.
     lines
-        Number of rows and of columns that may change, in addition to those of the cell. Half are
-        those with most rows in the cell's row or column. The others are those with codes next to
-        the cell's, which hardly change a moment.
+        Number of rows and of columns of the table that may change, in addition to those of the
+        cell. Half of them have the largest counts in the cell's row or column. The other half have
+        codes similar to the cell's, so that a change hardly affects a moment.
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
@@ -93,7 +94,7 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Solve for the largest and, if still needed, the smallest count of a cell."""
+        """Find the largest possible count of a cell and, unless proved safe, the smallest."""
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
         columns = self._near(column, self._table[row], self._program.codes[1])

@@ -1,7 +1,7 @@
-"""Decide which content of level `noise` is declared, paid for, or taken from the table as public.
+"""Decide the source of each item of level `noise`: the policy, the privacy budget or public data.
 
 The decision depends only on the policy and on the attributes that are declared public, never on the
-table. So the choice of rounds reveals nothing.
+table. So the choice of noise rounds reveals nothing.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """Attributes whose cell names are paid for from the privacy budget."""
+        """Attributes whose cell names are paid from the privacy budget."""
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
     def namings(self) -> int:
-        """Number of thresholds with which the budget pays for names."""
+        """Number of thresholds for names that are paid from the privacy budget."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -124,7 +124,7 @@ class Plan:
                 yield PublishedDomain("bounds", own.name, own.bounds)
 
     def classes(self, budget: Budget) -> NamedClasses:
-        """Return the classes of the label: as declared, or those with enough noisy rows."""
+        """Return the declared classes of the label, or those with large enough noisy counts."""
         label = self._summary.label
         if self._classes is DomainSource.POLICY:
             return by_declaration(label, self._policy.label, others_refused=self._strict)
@@ -135,9 +135,7 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Parse the columns value by value, each as its declared type or as the type chosen by a
-        noisy vote.
-        """
+        """Parse the columns value by value, as the declared type or the type of a noisy vote."""
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
         if bought:
@@ -167,7 +165,7 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute, after fitting learning masks to noisy counts."""
+        """Fit masks that learn from data to noisy counts; return the cells of every attribute."""
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
         made = []
@@ -210,9 +208,9 @@ def refuse_read_by_context(
     columns
         Columns for which the reading of a value depends on other values; None if unknown.
     policy
-        A type or class that it declares fixes the reading; other values are refused.
+        The policy. If it declares the type or the classes of a column, the reading is fixed.
     public
-        Attributes that are public as in the table.
+        Attributes whose values and cuts in the table are public knowledge.
     """
     strict, known = policy.unseen is Unseen.ERROR, columns is not None
     if columns is None:

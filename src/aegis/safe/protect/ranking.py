@@ -69,8 +69,8 @@ def rank_protected(
     Raises
     ------
     PolicyError
-        Both `configurations` and `generate_count` are given, or neither gives any; or a mask is not
-        a candidate.
+        Both `configurations` and `generate_count` are given, or there are no configurations to
+        rank; or a mask is not a candidate.
     """
     began = time.perf_counter()
     if policy is not None and configurations is None and generate_count is None:
@@ -98,9 +98,9 @@ def search_protected(
     """Return the best configurations among all combinations, scored from a protected summary.
 
     If the summary has verdicts, only configurations that are known to be admissible are returned.
-    Scores from label tables alone have a bound, so the best ones are proven. Scores from codes have
-    no bound: up to 200,000 combinations are all scored, if time allows. Otherwise the best ones
-    found by exchanging one mask at a time are returned, and nothing is proven.
+    Scores from label tables alone have a bound, so the result is proven to be the best. Scores from
+    codes have no bound: up to 200,000 combinations are all scored, if time allows. Otherwise the
+    search exchanges one mask at a time, and the result is not proven.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def release_protected(
         The ledger, and the name of the population in it. The cost of level noise is reserved before
         anything is drawn, and committed once the file exists. Level counts has no cost.
     new_version
-        Whether the table is a new version of the table that the ledger knows.
+        Whether the table is a new version of the table that the ledger has recorded.
     request, options
         The level and its options: a `ProtectRequest`, or its options as keywords.
     force
@@ -70,7 +70,7 @@ def release_protected(
     Raises
     ------
     PolicyError
-        Only one of ledger and population is given, the budget is exhausted, the ledger knows
+        Only one of ledger and population is given, the budget is exhausted, the ledger has recorded
         another table or key, or the options do not belong to the level.
     DataError
         The ledger was tampered with, or a file cannot be read or written.

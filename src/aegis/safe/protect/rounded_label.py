@@ -1,11 +1,12 @@
 """Protect a number to predict: round each row's number at random to one of its declared bounds.
 
-The upper bound is drawn with the probability (y - low) / (high - low), so the mean of many rounded
-numbers is the mean of the numbers. A number outside the bounds counts as the nearer bound. The label
-then has two declared classes. A label table, rows by value and class, holds what sums of the number
-would hold, and one row changes it by 1 as before. So nothing else changes: noise, cell keys, the
-account of epsilon, the audit of small cells, and the scorer are those of classes. A row is rounded by
-itself: a promise of differential privacy that holds for any rounded table holds for the table.
+The upper bound is drawn with the probability (y - low) / (high - low) for the number y, so the
+expected mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts
+as the nearer bound. The label then has two declared classes, the bounds. A label table, rows by
+value and class, replaces sums of the number, and one row changes it by 1 as with classes. So noise,
+cell keys, the account of epsilon, the audit of small cells and the scorer are the same as for
+classes. Rows are rounded independently, so differential privacy for the rounded table implies it
+for the table.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _chances(table: pa.Table, key: bytes | None) -> npt.NDArray[np.float64]:
 
 
 def with_bounds(protection: Protection, label: Label) -> Protection:
-    """Return what was promised of a rounded table, where the classes of the label are its bounds."""
+    """Return the protection of a rounded table, with the label's classes listed as bounds."""
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own
         for own in protection.domains or ()
@@ -125,7 +126,7 @@ def with_bounds(protection: Protection, label: Label) -> Protection:
 
 
 def note_on_rounding(label: Label) -> str:
-    """Return what a summary says of a number that was rounded to its bounds."""
+    """Return the note of a summary on a number that was rounded to its bounds."""
     low, high = (f"{bound:,}" for bound in label.bounds or ())
     return (
         f"{label.column} is a number: each row's was rounded at random to one of its declared bounds, {low} or "

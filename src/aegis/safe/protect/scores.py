@@ -2,8 +2,8 @@
 
 The score is the held-out target-coded trace of the masked attributes
 (`aegis.measures.target_coded`), computed from label tables and moments of codes. In a summary
-without moments the mean square contingencies of the attributes are added, as if attributes did not
-overlap. This module uses no exact counts, so any number of scores reveals nothing more.
+without moments the mean square contingencies of the attributes are added, as if attributes shared
+no information. This module uses no exact counts, so any number of scores reveals nothing more.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ class MaskedAttribute:
     strength
         Mean square contingency.
     main
-        Roots of the strengths of its main directions, times the directions, shape (r, C).
+        The r main directions of the association with the classes, each times the root of its
+        strength, shape (r, C).
     rest
         Sum of the strengths of all other directions.
     onto
-        Coefficients of the main directions, each of variance one, on the attribute's codes, (q, r).
+        Coefficients of the main directions, scaled to variance 1, on the attribute's codes, shape
+        (q, r).
     believed, freedom, skewness
         As in `Explained`.
     """
@@ -67,8 +69,8 @@ class ProtectedScorer:
     summary
         The protected summary.
     replicate
-        None to score the summary itself; otherwise the seed of a random draw of the noise of
-        protection, which is added once more.
+        If not None, protection's noise is drawn a second time with this seed and added before
+        scoring, to estimate its effect on scores.
     """
 
     def __init__(self, summary: ProtectedSummary, replicate: int | None = None) -> None:
@@ -154,10 +156,10 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, place: int) -> float:
-        """Return the contribution of a masked attribute to a score, as if attributes did not overlap.
+        """Return an attribute's contribution to a score, as if attributes shared no information.
 
-        It is the mean over penalties of the explained part, minus 2 (C - 1) / N per degree of
-        freedom.
+        It is the mean over penalties of the explained strength, minus 2 (C - 1) / N per degree of
+        freedom, with C classes and N rows.
         """
         masked = self.masked(index, place)
         charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
@@ -224,7 +226,7 @@ class ProtectedScorer:
 def share_kept(score: float, unmasked: float) -> float | None:
     """Return a score as a percentage of the unmasked score, from 0 to 100.
 
-    None if the unmasked score is not positive. Values outside of the range are noise and are
+    None if the unmasked score is not positive. Values outside of the range are due to noise and are
     clipped.
     """
     return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
@@ -233,8 +235,9 @@ def share_kept(score: float, unmasked: float) -> float | None:
 def drawing_error(score: float, classes: int, rows: float) -> float:
     """Return the standard error of a trace from the sampling of rows.
 
-    It is sqrt(4 r (1 - r)^2 / N) with r = V / (C - 1), times C - 1: the delta method for a squared
-    multiple correlation (Olkin and Finn, Correlations redux, Psychological Bulletin 118, 1995).
+    It is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C - 1), for the trace V, C classes and N
+    rows: the delta method for a squared multiple correlation (Olkin and Finn, Correlations redux,
+    Psychological Bulletin 118, 1995).
     """
     limit = max(classes - 1, 1)
     share = min(max(score / limit, 0.0), 1.0)

@@ -33,8 +33,8 @@ def summary_under(
 ) -> tuple[ProtectedSummary, RuleOverride | None]:
     """Return a protected summary for use under a policy, and the rule that was overridden.
 
-    If the rule of the verdicts is not that of the policy, the verdicts are left out, and a note
-    says so.
+    If the rule of the verdicts is not that of the policy, the result has no verdicts, and its notes
+    say so.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def summary_under(
     Raises
     ------
     PolicyError
-        The summary was made for other masks, or its rule is another one that was not overridden or
-        is locked.
+        The summary was made for other masks; or its rule differs from the policy's and is locked or
+        was not overridden.
     """
     require_policy(summary, policy)
     override = None

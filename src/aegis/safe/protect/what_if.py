@@ -1,4 +1,4 @@
-"""Estimate, from a protected summary, the effect of another mask of one attribute."""
+"""Estimate from a protected summary how a score changes if one attribute gets another mask."""
 
 from __future__ import annotations
 

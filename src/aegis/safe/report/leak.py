@@ -13,7 +13,7 @@ from aegis.safe.report.section import leak_section, templates
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
-    """Return the report on an audit, given in its JSON form; equal audits give equal bytes."""
+    """Return the report on an audit from its JSON form; equal audits give equal bytes."""
     style = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     context = {
         "title": "What the file gives away",

@@ -1,4 +1,4 @@
-"""Render the report section on what the summary behind an advice reveals."""
+"""Render the report section on the information that a summary reveals."""
 
 from __future__ import annotations
 

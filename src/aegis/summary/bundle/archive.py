@@ -1,7 +1,7 @@
 """Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests.
 
 A bundle may come from anybody and is not trusted. Nothing in it is executed. Aegis decompresses no
-more than the manifest and the ZIP directory both declare, and checks the SHA-256 of every byte that
+more bytes than the manifest and the ZIP directory both declare, and checks the SHA-256 of all that
 it reads. The digests show damage and careless edits. If the manifest is signed, the signature shows
 who wrote the bundle.
 """
@@ -89,7 +89,8 @@ def write_archive(
     members
         The other members, by name.
     key
-        Key to sign the manifest with. The signature covers every byte, through the digests.
+        Key to sign the manifest with. Because the manifest has the digests of all members, the
+        signature covers them, too.
 
     Raises
     ------
@@ -163,7 +164,7 @@ class Archive:
     Attributes
     ----------
     content
-        The manifest's description of the summary.
+        The manifest's entries about the summary.
     """
 
     path: Path
@@ -197,7 +198,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
-    """Open a bundle and check its manifest; members are inflated when they are used.
+    """Open a bundle and check its manifest; members are decompressed when they are used.
 
     Parameters
     ----------
@@ -209,9 +210,9 @@ def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
     Raises
     ------
     DataError
-        The file cannot be read, is not a bundle or has another version. Or it declares more than
-        `MAX_BYTES`, more than its size explains or more than the free memory. Or it differs from
-        its manifest, or is not signed with the key.
+        The file cannot be read, is not a bundle or has another version. Or it declares more bytes
+        than `MAX_BYTES`, than its size can explain or than the memory that is free. Or it differs
+        from its manifest, or is not signed with the key.
     """
     try:
         with _Guarded(path) as file, zipfile.ZipFile(file) as archive:

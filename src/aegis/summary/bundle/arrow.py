@@ -1,9 +1,9 @@
 """Store arrays of different lengths and types in one Arrow IPC stream; equal arrays give equal
 bytes.
 
-A member of a bundle is a table of one row whose columns are lists. Null is stored as a position:
-Arrow does not define the bytes under a null or the unused bits of a validity bitmap, so equal
-arrays could otherwise be written as different bytes.
+A member of a bundle is a table of one row whose columns are lists. The position of a null is stored
+separately: Arrow does not define the bytes under a null or the unused bits of a validity bitmap, so
+equal arrays could otherwise become different bytes.
 """
 
 from __future__ import annotations

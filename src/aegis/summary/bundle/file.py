@@ -38,8 +38,8 @@ def save_bundle(
 ) -> None:
     """Write a summary to one file; `load_bundle` reads an equal summary from it.
 
-    The same summary gives the same bytes. The file contains all but the timings: hierarchies with
-    their content, and masks as a policy writes them.
+    The same summary gives the same bytes. The file contains everything except the timings:
+    hierarchies with their content, and masks as a policy writes them.
 
     Examples
     --------
@@ -92,9 +92,8 @@ def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Sum
     Raises
     ------
     DataError
-        The file is missing, is not a summary, or has another format version. Or somebody
-        truncated or changed it, its numbers contradict each other, or it is not signed with the
-        key.
+        The file is missing, is not a summary, or has another format version. Or it was truncated or
+        changed, its numbers contradict each other, or it is not signed with the key.
 
     Examples
     --------

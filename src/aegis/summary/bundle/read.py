@@ -126,7 +126,7 @@ def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
 
 
 class Reader:
-    """Rebuilds a summary. Each member is freed once its arrays are read."""
+    """Rebuilds a summary; the memory of each member is freed once its arrays are read."""
 
     def __init__(self, members: Mapping[str, pa.Buffer]) -> None:
         self.members = dict(members)

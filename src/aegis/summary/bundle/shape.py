@@ -132,7 +132,7 @@ class TermsShape(BundleMapping):
 
 
 class TaskShape(BundleMapping):
-    """The summary of a table with only one of its several labels."""
+    """The summary of a table for one of its several labels."""
 
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     measure: str | None

@@ -25,7 +25,7 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the key of the attribute with this index, with which the names of its members begin."""
+    """Return the key of the attribute with this index: the first part of its members' names."""
     return f"attribute_{index}"
 
 

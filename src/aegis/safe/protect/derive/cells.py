@@ -4,8 +4,8 @@ The unknowns are the counts of the true table; the published figures bound them 
 each cell, two linear programs give the smallest and the largest count that agree with all published
 figures (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
 Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001). HiGHS solves them. Counts
-are whole numbers, so ranges are rounded inwards. The program of a two-way table always has whole
-solutions; for few classes they are known in closed form (`tables`).
+are whole numbers, so ranges are rounded inwards. The program of a two-way table always has integer
+solutions; for few classes the ranges have a closed form (`tables`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table whose possible range is narrower than the threshold.
+    """A cell of a label table with a range of possible counts narrower than the threshold.
 
     Attributes
     ----------
@@ -77,7 +77,8 @@ def ranges(
     low, high
         Lower and upper bounds of the cells, shape (n,).
     sums
-        The cells that each published sum adds up, shape (s, n), dense or sparse; None without sums.
+        0/1 flags of the cells in each published sum, shape (s, n), dense or sparse; None if there
+        are no sums.
     least, most
         Lower and upper bounds of the sums, shape (s,).
     asked
@@ -134,9 +135,10 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     """Return the cells of label tables with a range narrower than the threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
-    things: the range behind each published count; that every cell has at least `threshold` rows;
-    and that the tables of all attributes count the same rows of each class, except for rows of
-    unpublished cells. At level `noise` counts have no range, so nothing is derivable.
+    things: the range of true counts that are published as each count; that every cell has at least
+    `threshold` rows; and that the tables of all attributes count the same rows of each class,
+    except for rows of unpublished cells. At level `noise` counts have no range, so nothing is
+    derivable.
 
     Parameters
     ----------

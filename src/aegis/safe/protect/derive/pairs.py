@@ -1,15 +1,16 @@
 """Derive combinations of two attributes from moments and label tables, by linear programming.
 
-A moment of level `counts` is a sum over rows with cell a of one attribute and cell b of the other,
-weighted by the product of both codes. It is known to half its step. The unknowns are the rows n_ab.
-They are bounded by the ranges of the rows of each cell and of the moments of the two attributes. In
-addition, no class has more rows n_ab than either cell can have. The true table agrees with these
-bounds, so any conclusion of the program is true for it.
+A moment of level `counts` is the sum over all cells a of one attribute and b of the other of their
+common rows n_ab, times the product of the codes of a and b. It is published in steps, so it is
+known up to half a step. The unknowns of the linear program are the rows n_ab. They are bounded by
+the known ranges of the rows of each cell and of the moments of the two attributes. In addition,
+n_ab has at most as many rows of a class as a or b can have. The true table meets these bounds, so
+any conclusion of the program is true for it.
 
-Most cells need no separate program. Every solution is a table that agrees. If two solutions differ
-in a cell by the threshold, the cell is safe, because the tables between them agree, too. Programs
-for many cells at once come first, then small programs around a cell (`nearby`), then the program of
-the whole table.
+Most cells need no separate program. Every solution is a possible table. If two solutions differ in
+a cell by the threshold, the cell is safe, because all tables between them are possible, too.
+Programs for many cells at once are solved first, then small programs around a cell
+(`pair_programs`), then the program of the whole table.
 """
 
 from __future__ import annotations
@@ -111,20 +112,19 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes with a derivable combination, or None.
+    """Return the number of the first pair of attributes with a derivable combination of cells.
 
     Parameters
     ----------
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine, as returned for finer moments. If finer moments do not
-        reveal a combination, coarser moments do not either, because every table that agrees with
-        the finer ones agrees with the coarser ones.
+        Number of the first pair to examine: the result for finer moments. Pairs before it need no
+        second look, because coarser moments reveal no combination that finer moments do not reveal.
 
     Returns
     -------
-    The number, or None if no pair is pinned down.
+    The number, or None if no combination can be derived.
     """
     threshold = protected.protection.threshold or 2
     for number, program in enumerate(_programs(protected, threshold)):

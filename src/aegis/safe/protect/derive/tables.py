@@ -1,16 +1,17 @@
 """Compute ranges of the cells of a label table in closed form, instead of by a linear program.
 
-The linear program is that of a two-way table. The rows in each cell and class have known ranges,
-each row of the table has at least a threshold as its sum, and each column has a sum in a known
-range. The column sums that one row can have form a generalised polymatroid,
+The linear program is that of a two-way table: its rows are the cells of an attribute, its columns
+the classes. Each entry has a known range [low, high], each row adds up to at least a threshold, and
+each column has a sum in a known range [L, U]. Write x(S) for the sum of x over a set S of classes.
+The entries x that a single row can have form a generalised polymatroid,
 
-    p(S) = max(low(S), threshold - high(C without S)) <= x(S) <= high(S) = b(S)    for all sets S of classes,
+    p(S) = max(low(S), threshold - high(classes not in S)) <= x(S) <= high(S) = b(S)    for all S.
 
-The sums of all rows together form the polymatroid of the sums of p and b. A polymatroid meets a box
-[L, U] if p(S) <= U(S) and L(S) <= b(S) for all S (Frank and Tardos, Generalized polymatroids and
-submodular flows, Mathematical Programming 42, 1988). To get the smallest and the largest count of a
-cell, fix the cell and find when these conditions still hold. The results are integers, the same as
-those of linear programming.
+The column sums of all rows form the polymatroid of the sums of p and of b over rows. It has a
+common point with the box [L, U] if p(S) <= U(S) and L(S) <= b(S) for all S (Frank and Tardos,
+Generalized polymatroids and submodular flows, Mathematical Programming 42, 1988). The smallest and
+the largest count of an entry are the extreme values to which it can be fixed while these conditions
+hold. The results are integers, the same as those of linear programming.
 """
 
 from __future__ import annotations
