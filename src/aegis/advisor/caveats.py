@@ -110,14 +110,14 @@ def label_copies(summary: Summary) -> list[str]:
     of the variance, because a single row then decides the share.
     """
     parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
-    found: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     for part in parts:
         for name, said in (*_explained_alone(part), *_told_alone(part)):
-            found.setdefault(said, []).append(name)
+            columns.setdefault(said, []).append(name)
     return [
         f"{names[0] if len(names) == 1 else f'each of {joined(names)}'} alone {said}, as a column "
         "derived from it does: if it is not known when somebody predicts, leave it out of the policy"
-        for said, names in found.items()
+        for said, names in columns.items()
     ]
 
 

@@ -156,8 +156,8 @@ def _counted(
     if keys and not source.engine.in_process:
         order = [distinct[key] for key in keys]
         distinct, keys = distinct.mutate(c=ibis.dense_rank().over(order_by=order)), ["c"]
-    with source.keep(distinct) as kept:
-        yield kept, keys
+    with source.keep(distinct) as stored:
+        yield stored, keys
 
 
 def _sizes(table: ir.Table, columns: Sequence[str]) -> ir.Table:
@@ -212,10 +212,10 @@ def outside_of(
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return Outside(rows=rows, unique_rows=int(rows == 1), label=label)
     with _counted(source, table, columns, quasi, person) as (counted, keys):
-        return _found(source, counted, columns, quasi, keys, label)
+        return _outside_in(source, counted, columns, quasi, keys, label)
 
 
-def _found(
+def _outside_in(
     source: Source,
     table: ir.Table,
     columns: Sequence[str],
