@@ -115,6 +115,17 @@ def test_a_release_is_written_by_the_executors(people: Source, tmp_path: Path) -
     document = json.loads(paper.read_text(encoding="utf-8"))
     assert document["input"]["sha256"] == people.digest() != document["output"]["sha256"]
     assert document["output"]["file"] == "masked.parquet"
+    # Whoever has no Spark reads the files: a true certificate is not called false.
+    unordered = "output.sha256: it is a digest of rows in any order, see --engine spark"
+    session = people.engine.backend._session  # type: ignore[attr-defined]
+    for shown, said in ((target, [unordered]), (open_table(target, engine=session), [])):
+        checked = aegis.check_certificate(shown, paper, policy=rules)
+        assert checked.passed, checked.mismatches
+        assert [text for text in checked.unchecked if text.startswith("output.sha256")] == said
+    forged = document | {"output": document["output"] | {"sha256_of": "files"}}
+    paper.write_text(json.dumps(forged), encoding="utf-8")
+    refused = aegis.check_certificate(target, paper, policy=rules)
+    assert "output.sha256" in {mismatch.what for mismatch in refused.mismatches}
     with pytest.raises(PolicyError, match="exists"):
         aegis.apply(people, rules, chosen, output=target)
     again = aegis.apply(people, rules, chosen, output=target, force=True)

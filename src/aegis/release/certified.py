@@ -50,7 +50,7 @@ from aegis.release.fitting import odd_values
 from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
 from aegis.release.possible import impossible, impossible_losses, is_count, is_number
 from aegis.release.released import CERTIFICATE_VERSION, with_hidden
-from aegis.release.with_original import original_differs
+from aegis.release.with_original import incomparable, original_differs
 from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
@@ -316,10 +316,10 @@ class _Check:
 
     def _file(self) -> None:
         said = self.document["output"]
-        if self.source.files:
-            self._differs("output.sha256", said.get("sha256"), self.source.digest())
+        if reason := incomparable(said, self.source):
+            self.unchecked.append(f"output.sha256: {reason}")
         else:
-            self.unchecked.append("output.sha256: rows that are in no file have no digest")
+            self._differs("output.sha256", said.get("sha256"), self.source.digest())
         self._differs("output.rows", said.get("rows"), self.source.rows)
 
     def _policy(self) -> None:
@@ -743,9 +743,10 @@ class _Check:
     def _original(self) -> None:
         """Compare what only the table shows that the release was made from, or say that nothing did."""
         if self.original is None:
-            fields = ("input", *self.of_input)
-            self.unchecked += [f"{', '.join(fields)}: {_OF_INPUT} (--original)"]
+            self.unchecked += [f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original)"]
             return
+        if reason := incomparable(self.document["input"], self.original):
+            self.unchecked.append(f"input.sha256: {reason}")
         for mismatch in original_differs(self.document, self.original, self.source, self.declared):
             self._differs(mismatch.what, mismatch.certified, mismatch.measured)
         self.unchecked.append("input.origin: files may be renamed")

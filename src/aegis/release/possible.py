@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from aegis.measures import MEASURES
 from aegis.release.mismatch import Mismatch
+from aegis.sources import DIGESTED
 
 Path = tuple[str, ...]
 _SLACK = 1e-9
@@ -137,6 +138,7 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
     listed = {
         "created": Possible("a time in ISO 8601", _is_time),
         "input.sha256": _DIGEST,
+        "*.sha256_of": Possible(" or ".join(DIGESTED), DIGESTED.__contains__),
         "after.*.certificate": _DIGEST,
         "unseen_rows.*": number_of_rows,
         "utility.kept": _or_null(_between(0, 100, "percent")),

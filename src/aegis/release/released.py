@@ -297,13 +297,13 @@ def certify(
         "input": {
             "origin": source.origin,
             "rows": source.rows,
-            "sha256": source.digest(),
+            **_digest(source),
             **({} if source.dialect is None else {"dialect": source.dialect.to_dict()}),
         },
         "output": {
             "file": None if release.path is None else Path(release.path).name,
             "rows": release.released_rows,
-            "sha256": output.digest(),
+            **_digest(output),
         },
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
         **how,
@@ -315,6 +315,12 @@ def certify(
         "utility": None if release.utility is None else release.utility.to_dict(),
         "privacy": release.audit.to_dict(),
     }
+
+
+def _digest(source: Source) -> dict[str, str]:
+    """Return the digest of a table, and what it was computed of unless that is files."""
+    of = {} if source.files else {"sha256_of": source.digest_of}
+    return {"sha256": source.digest(), **of}
 
 
 def refuse_unplanned(checked: Audit, expected: int) -> None:

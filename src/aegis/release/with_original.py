@@ -9,7 +9,26 @@ from typing import Any
 from aegis.policy import Policy
 from aegis.release.mismatch import Mismatch, alike, differing
 from aegis.release.released import utility_of
-from aegis.sources import Source
+from aegis.sources import DIGESTED, Source
+
+
+def incomparable(said: Mapping[str, Any], source: Source) -> str:
+    """Return why the digest in a certificate cannot be compared with that of a table; empty if it can.
+
+    Parameters
+    ----------
+    said
+        `input` or `output` of the certificate.
+    source
+        The table.
+    """
+    files, ordered, unordered = DIGESTED
+    stated = str(said.get("sha256_of", files))
+    if stated == source.digest_of and (stated != ordered or source.engine.in_process):
+        return ""
+    if source.digest_of == ordered:
+        return "rows that are in no file have no digest"
+    return f"it is a digest of {stated}" + ", see --engine spark" * (stated == unordered)
 
 
 def original_differs(
@@ -28,10 +47,12 @@ def original_differs(
         none.
     """
     said = document["input"]
-    shown: dict[str, Any] = {"rows": original.rows, "sha256": original.digest()}
+    shown: dict[str, Any] = {"rows": original.rows}
     if original.dialect is not None:
         shown["dialect"] = original.dialect.to_dict()
-    for key in ("rows", "sha256", "dialect"):
+    if not incomparable(said, original):
+        shown["sha256"] = original.digest()
+    for key in ("rows", *(["sha256"] if "sha256" in shown else []), "dialect"):
         for what, stated, measured in differing(said.get(key), shown.get(key), f"input.{key}"):
             yield Mismatch(what, stated, measured)
     utility = document.get("utility")

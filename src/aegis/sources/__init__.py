@@ -6,9 +6,10 @@ from aegis.sources.embedded import embedded, query_progress
 from aegis.sources.memory import limit_memory
 from aegis.sources.open import open_part, open_table, parts_of
 from aegis.sources.proposing import open_proposing
-from aegis.sources.source import Source
+from aegis.sources.source import DIGESTED, Source
 
 __all__ = [
+    "DIGESTED",
     "Reading",
     "Source",
     "TextDialect",

@@ -25,6 +25,10 @@ from aegis.sources.failures import engine_errors
 _ROW_HASH = "aegis_row_hash"
 
 
+DIGESTED = ("files", "rows in their order", "rows in any order")
+"""What digests of tables are computed of: bytes of files, or rows; Spark's rows have no order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A table opened for reading.
@@ -171,6 +175,11 @@ class Source:
         """Return whether the engine's own TABLESAMPLE can sample the table."""
         with self._told():
             return self.engine.samples(self.table)
+
+    @property
+    def digest_of(self) -> str:
+        """What `digest` is computed of: one of `DIGESTED`."""
+        return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:
         """Return the SHA-256 of the bytes of the files, or of the table's Arrow form.
