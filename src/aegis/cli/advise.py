@@ -148,7 +148,7 @@ class AskedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedPages:
-    """Options on what is printed, and on the files that are written."""
+    """Options for the printed results and the written files."""
 
     no_values: NoValues = False
     top: Annotated[

@@ -30,9 +30,9 @@ class Failure:
         Kind of error, for programs: usage, policy, data, engine, no_admissible_configuration, file,
         internal.
     message
-        What was given and what is allowed.
+        The error: the user's value, and the allowed values.
     hint
-        What to do.
+        How to avoid the error.
     exit_code
         Exit code of the process.
     """

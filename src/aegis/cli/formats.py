@@ -10,7 +10,7 @@ from aegis.summary_formats import SummaryFormat, format_of_summary
 
 
 class ReconstructedFormat(SummaryFormat, Protocol):
-    """A format whose files tell something about an attribute and the label together."""
+    """A format from whose files the joint counts of an attribute and the label can be estimated."""
 
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output

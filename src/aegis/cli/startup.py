@@ -1,7 +1,8 @@
 """Start a process for one command faster, by not loading modules that it does not need.
 
 Half of the time of a short command is Python loading modules. Nothing here changes the effect of a
-command. Only `main` and `process` of `aegis.cli.main` call it, because the process is theirs alone.
+command. Only `main` and `process` of `aegis.cli.main` call it, because they run nothing else in the
+process.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ class Label:
     kind
         Whether its values are classes, or a number is predicted.
     several
-        Several labels in place of one, whose column is then empty; None for one label or none.
+        The labels if there are several, and `column` is then empty; None for one label or none.
     bounds
-        Least and largest number of a number to predict, as far as a protected summary counts; None
-        if the policy does not declare them.
+        Smallest and largest value of a numeric label in protected summaries; None if the policy
+        does not declare them.
     """
 
     column: str

@@ -71,7 +71,7 @@ class Release(Released):
         The rule that replaced the rule of the summary from which the configuration was chosen. None
         if no rule was replaced, or if the configuration was chosen from the table itself.
     weight
-        What the release keeps of the weights of the rows; None where each row counts once.
+        How much of the rows' survey weight the release keeps; None if each row counts once.
 
     Examples
     --------

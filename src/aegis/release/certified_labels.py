@@ -29,13 +29,13 @@ def labels_differ(
     Parameters
     ----------
     said
-        What the certificate has under `utility`.
+        The content of the certificate under `utility`.
     released
-        The file.
+        The released file.
     policy
-        What was declared.
+        The policy of the release.
     whole
-        Whether no row was left out, so that the classes of the input are those of the file.
+        Whether no row was suppressed, so that the file has all classes of the input.
     """
     several = policy.label.several
     assert several is not None

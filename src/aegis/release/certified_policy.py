@@ -34,7 +34,7 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
 def certified_population(
     policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the population of the certified classes, as far as policy and original table say it."""
+    """Return the population with the certified masks; None if it is unknown or not needed."""
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}

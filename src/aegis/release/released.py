@@ -324,7 +324,7 @@ def _digest(source: Source) -> dict[str, str]:
 
 
 def refuse_unplanned(checked: Audit, expected: int) -> None:
-    """Raise `InternalError` if a written table is not as planned; nothing is released then."""
+    """Raise `InternalError` if a written table violates the rule or has another number of rows."""
     if checked.violations or checked.report.rows != expected:
         differs = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(

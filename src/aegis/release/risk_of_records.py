@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Missing(StrEnum):
-    """How a missing value of the key compares with other values."""
+    """How a missing value of a quasi-identifier is compared with other values."""
 
     VALUE = "value"
     """A missing value is a separate value: it agrees only with other missing values."""
@@ -80,7 +80,7 @@ class RecordRisk:
     weight
         The column of sampling weights; None: every record represents itself.
     missing
-        How a missing value of the key compares with other values.
+        How a missing value of a quasi-identifier is compared with other values.
     risks
         Probability that an attacker finds the person of each record in the population, shape
         (N,).
@@ -89,7 +89,7 @@ class RecordRisk:
     people_in_all
         Number of people whom the records represent: the sum of the weights.
     unknown
-        Number of missing values of the key, in all records together.
+        Number of missing values of the quasi-identifiers, in all records together.
     uniques
         The special uniques, if requested.
     numbers

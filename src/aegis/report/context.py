@@ -117,7 +117,7 @@ def build_context(
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the step of the heat map, from 0, for a percentage; None if the percentage is undefined."""
+    """Return the heat map's colour step for a percentage, from 0; None if it is undefined."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 

@@ -84,7 +84,7 @@ def figure(value: float | None) -> str:
 
 
 def measured(value: float | None) -> str:
-    """Return the value of a measure with so many decimals that a column of values aligns."""
+    """Return the value of a measure as text; values in a column align by their decimals."""
     if value is None:
         return NONE
     digits = 4 if abs(value) < 10 else 2 if abs(value) < 1000 else 0

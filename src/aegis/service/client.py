@@ -140,8 +140,9 @@ class Client:
     def second_factor(self, step: str, **given: str) -> dict[str, Any]:
         """Set up, renew or remove your second factor.
 
-        `step` is "" to begin the setup (needs `password`), `confirm` to end it (`code`), `recovery`
-        for new recovery codes (`password`), or `remove` to turn the second factor off (`password`).
+        `step` is "" to begin the setup (needs `password`), `confirm` to complete it (`code`),
+        `recovery` for new recovery codes (`password`), or `remove` to turn the second factor off
+        (`password`).
         """
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
@@ -410,7 +411,7 @@ class Client:
         return None if answer.status_code == 204 else _json(answer)
 
     def rotate(self, old: PrivateKey, new: PrivateKey) -> int:
-        """Replace the signing key of the agent of your data sets; return the number of data sets."""
+        """Replace your agent's signing key; return how many data sets accept the new key."""
         content = rotation_of(old.public.text, new.public.text)
         body = {
             "old": old.public.text,
@@ -536,7 +537,7 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     Raises
     ------
     EngineError
-        The URL is not a valid address. Whether the service answers shows at the first call.
+        The URL is not a valid address. (The service is contacted only at the first call.)
 
     Examples
     --------

@@ -95,8 +95,8 @@ def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
 
 
 class BodyLimit:
-    """Middleware that ends a call once its body exceeds the allowed size, whatever size it
-    declared.
+    """Middleware that ends a call once its body exceeds the allowed size, even if
+    it declared a smaller size.
 
     Parameters
     ----------

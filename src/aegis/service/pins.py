@@ -1,7 +1,7 @@
 """Check jobs against the provider's pinned settings: policies, a floor, and approvers' keys.
 
 The floor is the minimum protection. The settings are stored next to the data, where the service
-cannot change them. The agent refuses a job that exceeds them, whoever sent it.
+cannot change them. The agent refuses every job that exceeds them.
 """
 
 from __future__ import annotations

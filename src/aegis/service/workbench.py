@@ -386,8 +386,8 @@ class Bench:
         return known
 
     def best(self, seconds: float | None) -> Advice:
-        """Search the best configuration for at most this many seconds; None for as long as `aegis
-        advise`.
+        """Search for the best configuration for at most `seconds`; None: for as long as
+        `aegis advise`.
 
         Raises
         ------

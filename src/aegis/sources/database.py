@@ -68,7 +68,7 @@ def open_named(connection: Any, table: str, origin: str) -> Source:
 
 
 def table_path(name: str) -> tuple[str, ...]:
-    """Return the parts of a table's name (catalog, schema and table), as far as given.
+    """Return the parts of a table's name: catalog and schema, if the name has them, and table.
 
     Raises
     ------

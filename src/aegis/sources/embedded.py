@@ -136,7 +136,7 @@ def lock_embedded(folders: Sequence[Path]) -> None:
 
 
 def stored(query: str) -> ir.Table:
-    """Store the rows of a query; the engine drops them when nobody can ask for them any more.
+    """Store the rows of a query; the engine drops them once no Python object refers to them.
 
     A view would read the files again in every query.
     """

@@ -75,7 +75,7 @@ def open_table(
     master
         Master URL of "spark": local[4], spark://host:7077, yarn, ...
     reading
-        How text files are written, as far as Aegis should not determine it itself.
+        How text files are written; Aegis determines from the files what you leave out.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open one of `parts_of` a file, or None if it has at most one part; raises as `open_table` does."""
+    """Open a part of a file (see `parts_of`; None if there is at most one), like `open_table`."""
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

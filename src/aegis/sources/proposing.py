@@ -1,4 +1,4 @@
-"""Propose how to read a text file as a person would, and tell the user what was assumed."""
+"""Propose how to read a text file as a person would, and tell the user each assumption."""
 
 from __future__ import annotations
 

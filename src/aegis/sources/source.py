@@ -87,7 +87,7 @@ class Source:
 
     @cached_property
     def is_parquet(self) -> bool:
-        """Whether the rows come from Parquet files, which store few values as dictionaries."""
+        """Whether the rows come from Parquet files, which store repeated values as dictionaries."""
         return bool(self.files) and all(f.suffix.lower() in (".parquet", ".pq") for f in self.files)
 
     @property

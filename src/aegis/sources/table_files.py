@@ -65,7 +65,7 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the options for reading a file that `write_table` wrote, with which texts stay texts."""
+    """Return the options for reading a file of `write_table` so that its texts stay texts."""
     types = table.schema().items()
     return Reading(
         header=True,

@@ -18,7 +18,7 @@ class Target(Protocol):
         """Raise `PolicyError` unless the target can be created."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write the result of a query, yield it for checks, and give it its final name if they succeed."""
+        """Write a query's result, yield it for checks, and give it its final name if they pass."""
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:

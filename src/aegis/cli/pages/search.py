@@ -1,4 +1,4 @@
-"""Print the results of a search beside its ranking: proof, obstacles, front."""
+"""Print the results of a search other than its ranking: proof, obstacles, front."""
 
 from __future__ import annotations
 

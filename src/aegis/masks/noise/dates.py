@@ -95,7 +95,7 @@ class DateNoise(NoiseMask):
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(shown day | true day); days beyond a bound count for the bound.
+        """Return P(shown day | true day); the bound gets the probability of all days beyond it.
 
         Each day within `days` of the true one has the probability 1 / (2 days + 1).
         """

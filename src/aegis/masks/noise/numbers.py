@@ -107,8 +107,8 @@ class Laplace(GridNoise):
     A value beyond the bounds counts as the bound. With the default sensitivity, upper - lower, each
     row is epsilon-locally differentially private: for any two values, the probabilities of any
     report differ at most by a factor of e^epsilon. With a smaller sensitivity, epsilon holds only
-    for values that differ by at most the sensitivity. The account then charges epsilon (upper -
-    lower) / sensitivity for the row.
+    for values that differ by at most the sensitivity. The privacy account then adds epsilon
+    (upper - lower) / sensitivity for the row.
 
     References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
     on Computing 40, 2011 (local model).
@@ -355,7 +355,7 @@ class UniformNoise(GridNoise):
 class AddUniform(UniformNoise):
     """Adds U[-amount, amount] (the absolute noise of the AEGIS paper), without differential privacy.
 
-    A report shows that the value is within `amount` of it, up to a grid step.
+    The true value is within `amount` of the report, up to a grid step.
     """
 
     name: ClassVar[str] = "add_uniform"
@@ -393,7 +393,7 @@ class AddUniform(UniformNoise):
 class ScaleUniform(UniformNoise):
     """Multiplies by 1 + U[-ratio, ratio] (the relative noise of the AEGIS paper); guarantees no privacy.
 
-    0 stays 0. A report shows the value up to the ratio, up to a grid step.
+    0 stays 0. A report differs from the true value at most by the ratio, plus a grid step.
     """
 
     name: ClassVar[str] = "scale_uniform"

@@ -53,15 +53,16 @@ class Trait:
 def find_fixed(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the traits that each column fixes, from one query over all columns.
+    """Return the traits that each column determines, from one query over all columns.
 
-    Of columns that fix a single trait, those with the most values count. Other columns that are
-    constant for a person and distinguish persons, such as the length of a stay, are measurements
-    and not keys.
+    Of the columns that determine the same trait, only those with about the most values count.
+    Columns with fewer values that are constant for a person, such as the length of a stay, are
+    measurements and not keys.
 
-    Only values with several rows are tested, because a value with a single row fixes everything.
-    Two rows of one value agree by chance with at most the share of the trait's most frequent value,
-    `peak`. So n such values look fixed with a probability of at most peak to the power of n.
+    Only values with several rows are tested, because a single row determines everything. Two rows
+    of one value agree in a trait by chance with at most the share of the trait's most frequent
+    value, `peak`. So n such values all agree by chance with a probability of at most peak to the
+    power of n.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def find_fixed(
     Returns
     -------
     dict
-        For each column the traits that it fixes; columns that fix none are left out.
+        For each column the traits that it determines; columns without such traits are absent.
 
     Raises
     ------

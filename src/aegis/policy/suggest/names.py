@@ -34,14 +34,16 @@ class Concept:
     phrases
         Spellings, lower case, words separated by one space.
     weak
-        Whether the phrase must end the name and nearly all values must be different.
+        Whether the name alone is weak evidence: the phrase must then be at the end of the name,
+        and nearly all values must be different.
     codes
         Whether whole numbers in such a column are codes without an order.
     whole
         Whether a phrase must be the whole name: `first` refers to a person's name, `first contact`
         does not.
     trait
-        Whether it is a lifelong trait of a person, so that a key of persons fixes it.
+        Whether it stays the same throughout a person's life: all rows with one person's key then
+        have the same value.
     kinds
         Kinds of column that can hold it; empty for all kinds.
     """
@@ -200,7 +202,7 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
 
 
 def numbers_person(name: str) -> bool:
-    """Return whether the name states that the column has numbers of persons: `patient_id`."""
+    """Return whether the name states that the column numbers persons, such as `patient_id`."""
     words = read_words(name).bare
     return not word_list("person_number").isdisjoint(words) or any(
         first in word_list("person") and second in word_list("outright")

@@ -61,12 +61,11 @@ class Twin:
     of
         The quasi-identifier.
     right
-        Share of the rows in which it is guessed right from the other column; 1 for numbers on a
-        line.
+        Share of the rows in which it is guessed right from the other column; 1 if `linear`.
     certain
-        Whether the other column is certainly a copy; otherwise a person is asked.
+        Whether the other column is certainly a copy; otherwise the policy asks the user.
     linear
-        Whether both are numbers on a line, such as a length in other units.
+        Whether both are numbers on a straight line, such as a length in two units.
     coarse
         Whether the quasi-identifier determines the other column instead, as an age determines its
         decade. `right` is then the share of the rows in which the other column follows from it.
@@ -122,9 +121,9 @@ def find_twins(
 def find_derived(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
-    """Return the columns of numbers that order the rows as a numeric label does, or nearly.
+    """Return the numeric columns that order the rows in nearly the same way as a numeric label.
 
-    They may be derived from the label, as its logarithm or a multiple is.
+    Such a column may be derived from the label, for example as its logarithm or a multiple.
 
     Raises
     ------
@@ -146,7 +145,7 @@ def find_derived(
 
 
 def one_row_share(source: Source, label: ColumnFacts) -> float:
-    """Return the largest share of the variance of a numeric column that one row holds.
+    """Return the largest share of a numeric column's variance that comes from a single row.
 
     Raises
     ------

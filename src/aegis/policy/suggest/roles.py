@@ -141,7 +141,7 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
-    """Return why a label is hardly a useful one to predict; empty if there is no reason.
+    """Return why it is hardly useful to predict a label; empty if there is no reason.
 
     Numbers of persons or records are not measured quantities.
     """
@@ -203,7 +203,8 @@ def _tells_apart(facts: ColumnFacts) -> bool:
 def is_amount(facts: ColumnFacts) -> bool:
     """Return whether texts are measured numbers: amounts with a point, a comma or a sign.
 
-    Numbers of persons, if written in groups (123 456 789), all have the same length.
+    Long texts that all have the same length may be personal numbers in groups (123 456 789), so
+    they do not count as amounts.
     """
     low, high = facts.lengths or (0, 0)
     amounts = facts.shape("amount") > CODED and facts.shape("digits") < 0.5
@@ -223,9 +224,9 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 def code_system(facts: ColumnFacts) -> str | None:
     """Return the system of disease codes of a column's texts; None if there is none.
 
-    Three digits may be an ICD-9 code or many other things: some values must have a point, or begin
-    with V or E. One letter and two digits may be a seat or an ICD-10 code: some values must have a
-    point.
+    Three digits may be an ICD-9 code or something else, so some values must have a point, or begin
+    with V or E. One letter and two digits may be a seat or an ICD-10 code, so some values must have
+    a point.
     """
     if facts.kind is not Kind.TEXT or facts.distinct < FEWEST_FOR_UNIQUE:
         return None
@@ -391,7 +392,7 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def names_persons(facts: ColumnFacts) -> bool:
-    """Return whether an identifier has numbers of persons that occur in several rows.
+    """Return whether an identifier numbers persons, of whom some have several rows.
 
     Such a column can be the key by which rows of one person are counted together.
     """

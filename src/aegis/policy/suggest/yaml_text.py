@@ -104,7 +104,7 @@ def render(
     policy
         The policy itself.
     labels
-        What was found on each label; empty if there is none.
+        Facts about each label; empty if there is no label.
     columns
         Facts about every other column, and the reasons for its proposal.
     source

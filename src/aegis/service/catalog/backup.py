@@ -66,7 +66,7 @@ def restore(folder: Path, database: str, objects: str) -> int:
     Raises
     ------
     PolicyError
-        A catalog exists already, or the target is not in files.
+        A database or folder exists already at the target, or the target is a URL.
     DataError
         The folder has no backup, or an incomplete one.
     """

@@ -77,7 +77,7 @@ class Notice:
     request, data_set
         The request and the data set.
     words
-        What has happened, or what the request waits for.
+        The event, or the action that the request waits for, in words.
     to
         Names of the accounts that receive it.
     """

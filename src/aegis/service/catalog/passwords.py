@@ -29,7 +29,7 @@ def hashed(password: str, name: str) -> str:
     password
         The new password.
     name
-        Name of the account, which may not make up the password.
+        Name of the account; a password that consists of this name is refused.
 
     Raises
     ------

@@ -26,7 +26,7 @@ _MOST_TEXT = 4 << 20
 
 @dataclass(frozen=True)
 class MaskedFile:
-    """A masked file with what the release must match: policy, configuration and numbers of rows.
+    """A masked file, with the policy, the configuration and the numbers of rows that it must match.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ def view_of(
     earlier_policy, policy
         The policy of the version, and the edited policy.
     searched
-        Whether to search the best configuration, for a few seconds.
+        Whether to search for the best configuration, for a few seconds.
     """
     masks = {a.name: a.masks for a in policy.attributes.values()}
     known = narrowed(summary, masks)
@@ -195,7 +195,7 @@ def draw(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Re
 
 @routes.post("/data-sets/{identifier}/workbench/best", Action.STUDY)
 def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Search the best configuration among the current candidates."""
+    """Search for the best configuration among the current candidates."""
     return _drawn(catalog, who, identifier, form, searched=True)
 
 

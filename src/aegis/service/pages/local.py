@@ -198,7 +198,7 @@ def best(
     form: FormOf,
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
-    """Search the best configuration under the current rule, longer with higher effort."""
+    """Search for the best configuration under the current rule, longer with higher effort."""
     bench, _ = _taken(identifier, who, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best

@@ -140,7 +140,7 @@ def types_of(
         Whether columns whose type the first rows show without doubt get a guard, instead of a check
         of all rows.
     text, numbers
-        Columns that are read as text, or as numbers, whatever their content.
+        Columns that are read as text, or as numbers, regardless of their content.
     """
     characters = set(text)
     made = {name: _forms(name, values, dialect) for name, values in first.items()}

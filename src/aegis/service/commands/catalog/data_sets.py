@@ -199,7 +199,7 @@ def costs(
 
 @dataclass(frozen=True, kw_only=True)
 class AskedSummary:
-    """Options on the protected summary that the agent is asked for."""
+    """Options for the protected summary to request from the agent."""
 
     protect: Annotated[
         str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
@@ -210,7 +210,7 @@ class AskedSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What others read of a data set, and who may see and approve."""
+    """The description of a data set for other people, and options on who may see and approve."""
 
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
