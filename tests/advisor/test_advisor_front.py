@@ -261,9 +261,7 @@ def test_ranges(text: str, values: tuple[float, ...]) -> None:
 
 def test_wide_ranges_are_rounded() -> None:
     values = FrontRange.parse("k=2..1000").values
-    assert (values[0], values[-1]) == (2, 1000)
-    assert len(values) <= 12
-    assert list(values) == sorted(set(values))
+    assert values == (2, 3, 5, 10, 20, 40, 70, 150, 300, 500, 1000)
 
 
 @pytest.mark.parametrize(
