@@ -1,4 +1,4 @@
-"""Define masks (immutable objects that build one Ibis expression each), hierarchies and groupings."""
+"""Define hierarchies, groupings, and masks (frozen objects that each build an Ibis expression)."""
 
 from aegis.masks.base import SHARED_ROWS, SUPPRESSED, Kind, Mask, ValueCounts
 from aegis.masks.bounds import rows_to_share

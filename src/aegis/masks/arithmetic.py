@@ -48,7 +48,7 @@ class Grid:
 
     @property
     def scale(self) -> int:
-        """The number of units in 1, which is 10**digits."""
+        """The number of units that make 1, which is 10**digits."""
         return int(10**self.digits)
 
     @property
@@ -78,7 +78,7 @@ def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.Bool
 
 
 def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a literal of the column's type, so that it may exceed 63 bits if the type allows."""
+    """Return a literal of the column's type, which may exceed 63 bits if the type allows."""
     return ibis.literal(value, type=column.type())
 
 
@@ -89,7 +89,7 @@ def widened(column: ir.IntegerValue) -> ir.IntegerValue:
 
 
 def settled(value: ir.IntegerValue, dtype: dt.DataType) -> ir.IntegerValue:
-    """Convert `value` to the integer type `dtype`, in the engine as well as in Ibis.
+    """Convert `value` to the integer type `dtype`, for the engine as well as for Ibis.
 
     The embedded engine computes with unsigned 64-bit numbers in 128 bits. Ibis does not know this
     and would omit a plain cast as superfluous.
@@ -105,7 +105,8 @@ def floor_decimal(
     """Round a decimal column down to int64; also return the condition that it is in [low, high).
 
     The condition is None if the type guarantees that the number fits. Where the condition is false,
-    the result is that of 0. It does not depend on whether the engine's cast rounds or truncates.
+    the result is the one for the number 0. The result does not depend on whether the engine's cast
+    rounds or truncates.
     """
     dtype = column.type()
     inside = None

@@ -1,8 +1,8 @@
-"""The contract of a mask: one frozen object, one Ibis expression.
+"""The interface of masks: each is one frozen object that builds one Ibis expression.
 
 All other properties of a mask follow from this expression. Evaluated on the distinct values of a
 column, it shows which values the mask treats in the same way. Compiled by Ibis, it is the mask's
-SQL. Computed by the engine, it masks a table. So the three cannot disagree.
+SQL. Computed by the engine, it masks a table. So groups, SQL and masked table cannot disagree.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
     @property
     def numeric(self) -> bool:
-        """Whether arithmetic is possible on values of this kind."""
+        """Whether values of this kind are numbers."""
         return self in (Kind.INTEGER, Kind.NUMBER)
 
     @property
@@ -91,12 +91,12 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class Targets:
-    """The masked value for each original value.
+    """A mask as a list: the masked value for each original value.
 
     Attributes
     ----------
     keyed
-        Pairs of a value, in the type of the column, and its masked value.
+        Pairs of an original value, in the type of the column, and its masked value.
     otherwise
         The masked value of all other values.
     of_null
@@ -146,27 +146,26 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that is equal for exactly the values that the mask treats in the
-        same way.
+        """Return an expression that is equal for two values if and only if the mask merges them.
 
-        This is the masked value, unless the mask draws it at random.
+        This is the masked value, unless the mask draws the masked value at random.
         """
         return self.expression(column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
-        """Return the Ibis condition that the mask knows a value; None if it knows all values.
+        """Return the Ibis condition that the mask knows a value; None if it knows every value.
 
-        An unknown value is masked as `SUPPRESSED`, so that it is not revealed. The policy decides
-        whether an unknown value is also an error.
+        The mask defines no result for an unknown value, for example one that its hierarchy lacks.
+        It shows `SUPPRESSED` for it. The policy decides whether an unknown value is also an error.
         """
         return None
 
     def targets(self, dtype: dt.DataType) -> Targets | None:  # noqa: ARG002 - few masks have them
-        """Return the masked value of each value; None if such a list cannot describe the mask."""
+        """Return the mask as a list of values and masked values; None if no list describes it."""
         return None
 
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
-        """Return whether the mask can show this text; None if the parameters do not determine it."""
+        """Return whether the mask can show this text; None if its parameters do not decide that."""
         return None
 
     def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text
@@ -175,7 +174,7 @@ class Mask(ABC):
 
     @property
     def fitted(self) -> bool:
-        """Whether all parameters are known, so that the mask does the same on any table."""
+        """Whether all parameters are known, so that the mask has the same effect on any table."""
         return True
 
     def fit(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks have nothing to learn
@@ -187,7 +186,7 @@ class Mask(ABC):
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters as a policy writes them, without those that have their default value."""
+        """Return the parameters as in a policy, without those that have their default value."""
         shown = {}
         for field in self.declared():
             value = getattr(self, field.name)

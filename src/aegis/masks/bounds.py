@@ -1,9 +1,10 @@
-"""Bounds that masks learn from a column, rounded outward so that they identify nobody.
+"""Bounds that masks learn from a column, rounded outward so that they reveal no single value.
 
 The smallest and the largest value of a column often belong to one person each, and a mask shows its
-bounds to everyone. So a bound is the value itself only if enough rows have it. Otherwise it is the
-end of a round interval that contains enough rows and is 1, 2 or 5 times a power of ten wide. The
-narrowest such interval that starts at a multiple of its width is used.
+bounds to everyone. So a bound is the smallest or largest value itself only if enough rows have this
+value. Otherwise the bound is the end of an interval that contains enough rows and is 1, 2 or 5
+times a power of ten wide. The narrowest such interval that starts at a multiple of its width is
+used.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def shared_range(
 ) -> tuple[Fraction, Fraction]:
     """Return a lower and an upper bound of the numbers, each shared by at least `rows` rows.
 
-    If the numbers on one side of 0, or the whole column, have fewer rows than `rows`, the bound of
+    If fewer than `rows` rows have numbers on one side of 0, or in the whole column, the bound of
     that side is a round number at least as large as the width of the range.
 
     Parameters

@@ -33,8 +33,8 @@ class KeepFrequent(Mask):
     """Shows the most frequent values, and one value for all others.
 
     Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
-    smaller ones come first. Null stays null and is not counted. Values are shown as text. New
-    values in later rows are pooled with the others.
+    smaller ones come first. Null stays null and is not counted. Values are shown as text. Values
+    that first occur in later rows are pooled with the infrequent ones.
     """
 
     name: ClassVar[str] = "keep_frequent"
@@ -78,7 +78,7 @@ class KeepFrequent(Mask):
         return KeepFrequent(self.count, self.other, tuple(frequent))
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is one of the shown values or the text of the pooled values."""
+        """Return whether a text is one of the shown values or the replacement of all others."""
         if self.values is None:
             return None
         return text == self.other or text in {text_of(value) for value in self.values}
@@ -97,10 +97,10 @@ class KeepFrequent(Mask):
 class Group(Mask):
     """Shows the name of the group to which a value belongs.
 
-    Values are compared as text: 39, 39.0 and "39" are the same. `rest` decides about values in no
-    group. With `rest: error` (the default) they are unknown values: `known` finds them and the
-    expression shows "*". With `rest: keep` they are shown as text, with `rest: other` as "other".
-    Null stays null. The order of the groups does not matter.
+    Values are compared as text: 39, 39.0 and "39" are the same. `rest` determines the treatment of
+    values in no group. With `rest: error` (the default) such values are unknown: `known` is false
+    for them and the expression shows "*". With `rest: keep` they are shown as text, with `rest:
+    other` as "other". Null stays null. The order of the groups does not matter.
     """
 
     name: ClassVar[str] = "group"

@@ -1,10 +1,11 @@
-"""Channels of the noise masks: P(report | true atom) as row-stochastic matrices.
+"""Channels of the noise masks: probabilities of each released value, given the true value.
 
-A channel is an array of shape (V, R): row i is the distribution of the released value for an atom
-with value i. Numbers with noise are released on a grid. The noisy value moves to the nearest point
-of `reports`, and values beyond the ends move to the ends (clipping). So the tails are part of the
-first and the last column, and every row sums to one. Rounding to a grid and clipping are
-post-processing: they cost no privacy if grid and bounds were chosen without looking at the data.
+A channel is a matrix of shape (V, R): row i is the distribution of the R possible released values
+for value i of the V true values. Numbers with noise are released on a grid. The noisy value moves
+to the nearest point of `reports`, and values beyond the ends move to the ends (clipping). So the
+tails are part of the first and the last column, and every row sums to one. Rounding to a grid and
+clipping are post-processing: they cost no privacy if grid and bounds were chosen without looking at
+the data.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def laplace_channel(
     Parameters
     ----------
     values
-        True values of the atoms, shape (V,).
+        True values, shape (V,).
     reports
         Grid of released values, shape (R,), strictly ascending.
     epsilon
@@ -64,7 +65,7 @@ def geometric_channel(
     Parameters
     ----------
     values
-        True integer values of the atoms, shape (V,).
+        True integer values, shape (V,).
     lower, upper
         Smallest and largest released value, chosen without looking at the data.
     epsilon, sensitivity
@@ -101,10 +102,11 @@ def geometric_channel(
 def absolute_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, amount: float
 ) -> FloatArray:
-    """Return the channel of v + U[-amount, amount], rounded to the grid `reports` and clipped.
+    """Return the channel of v + U, rounded to the grid `reports` and clipped.
 
-    `amount` is at least 0, in units of the attribute. Bounded noise gives no differential
-    privacy: a released value excludes every original value further than `amount` away.
+    v is the true value, and U is uniform in [-amount, amount]. `amount` is at least 0, in units of
+    the attribute. Bounded noise gives no differential privacy: a released value excludes every
+    original value further than `amount` away.
     """
     if not (np.isfinite(amount) and amount >= 0):
         raise PolicyError(
@@ -117,10 +119,10 @@ def absolute_uniform_channel(
 def relative_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, ratio: float
 ) -> FloatArray:
-    """Return the channel of v (1 + U[-ratio, ratio]), rounded to the grid `reports` and clipped.
+    """Return the channel of v (1 + U), rounded to the grid `reports` and clipped.
 
-    `ratio` is at least 0. A value of 0 is released as it is; the noise gives no differential
-    privacy.
+    v is the true value, and U is uniform in [-ratio, ratio]; `ratio` is at least 0. A value of 0
+    does not change; the noise gives no differential privacy.
     """
     if not (np.isfinite(ratio) and ratio >= 0):
         raise PolicyError(
@@ -133,7 +135,7 @@ def relative_uniform_channel(
 def randomised_response_channel(
     size: int, *, epsilon: float | None = None, keep: float | None = None
 ) -> FloatArray:
-    """Return the channel of randomised response over `size` unordered values.
+    """Return the channel of randomised response over V = `size` unordered values.
 
     Give exactly one of
 

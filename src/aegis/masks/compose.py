@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def parts_of(mask: Mask) -> tuple[Mask, ...]:
-    """Return the masks of a composition, or the mask itself if it is not a composition."""
+    """Return the masks of a composition; any other mask is returned as the only entry."""
     return mask.masks if isinstance(mask, Compose) else (mask,)
 
 
@@ -87,7 +87,7 @@ class Compose(Mask):
         return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return the condition that every mask knows its input; None if all masks know every value."""
+        """Return the condition that all masks know their input; None if they know every value."""
         all_known = None
         for mask in self.masks:
             known = mask.known(column)

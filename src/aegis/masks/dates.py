@@ -30,9 +30,9 @@ class Truncate(Mask):
 
     With `count`, several years are grouped together, counted from year 0: with 10, 1987-05-14
     becomes 1980-01-01. A group that would begin before year 1 begins at year 1. A week starts on
-    Monday (ISO 8601). The result is a date. With `show: year` it is the year as an integer, 1980.
-    With `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time zone is read
-    in the time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
+    Monday (ISO 8601). The result is a date; with `show: year` the year as an integer, 1980; with
+    `count: 10` and `show: decade` the text 1980s. A timestamp with a time zone is read in the time
+    zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
     """
 
     name: ClassVar[str] = "truncate"

@@ -1,7 +1,7 @@
 """Group a column's distinct values by a mask, and compare groupings.
 
-A grouping is computed by evaluating the mask's own expression on the distinct values. So it cannot
-differ from the effect of the mask on a table.
+A grouping is computed by evaluating the mask's own expression on the distinct values. So a grouping
+cannot differ from the effect of the mask on a table.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _group(column: pa.ChunkedArray) -> Grouping:
 
 
 def refines(fine: Codes, coarse: Codes) -> bool:
-    """Return whether each group of `fine` lies within one group of `coarse`.
+    """Return whether each group of `fine` is a subset of a group of `coarse`.
 
     Both are arrays of shape (V,) with codes from 0. Every grouping refines itself and the grouping
     with a single group.

@@ -66,8 +66,8 @@ class Hierarchy:
         """Read a hierarchy in the format of ARX (https://arx.deidentifier.org).
 
         The file has no header. Column 0 is the value, each further column is one level up. The
-        separator is the first of ; , tab | that makes all rows equally long. A byte order mark,
-        blank lines, quotes and trailing separators are allowed.
+        separator is the first of the four characters `;` `,` tab `|` that makes all rows equally
+        long. A byte order mark, blank lines, quotes and trailing separators are allowed.
 
         Parameters
         ----------
@@ -108,7 +108,8 @@ class Hierarchy:
         """Return the hierarchy for nested mappings that end in lists of values.
 
         `{Europe: {north: [Oslo, Turku], south: [Rome]}, Asia: {east: [Tokyo]}}` has the levels
-        value, region, continent. `{levels: {value: [groups ...]}}` is passed to `from_levels`.
+        value, region, continent. The form `{levels: {value: [groups ...]}}` is read as by
+        `from_levels`.
 
         Raises
         ------
@@ -167,12 +168,12 @@ class Hierarchy:
             )
 
     def ancestry(self, shown: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the code of each shown value on its own level and on every level above.
+        """Return the code of each shown value on its level, and of its group on every level above.
 
         Parameters
         ----------
         shown
-            V values as text, all of one level of the hierarchy; null is "null".
+            V masked values as text, all from one level of the hierarchy; null is "null".
 
         Returns
         -------
@@ -246,7 +247,7 @@ class Hierarchy:
         return tuple(str(text_of(value)) for value in unknown)
 
     def cover(self, values: pa.Array | Iterable[object], attribute: str) -> None:
-        """Raise `DataError` if values of `attribute` are not covered; the message lists up to five."""
+        """Raise `DataError` if values of `attribute` are not covered, and list up to five."""
         missing = self.uncovered(values)
         if missing:
             shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")

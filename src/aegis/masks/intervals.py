@@ -36,10 +36,10 @@ class Bucketize(Mask):
 
     Integers with an integer width are exact over the full range of their type. All other numbers
     are computed as 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
-    (`arithmetic.quotient`). Numbers more than 2**53 units of the last decimal place from 0 then
-    share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are separate
-    values, shown as "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and the
-    lower bound of a 64-bit integer is never below the smallest value of its type.
+    (`arithmetic.quotient`). Among these, numbers more than 2**53 units of the last decimal place
+    from 0 share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are
+    separate values, shown as "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and
+    the lower bound of a 64-bit integer is never below the smallest value of its type.
 
     Reference: "bucketize" of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -290,16 +290,15 @@ def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class EqualWidth(_Cuts):
-    """Shows a given number of intervals of equal width between a lower and an upper bound of the
-    values.
+    """Shows one of `count` intervals of equal width between bounds of the values.
 
     Fitting sets `edges`, the count - 1 inner cut points. The outer intervals are open, so that
     every later value falls into an interval (the infinities too). NaN is shown as "NaN". A column
     without two different finite values gets one interval.
 
-    The cut points reveal the bounds. So the bounds are the smallest and the largest value only if
-    at least 11 rows have them, or k rows if the rule requires more. Otherwise they are rounded
-    outward to bounds that at least this many rows share (`aegis.masks.bounds`).
+    The cut points reveal the bounds. So a bound is the smallest or the largest value itself only if
+    at least 11 rows have this value, or k rows if the rule requires a k above 11. Otherwise they
+    are rounded outward to bounds that at least this many rows share (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """

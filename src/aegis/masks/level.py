@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Level(Mask):
-    """Shows the group of a value on one level of the attribute's hierarchy; level 0 is the value
-    itself.
+    """Shows the group of a value on one level of its hierarchy; level 0 is the value itself.
 
     Null stays null unless the hierarchy has a row for it. From level 1 on, a value that the
-    hierarchy does not cover is unknown: `known` finds it and the expression shows "*".
+    hierarchy does not cover is unknown: `known` is false for it and the expression shows "*".
     """
 
     name: ClassVar[str] = "level"

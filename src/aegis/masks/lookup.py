@@ -62,7 +62,7 @@ class Lookup:
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return the lookup of a mask for a column of this type; None if its expression is good enough."""
+    """Return the lookup of a mask for a column of this type; None if its expression is short."""
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:

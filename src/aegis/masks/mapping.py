@@ -5,9 +5,9 @@ million rows of text: a simple CASE takes 0.17 s for 15 values, 0.5 s for 100 an
 `IN` lists, one per target, take 0.6 s for 10 targets of 10 values and 6.6 s for 100 targets of 10
 values. With more than five values each list becomes a join, which changes the order of the rows; a
 mask must never do that. From 1,000 values, MAP literals and list positions take about half the time
-of the simple CASE, but every engine spells them differently. So text is mapped by a simple CASE.
-Integers are mapped by bisection over runs of neighbours, with a depth of log2 of the number of
-runs.
+of the simple CASE, but every engine writes them differently in SQL. So text is mapped by a simple
+CASE. Integers are mapped by bisection over runs of neighbours, with a depth of log2 of the number
+of runs.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Round(Mask):
     """Shows the nearest multiple of a step, or the number rounded to some significant digits.
 
-    Halves go up, towards plus infinity. Integers stay integers, and are exact, with an integer step
-    and with significant digits. An integer near the ends of 64 bits stays as it is if its multiple
+    Halves go up, towards plus infinity. With an integer step, or with significant digits, integers
+    stay integers and are exact. An integer near the ends of 64 bits stays as it is if its multiple
     would not fit. Everything else becomes a 64-bit float, with the tolerance of
-    `arithmetic.quotient`. Floats beyond 2**53 steps stay as they are, as do NaN, the infinities
+    `arithmetic.quotient`. Floats beyond 2**53 steps do not change; neither do NaN, the infinities
     and, with `digits`, floats outside 1e-290 .. 1e290.
     """
 
@@ -232,8 +232,8 @@ class EraseDigits(Mask):
 
     The number moves towards 0, to a multiple of 10**digits: with 1, 1987 becomes 1980 and -29.5
     becomes -20. Whole numbers and decimals become whole numbers, exactly; floats stay floats. NaN
-    and the infinities stay. Floats of at least 2**53 * 10**digits and decimals of at least 9 *
-    10**18 stay, too.
+    and the infinities do not change; neither do floats of at least 2**53 * 10**digits and decimals
+    of at least 9 * 10**18.
 
     Reference: "erase the last n digits" of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """

@@ -22,10 +22,11 @@ class Blur(Mask):
     """Hides characters of a text or code: 12345 with `keep: 3` becomes 123*.
 
     `keep` shows this many leading characters and hides the rest; `hide` hides this many trailing
-    characters and shows the rest. `side` swaps the sides. One symbol represents all hidden
-    characters, however many; it is also shown if nothing is hidden. So with `keep: 3` the codes
-    E11, E11.9 and E11.65 form one group, E11*. A character is a Unicode code point. Whole numbers
-    are read as their decimal digits; a minus sign is a character.
+    characters and shows the rest. `side` sets the end, leading or trailing, to which `keep` or
+    `hide` applies. One symbol represents all hidden characters, however many; it is also shown if
+    nothing is hidden. So with `keep: 3` the codes E11, E11.9 and E11.65 form one group, E11*. A
+    character is a Unicode code point. Whole numbers are read as their decimal digits; a minus sign
+    is a character.
     """
 
     name: ClassVar[str] = "blur"

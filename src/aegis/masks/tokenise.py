@@ -35,12 +35,12 @@ SHA256 = ibis.udf.scalar.builtin(_text_to_text, name="sha256", signature=(("bina
 
 @dataclass(frozen=True)
 class Tokenise(Mask):
-    """Shows the HMAC-SHA256 of the value's text (UTF-8) under a secret key, in hexadecimal, cut to
-    `length`.
+    """Shows the first `length` hexadecimal digits of the value's HMAC-SHA256 with a secret key.
 
-    Equal values give equal tokens in every table masked with the same key, so joins keep working.
-    Only someone who has the key can try out values. 32 characters are 128 bits: among a billion
-    values, two share a token with a probability of about 1e-21.
+    The value is read as text in UTF-8. Equal values give equal tokens in every table masked with
+    the same key, so joins keep working. Only someone who has the key can test which value has a
+    token. 32 characters are 128 bits: among a billion values, two share a token with a probability
+    of about 1e-21.
 
     The key is read from the environment or a file (without a trailing line break) when the
     expression is built. It is not part of the mask, its YAML or its text. It *is* part of the

@@ -15,7 +15,7 @@ def require_joint_rule(policy: Policy) -> None:
     Raises
     ------
     PolicyError
-        The rule counts persons, or coarser classes may violate it.
+        The rule counts persons, or it can hold for fine classes and fail for coarser ones.
     """
     if policy.person is not None:
         raise PolicyError(
@@ -31,15 +31,15 @@ def require_joint_rule(policy: Policy) -> None:
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
-    """Return the indices of the earlier releases that each release took into account.
+    """Return for each release the indices of the earlier releases that it took into account.
 
-    The certificate of a release lists them. A configuration without a release counts as one that
-    will be released after all before it.
+    The certificate of a release lists these earlier releases. A configuration that is not yet
+    released is treated as if it were released after all entries before it.
 
     Raises
     ------
     PolicyError
-        A release took another one into account that is not listed before it.
+        A release took a release into account that is not among the entries before it.
     """
     return tuple(
         frozenset(range(place))

@@ -34,12 +34,12 @@ class Label:
     cuts
         Cut points of a numeric label, ascending; empty to cut at quantiles of the table.
     kind
-        Whether its values are classes, or a number is predicted.
+        Whether the label is a class or a number.
     several
         The labels if there are several, and `column` is then empty; None for one label or none.
     bounds
-        Smallest and largest value of a numeric label in protected summaries; None if the policy
-        does not declare them.
+        Smallest and largest value of a numeric label that a protected summary counts; None if the
+        policy does not declare them.
     """
 
     column: str
@@ -130,7 +130,7 @@ class Label:
 
 
 class Serve(StrEnum):
-    """How the shares kept of several labels are combined into one figure."""
+    """How the shares of utility kept for several labels are combined into one figure."""
 
     MEAN = "mean"
     """Their weighted mean."""
@@ -147,7 +147,7 @@ class LabelTask:
     label
         The column to predict.
     weight
-        Weight of the label in the mean of the shares kept, above zero.
+        Weight of the label in the mean of the shares of utility kept, above zero.
     measure
         Name of the label's measure; None for that of the policy, or the default for its kind.
     """
@@ -186,9 +186,9 @@ class SeveralLabels:
     tasks
         The labels, at least two; empty for `labels: any`, where each column is predicted in turn.
     serve
-        How the shares kept are combined.
+        How the shares of utility kept for the labels are combined.
     known
-        Whether somebody who predicts one label knows the other labels.
+        Whether the other labels are inputs when one label is predicted.
     """
 
     tasks: tuple[LabelTask, ...]
@@ -211,7 +211,7 @@ class SeveralLabels:
 
     @property
     def measure(self) -> str:
-        """Name of the measure that combines the shares kept."""
+        """Name of the measure that combines the shares of utility kept."""
         return f"{SHARE_KEPT}({self.serve})"
 
     @property
@@ -223,7 +223,7 @@ class SeveralLabels:
 def several_labels(
     tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, known: bool = False
 ) -> Label:
-    """Combine several labels into the label of a policy; a single task gives its own label.
+    """Combine several labels into the label of a policy; for a single task, return its label.
 
     Examples
     --------

@@ -6,8 +6,8 @@ and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts, and so are 20
 called 2024, on or null.
 
 A file may come from an untrusted source, so its length, depth and number of nodes are limited. The
-content of an alias counts once for each use, although it is stored once. Otherwise a few aliases of
-aliases could represent billions of nodes.
+content of an alias counts once for each use, although the memory holds it once. Otherwise a few
+aliases of aliases could represent billions of nodes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Located:
     origin: str
 
     def where(self, *path: str | int) -> str:
-        """Return "file, line n" for the deepest known node on `path`."""
+        """Return "file, line n" for the deepest node on `path` whose line is known."""
         place = self.place
         for key in path:
             if key not in place.parts:
@@ -121,7 +121,7 @@ class Located:
 def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Located:
     """Parse `text`, which comes from the file `origin`, as YAML.
 
-    `remedy` is the advice in the error message if the file is empty.
+    `remedy` is the hint of the error message for an empty file.
 
     Raises
     ------

@@ -226,7 +226,7 @@ def dump_configurations(
 
 
 def measure_of_choice(source: str | Path | Located) -> str | None:
-    """Return the measure that chose a file's configurations or recipe; None if the file does not name it.
+    """Return the measure by which a file's configurations or recipe were chosen; None without one.
 
     `source` is a path, or the result of `read_document`.
 

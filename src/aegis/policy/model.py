@@ -38,7 +38,7 @@ class Role(StrEnum):
 
 
 class Unseen(StrEnum):
-    """What `apply` does with a value that a mask does not know."""
+    """The treatment of a value that a mask does not know, when a release is made."""
 
     ERROR = "error"
     SUPPRESS = "suppress"
@@ -91,9 +91,9 @@ class Attribute:
     weight
         Weight of the attribute in additive measures; by default 1.
     hierarchy_source
-        The hierarchy as written in the policy file: a path or an inline tree.
+        The text of the policy file on the hierarchy: a path or an inline tree.
     kind
-        How values of a quasi-identifier compare; None for the default of the column's type.
+        How values of a quasi-identifier are compared; None for the default of the column's type.
     order
         All values of an ordinal attribute in ascending order; empty for the natural order.
     type
@@ -128,13 +128,13 @@ class Configuration:
     name
         Name in the ranking.
     masks
-        Masks by attribute. An attribute that you leave out gets its only candidate, or
+        Masks by attribute. An attribute that is missing here gets its only candidate, or
         `identity`.
     certificate
-        Digest of the certificate that it was read from; None if it does not come from a release.
+        Digest of the certificate from which the configuration was read; None for any other source.
     after
-        The earlier releases that the release took into account, as listed in its certificate; None
-        if it does not come from a release.
+        The earlier releases that the certificate lists as taken into account; None if the
+        configuration was not read from a certificate.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class MethodChoice:
 
 @dataclass(frozen=True, repr=False)
 class Policy:
-    """All that you declare about one table.
+    """Everything that you declare about one table.
 
     Attributes
     ----------
@@ -233,11 +233,13 @@ class Policy:
     anonymizers
         Record-level methods to rank together with the configurations.
     reading
-        How to read the table's text files. With None, Aegis determines it from the files.
+        How to read the table's text files; None to determine encoding, separators and the rest from
+        the files.
     release
         Facts for the report on the release, if given, such as `purpose` and `author`.
     population
-        Path of the population that this table is a sample of. It has the same quasi-identifiers.
+        Path of a table of the population from which this table is a sample. Both have the same
+        quasi-identifiers.
     suppressed_columns
         How a release shows a column whose mask is `suppress`.
     weight
@@ -283,13 +285,14 @@ class Policy:
 
     @property
     def tasks(self) -> tuple[LabelTask, ...]:
-        """The labels if there are several; else empty."""
+        """The labels with weights and measures if there are several; else empty."""
         return () if self.label.several is None else self.label.several.tasks
 
     def of_task(self, task: LabelTask) -> Policy:
-        """Return the policy for one of several labels, without a rule.
+        """Return a policy that has only one of several labels, and no privacy rule.
 
-        The other labels are not among its attributes, unless the policy says that they are known.
+        The other labels are not among its attributes, unless this policy states that they are
+        known.
 
         Examples
         --------
@@ -354,7 +357,7 @@ class Policy:
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the first measure that is named, else the policy's, else the default.
+        """Return the first given measure that is not None, else the policy's, else the default.
 
         Without a label, the default is the measure that treats all columns equally.
 
@@ -375,11 +378,10 @@ class Policy:
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
     def measured_by(self, measure: str | None) -> Policy:
-        """Return the policy with this measure for each of its labels that has none, if it has
-        several.
+        """Return the policy with this measure for each of several labels that names no measure.
 
-        A policy with one label or none stays the same; you name its measure where you rank or
-        search.
+        A policy with one label or none is returned unchanged: you give its measure to the ranking
+        or search.
 
         Examples
         --------
@@ -393,9 +395,9 @@ class Policy:
         return replace(self, measure=measure)
 
     def require_label(self, what: str, *, number: bool = False) -> None:
-        """Raise `PolicyError` if the policy has no label with classes, which the operation `what` needs.
+        """Raise `PolicyError` if the policy has no label with classes, which `what` needs.
 
-        With `number`, a numeric label without classes is accepted, too.
+        `what` is the operation, for the message. With `number`, a numeric label is accepted, too.
 
         Examples
         --------
@@ -416,8 +418,7 @@ class Policy:
             )
 
     def refuse_several(self, what: str) -> None:
-        """Raise `PolicyError` if the policy has several labels, because `what` works
-        for one only.
+        """Raise `PolicyError` if the policy has several labels, which `what` cannot use.
 
         Examples
         --------
@@ -434,8 +435,7 @@ class Policy:
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label's mask; it is None if the policy does not
-        mask the label.
+        """Return the masks of a release with the label's mask, None for an unmasked label.
 
         `fitted` is the single mask of the label (`label_mask`), fitted to a table.
 
@@ -484,7 +484,7 @@ class Policy:
             )
 
     def refuse_weight(self, what: str) -> None:
-        """Raise `PolicyError` if rows have weights, because `what` cannot use them.
+        """Raise `PolicyError` if rows have weights, which the operation `what` cannot use.
 
         Examples
         --------
@@ -582,7 +582,7 @@ class Policy:
         )
 
     def drawn_from(self, population: str | None) -> Policy:
-        """Return the policy with this table as its population; with None, the policy itself.
+        """Return the policy with this path of its population; with None, the policy itself.
 
         Examples
         --------
@@ -664,8 +664,7 @@ class Policy:
 
     @property
     def label_mask(self) -> Mask | None:
-        """The only mask of a label that is a feature: the number that it shows is predicted, or the
-        intervals that it shows are the classes."""
+        """The only mask of a label that is a feature, if it shows classes or a number."""
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None
@@ -674,7 +673,7 @@ class Policy:
 
     @property
     def chosen_label(self) -> Attribute | None:
-        """The label's entry, if configurations choose its mask; else None."""
+        """The label's entry in `attributes`, if each configuration chooses its mask; else None."""
         own = self.label_attribute
         return None if own is None or not own.scored or self.label_mask is not None else own
 
@@ -685,19 +684,18 @@ class Policy:
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """Columns with the role sensitive or protected by the rule; the label may be one of them."""
+        """Columns that have the role sensitive or that the rule protects, even the label."""
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels that every release shows. (If there are several, a configuration
-        may suppress one.)"""
+        """The labels that every release contains. Of several, some may be left out."""
         gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 
     def released(self) -> Iterator[Attribute]:
-        """Yield the released attributes, including identifiers that are replaced by a token.
+        """Yield the released attributes, including identifiers whose values become tokens.
 
         Examples
         --------

@@ -88,7 +88,7 @@ class AttributeEntry(PolicyMapping):
 
 
 class ReadingShape(PolicyMapping):
-    """How text files and workbooks are written, if Aegis should not determine it itself."""
+    """The format of text files and workbooks, if Aegis should not determine it from the files."""
 
     encoding: str | None = None
     """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
@@ -197,7 +197,7 @@ class PolicyShape(PolicyMapping):
     """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
-        """Return the name of the requested measure, given by its name or by a metric.
+        """Return the name of the requested measure, which the policy names directly or by a metric.
 
         Raises
         ------

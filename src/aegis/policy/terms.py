@@ -31,7 +31,7 @@ class OwnerRule:
     rule
         The rule.
     locked
-        Whether the owner allows no weaker rule.
+        Whether the owner forbids weaker rules.
     """
 
     rule: PrivacyRule
@@ -62,7 +62,7 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return how `rule` differs from the owner's rule; None if it requires the same.
+        """Return the difference between `rule` and the owner's rule; None if they require the same.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class OwnerRule:
         override
             Whether the user confirmed that another rule is intended.
         what
-            The object that was made under the owner's rule, for the message.
+            A name for the object that was made under the owner's rule, for the message.
 
         Raises
         ------
@@ -109,8 +109,8 @@ class RuleOverride:
     used
         The rule that is used instead.
     lacks
-        The requirements of the owner's rule that do not follow from the used rule; empty if it is
-        stronger.
+        The requirements of the owner's rule that the used rule does not imply; empty if the used
+        rule is stronger.
     """
 
     owner: OwnerRule

@@ -26,7 +26,7 @@ SERVED = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Texts about the best entry of an advice, which every screen shows.
+    """Texts about the best entry of an advice, the same in the terminal and on all pages.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class Finding:
     released
         The number of released rows, and the smallest class size.
     proof
-        The number of combinations or configurations with which it was compared, and whether it is
-        proven to be the best.
+        The number of combinations or configurations with which the entry was compared, and whether
+        it is proven to be the best.
     changed
         Columns whose values change: name, mask, and the loss in percent if only this column were
         masked (None if unknown).
     dropped, unchanged
-        Columns that are left out, and columns that are not changed.
+        Columns that the release leaves out, and columns that it does not change.
     """
 
     title: str

@@ -37,7 +37,7 @@ def label_words(summary: Mapping[str, Any]) -> str:
     Parameters
     ----------
     summary
-        The result of `Summary.to_dict`, or an estimate of it.
+        The result of `Summary.to_dict`, or of its equivalent for an estimated summary.
 
     Examples
     --------

@@ -28,10 +28,11 @@ class LabelLine:
     utility_kept
         Percent of the utility that the release keeps; None if the unmasked table has no utility.
     alone
-        The same percentage for the configuration that is best for this label alone, on all rows.
+        Percent of the utility kept by the configuration that is best for this label alone, on all
+        rows.
     price
-        Percentage points that this label loses because Aegis also considers the other labels, on
-        all rows.
+        Percentage points, on all rows, that this label loses because the choice also serves the
+        other labels.
     proven
         Whether `alone` is proven to be the highest that an admissible configuration reaches.
     """
@@ -73,7 +74,7 @@ def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
 
 
 def labels_kept(advice: Advice) -> str:
-    """Return the share kept of each label as a sentence without its full stop, the smallest first."""
+    """Return the utility kept for each label, smallest first, as a sentence without full stop."""
     lines = sorted(
         label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
     )

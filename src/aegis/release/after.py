@@ -1,4 +1,4 @@
-"""Add to a table the columns as earlier releases showed them."""
+"""Add to a table the columns of its earlier releases, with their masked values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFIX = "aegis earlier"
 
 @dataclass(frozen=True, eq=False)
 class WithEarlier:
-    """A table with the columns as earlier releases showed them.
+    """A table with the masked columns of its earlier releases.
 
     Attributes
     ----------
@@ -28,7 +28,8 @@ class WithEarlier:
     masks
         The mask of each column, including the copies.
     releases
-        The added columns of each earlier release, in order. They form classes and are not released.
+        The added columns of each earlier release, in order. They divide rows into classes, but the
+        new release does not contain them.
     """
 
     source: Source
@@ -37,7 +38,7 @@ class WithEarlier:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the added columns that form classes."""
+        """Names of the added copies of quasi-identifiers, which form the joint classes."""
         return tuple(name for release in self.releases for name in release.quasi)
 
     @property
@@ -53,12 +54,13 @@ class WithEarlier:
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
     ) -> WithEarlier:
-        """Add to the table the columns as `releases` showed them.
+        """Add to the table the masked columns of `releases`.
 
         Raises
         ------
         PolicyError
-            The rule cannot be checked on joint classes, or a release has noise.
+            The rule cannot be checked on the joint classes of several releases, or a release has
+            noise.
         """
         if not releases:
             return cls(source, masks)

@@ -39,14 +39,14 @@ class AnonymizedRelease(Released):
     Attributes
     ----------
     recipe
-        Method, all options, and the seed. They give the same release of the same table again,
-        unless the method protects by random draws.
+        Method, all options, and the seed. The same recipe and table give the same release, unless
+        the method protects by random draws.
     grouped
-        The groups with their information loss, notes and figures of the method.
+        The groups of records, their information loss, and the notes and figures of the method.
     notes
         Notes for the reader of the release.
     front
-        Settings of MO-OBAM with their losses and entropies, if requested.
+        Pareto-optimal settings of the method MO-OBAM with their losses and entropies, if requested.
 
     Examples
     --------

@@ -59,19 +59,19 @@ class Release(Released):
     Attributes
     ----------
     configuration
-        The masks, all fitted: they mask equal values of other tables in the same way.
+        The masks, all fitted, so that they mask equal values in the same way in any table.
     noised_quasi_identifiers
         Quasi-identifiers that are masked with noise. The rule was checked on their true values;
         `audit` measures the noisy values.
     seeded_noise
         Attributes with noise from a seed: a reader who knows the seed can remove the noise.
     into
-        The created table or view of the database; None for a file or rows in memory.
+        The table or view that was created in the database; None for a file or rows in memory.
     rule_override
         The rule that replaced the rule of the summary from which the configuration was chosen. None
         if no rule was replaced, or if the configuration was chosen from the table itself.
     weight
-        How much of the rows' survey weight the release keeps; None if each row counts once.
+        The total weight of the released rows, and their risk; None if each row counts once.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Release(Released):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings before you pass the release on."""
+        """Warnings to read before you pass the release on."""
         if not self.seeded_noise:
             return super().warnings
         names = ", ".join(self.seeded_noise)
@@ -121,7 +121,7 @@ class Release(Released):
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:
-        """Total guarantee of the noise of all attributes; None without noise that has an epsilon."""
+        """Differential privacy of the noise of all attributes; None if no noise has an epsilon."""
         return self.audit.differential_privacy
 
 

@@ -47,7 +47,8 @@ class Audit:
     person
         The column whose distinct values were counted as persons; None if rows were counted.
     outside
-        Risks that a rule on quasi-identifiers ignores; None for tables of more than two million rows.
+        Risks from columns that the rule does not cover; None for tables of more than two million
+        rows.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def audit(
     leaves: ShownLeaves | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
-    """Measure the privacy of a table, even one that Aegis did not make.
+    """Measure the privacy of any table, whether Aegis made it or not.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def audit(
         Column that identifies persons, to count them instead of rows. By default: the policy's
         column; if the table lacks it, Aegis counts rows, and a note says so.
     configuration
-        The masks of the table. Aegis trusts them on the noise and on hierarchy levels.
+        The masks of the table. Aegis takes noise and hierarchy levels from them, unverified.
     population
         The population, masked like the table: a row per person, or a column `rows` with counts.
         Needed for k-map, journalist risk and delta-presence.
@@ -149,8 +150,8 @@ def audit(
     Raises
     ------
     PolicyError
-        Quasi-identifiers and policy are missing, a column has two of the roles, or you give both
-        a person column and a population.
+        You give neither quasi-identifiers nor a policy, a column has two roles, or you give both a
+        person column and a population.
     DataError
         A column is missing, or the table has no rows.
 

@@ -99,9 +99,9 @@ class CertificateCheck:
     mismatches
         The differences; empty if the certificate matches this table.
     unchecked
-        Fields that could not be checked from the table, in words.
+        Sentences on the fields that could not be checked from the table.
     audit
-        The measured figures; None if the table lacks a column that they need.
+        The measured privacy figures; None if the table lacks a column that they need.
     """
 
     mismatches: tuple[Mismatch, ...]

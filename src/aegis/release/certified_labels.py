@@ -1,4 +1,4 @@
-"""Measure the certified utility for each of several labels again."""
+"""Measure again the utility that a certificate states for each of several labels."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
 def labels_differ(
     said: Any, released: Source, policy: Policy, *, whole: bool
 ) -> Iterator[Mismatch]:
-    """Yield each stated field of the utility for several labels, with the measured value.
+    """Yield the path, certified value and measured value of each field of the labels' utility.
 
-    Equal values are yielded, too; the caller compares them.
+    Fields with equal values are included; the caller compares the values.
 
     Parameters
     ----------
     said
-        The content of the certificate under `utility`.
+        The entry `utility` of the certificate.
     released
         The released file.
     policy
         The policy of the release.
     whole
-        Whether no row was suppressed, so that the file has all classes of the input.
+        Whether no row was suppressed, so that input and file have the same label classes.
     """
     several = policy.label.several
     assert several is not None

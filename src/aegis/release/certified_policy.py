@@ -1,4 +1,4 @@
-"""Read the policy and the masks that a certificate states, without the files that it names."""
+"""Read policy and masks from a certificate, without the hierarchy files to which it refers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.sources import Source
 
 
 def names_hierarchies(policy: Mapping[str, Any]) -> bool:
-    """Return whether a certified policy names files of hierarchies."""
+    """Return whether the policy in a certificate refers to hierarchy files."""
     attributes = policy.get("attributes")
     if not isinstance(attributes, Mapping):
         return False
@@ -34,7 +34,7 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
 def certified_population(
     policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the population with the certified masks; None if it is unknown or not needed."""
+    """Return the population of the certified classes, if policy and original table determine it."""
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}
@@ -43,7 +43,7 @@ def certified_population(
 
 
 def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
-    """Return the values of a mask's parameters, with their paths."""
+    """Return the values of a mask's parameters, each with its path in the certificate."""
     if isinstance(spec, Mapping):
         return {
             leaf for k, value in spec.items() for leaf in mask_parameters(value, f"{path}.{k}")

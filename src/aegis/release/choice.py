@@ -37,10 +37,10 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
 
 
 def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
-    """Return the columns that a release leaves out because their mask hides them completely.
+    """Return the columns that a release omits because their mask suppresses every value.
 
-    Empty if the policy fills such columns with `*`. Columns that the rule protects stay, because an
-    audit measures them. If no other column would be left, all stay.
+    Empty if the policy fills such columns with `*`. Columns that the rule protects are kept,
+    because an audit measures them. If the release would have no other columns, all are kept.
     """
     if policy.suppressed_columns is SuppressedColumns.FILL:
         return ()
@@ -53,7 +53,7 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
 
 
 def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
-    """Return, for each column, sentences on what the learnt bounds of its mask reveal.
+    """Return, for each column, sentences on the values that the learnt bounds of its mask reveal.
 
     Only columns whose masks learn bounds from the data are included. Each bound is shared by `rows`
     rows.

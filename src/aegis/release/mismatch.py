@@ -22,7 +22,8 @@ class Mismatch:
     certified, measured
         The value in the certificate, and the value that the file has.
     possible
-        Whether `measured` describes the possible values, because the file does not show the field.
+        Whether `measured` describes the possible values, because the file does not determine the
+        field.
     """
 
     what: str
@@ -53,7 +54,7 @@ def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, A
 
 
 def alike(certified: Any, measured: Any) -> bool:
-    """Return whether two values are equal; figures are compared to nine digits."""
+    """Return whether two values are equal; numbers are compared to nine digits."""
     if isinstance(certified, float | int) and isinstance(measured, float | int):
         if isinstance(certified, bool) or isinstance(measured, bool):
             return certified is measured

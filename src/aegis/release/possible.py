@@ -1,4 +1,4 @@
-"""Define the possible values of certificate fields that a released file does not show."""
+"""Define the possible values of certificate fields that the released file does not determine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Possible:
     words
         Description of the values in error messages.
     holds
-        Function: whether a value is possible.
+        Function that returns whether a value is possible.
     """
 
     words: str
@@ -197,8 +197,9 @@ def _fits(path: Path, pattern: Path) -> bool:
 
 
 def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> Iterator[Mismatch]:
-    """Yield lost classes that the file contains, or that have more rows than were suppressed.
+    """Yield the field of lost label classes if it contradicts the file or the suppressed rows.
 
+    A class is not lost if the file contains it, and cannot have more rows than were suppressed.
     `classes` are the classes in the file.
     """
     utility = document.get("utility")

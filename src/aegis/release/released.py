@@ -1,4 +1,4 @@
-"""Define what all releases share: figures, utility and certificate."""
+"""Define the common part of all releases: figures, utility and certificate."""
 
 from __future__ import annotations
 
@@ -44,15 +44,16 @@ def utility_of(
     measure: str | None = None,
     weighted: Source | None = None,
 ) -> UtilityFigure | None:
-    """Return the utility of an output relative to the input. Both are evaluated as tables.
+    """Return the utility of the released table relative to the input table.
 
     The measure is `measure`, else the policy's, else the default for the input. With several
-    labels, the figure combines the share kept of each label, and also lists each label's figure; it
-    is never None. With one label or none, the result is None if the output shows only one class, or
-    if the measure cannot score it.
+    labels, the result combines the shares of utility that are kept for each label, and also lists
+    them; it is never None. With one label or none, the result is None if the output shows only one
+    class, or if the measure cannot score it.
 
-    Folds do not use the seed of a release: a reader could try seeds until this figure agrees. If
-    rows have weights, the output does not contain them; `weighted` holds the output with weights.
+    Folds do not depend on the seed of the release: otherwise a reader could try seeds until this
+    figure agrees. If rows have weights, the output does not contain them, and `weighted` is the
+    output with its weights.
     """
     if policy.tasks:
         return _utility_of_labels(source, output, policy.measured_by(measure), weighted)
@@ -110,7 +111,7 @@ SEEDED = (
 
 
 def with_hidden(output: Source, policy: Policy) -> Source:
-    """Add to a release the columns that it lacks, suppressed in every row."""
+    """Add to a release the columns that it lacks, with every value suppressed."""
     hidden = [a.name for a in policy.features if a.name not in output.columns]
     if not hidden:
         return output
@@ -149,7 +150,7 @@ class Released:
     timings
         Seconds per step.
     formulas
-        Columns of a CSV file with texts or names that a spreadsheet would take for formulas.
+        Columns of a CSV file whose name or texts a spreadsheet would interpret as formulas.
     """
 
     rows: int
@@ -169,7 +170,7 @@ class Released:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings before you pass the release on."""
+        """Warnings to read before you pass the release on."""
         caveats = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
         if not self.formulas:
             return caveats
@@ -288,7 +289,7 @@ def certify(
     policy
         The policy of the release.
     how
-        How the release was made: a configuration, or a record-level method.
+        A description of how the release was made: its configuration or its record-level method.
     """
     return {
         "certificate": CERTIFICATE_VERSION,

@@ -1,4 +1,4 @@
-"""Measure the risk of single records: in weighted samples, by special uniques, and of masked numbers."""
+"""Measure the risk of single records: in weighted samples, by SUDA, and of masked numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True)
 class MaskedNumbers:
-    """How close masked numbers are to the original ones.
+    """Distances between masked numbers and the original ones.
 
     Attributes
     ----------
@@ -56,10 +56,11 @@ class MaskedNumbers:
     interval_share
         Share of records whose original numbers are all within the interval: sdcMicro's dRisk.
     il1s
-        Information loss IL1s: distances divided by root-two standard deviations, summed over all
-        cells.
+        Information loss IL1s: the sum over all cells of the distance divided by sqrt(2) times the
+        standard deviation of the column.
     eigenvalues
-        Relative distance of the eigenvalues of the correlations; null if a column is constant.
+        Relative distance between the eigenvalues of the two correlation matrices, masked and
+        original; null if a column is constant.
     """
 
     columns: tuple[str, ...]
@@ -91,9 +92,10 @@ class RecordRisk:
     unknown
         Number of missing values of the quasi-identifiers, in all records together.
     uniques
-        The special uniques, if requested.
+        The special uniques (records that few columns make unique) and their SUDA scores, if
+        requested.
     numbers
-        Closeness of masked numbers to the original ones, if requested.
+        Distances between masked numbers and the original ones, if requested.
 
     Examples
     --------

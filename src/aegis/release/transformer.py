@@ -30,7 +30,7 @@ from aegis.sources import Source, open_table
 
 
 class MaskingTransformer:
-    """Masks columns with the masks of a configuration; `fit` learns cut points, `transform` never does.
+    """Masks columns by a configuration; `fit` learns cut points, `transform` only applies them.
 
     It follows scikit-learn's estimator protocol (`fit`, `transform`, `get_params`,
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or

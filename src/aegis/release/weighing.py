@@ -1,4 +1,4 @@
-"""Measure the weight that a release keeps, and how many people could be found by it."""
+"""Measure the total weight of the released rows, and how many people could be found by them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class KeptWeight:
         Sum of the weights of all rows, and of those that are released.
     expected
         Expected number of people who are found if somebody tries all released records. None if
-        weights are not numbers of people, or the keys are not read.
+        weights are not numbers of people, or if the quasi-identifiers are not read.
     largest
-        Largest probability of finding the person behind any record; None in the same cases.
+        Largest probability over all records that its person is found; None in the same cases.
     """
 
     column: str
@@ -55,14 +55,14 @@ class KeptWeight:
 
 
 def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str]) -> KeptWeight:
-    """Measure the weight of the rows that a release keeps; its column `WEIGHT` has the weights.
+    """Measure the total weight of the released rows.
 
     Parameters
     ----------
     source
         The table with its weights in `column`.
     rows
-        The released rows.
+        The released rows, with their weights in the column `WEIGHT`.
     quasi
         Columns of the release that form its classes.
     """

@@ -1,4 +1,4 @@
-"""Choose the target of a release: a file that this process writes, or a folder that the engine writes."""
+"""Choose the target of a release: a file of this process, or a folder that the engine writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FileTarget:
     path
         The file; its extension determines the format.
     safe_csv
-        Whether texts are written so that spreadsheets do not take them for formulas.
+        Whether texts are written so that spreadsheets do not interpret them as formulas.
     force
         Whether an existing file is replaced.
     """

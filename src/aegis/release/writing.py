@@ -2,8 +2,8 @@
 
 Masks and record-level methods differ only in how they produce the rows of a release. The rows are
 written under a temporary name, read back and checked against the rule. Then the utility is measured
-and the certificate is made. Only then do file and certificate get their final names. So a file that
-failed a check cannot be taken for a release.
+and the certificate is made. Only then do file and certificate get their final names. So nobody can
+mistake a file that failed a check for a release.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Released)
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a release goes: to a file, with or without certificate, or to memory.
+    """The place of a release: a file, with or without a certificate, or memory.
 
     Attributes
     ----------
@@ -48,7 +48,8 @@ class Destination:
     measure
         Measure of the utility in the certificate; None for the policy's measure or the default.
     safe_csv
-        Whether texts of a CSV file are written so that spreadsheets do not take them for formulas.
+        Whether texts of a CSV file are written so that spreadsheets do not interpret them as
+        formulas.
     force
         Whether existing files are replaced.
     key
@@ -69,9 +70,9 @@ class Destination:
         Raises
         ------
         PolicyError
-            A file exists and `force` is not set, it is the input, its extension is no known format,
-            a certificate is requested without an output or with the same name, or the measure is
-            unknown.
+            The output or the certificate exists and `force` is not set; the output is the input;
+            its extension is unknown; a certificate is requested without an output or with the same
+            name; or the measure is unknown.
         """
         output, force, safe_csv = request.output, request.force, request.safe_csv
         file = None if request.certificate is None else Path(request.certificate)
@@ -114,7 +115,7 @@ class ReleasePlan(ABC, Generic[R]):
     policy
         Roles and the rule.
     engine
-        The table whose engine runs `table`.
+        The source whose engine runs the query `table`.
     table
         The released rows, as a query.
     suppressed_rows
@@ -126,7 +127,7 @@ class ReleasePlan(ABC, Generic[R]):
     progress
         Receives one step per stage.
     started, timings
-        When work began, and seconds per step.
+        The time when work began, and the seconds that each step took.
     weighted
         The rows of `table` with their weights (`WEIGHT`); None if each row counts once.
     """
@@ -156,14 +157,14 @@ class ReleasePlan(ABC, Generic[R]):
 
     @abstractmethod
     def describe(self, **common: Any) -> R:
-        """Return the release; `common` has the fields that all kinds of releases share."""
+        """Return the release object; `common` has the fields that all kinds of releases share."""
 
     @abstractmethod
     def how(self, release: R) -> Mapping[str, Any]:
-        """Return how the release was made, for the certificate."""
+        """Return a description of how the release was made, for the certificate."""
 
     def verified(self, output: Source, **where: Any) -> R:
-        """Audit the written table and return the release; `where` has its location."""
+        """Audit the written table and return the release; `where` states its location."""
         started = time.perf_counter()
         checked = self.verify(output)
         self.timings["verify"] = time.perf_counter() - started

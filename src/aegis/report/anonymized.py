@@ -26,11 +26,10 @@ def render_anonymized(
     before: PrivacyReport | None,
     title: str = "Record-level release",
 ) -> str:
-    """Return the report on a record-level release as HTML, with the trade-off of MO-OBAM if it was
-    searched.
+    """Return the report on a record-level release as HTML, with the front of MO-OBAM if requested.
 
-    Like the report on advice, it loads nothing. The same release gives the same bytes, except for
-    the time that grouping took.
+    The page loads no external resources. The same release gives the same bytes, except for the
+    seconds that the grouping took.
 
     Parameters
     ----------

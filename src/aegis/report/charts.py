@@ -1,9 +1,9 @@
-"""The charts of the report, as Altair charts of plain points.
+"""The charts of the report, made with Altair from plain points.
 
-Names from the data are never used as a field, a domain of a scale or an expression. Charts use
-indices, and axes look up the names in a list. So no name can be mistaken for syntax, and two names
-that look the same stay separate. Admissible configurations are filled circles, all others hollow
-diamonds, so that shape and colour carry the same information.
+Names from the data never become a field, the domain of a scale or an expression. Charts use
+indices, and axes look up the names in a list. So Vega cannot interpret a name as syntax, and two
+names that look the same stay separate. Admissible configurations are filled circles, all others
+hollow diamonds, so that shape and colour carry the same information.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Points = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Plot:
-    """An Altair chart, and the rows of the data sets that it names.
+    """An Altair chart, and the rows of the named data sets that it shows.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def histogram_chart(
 ) -> Plot:
     """Return a chart of the share of rows or persons (`unit`) by class size.
 
-    Marks before masking are hollow, those after it filled.
+    Hollow marks show the table before masking, filled marks the table after it.
     """
     import altair as alt
 
@@ -329,12 +329,12 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return the names, each cut to the space to the left of a chart."""
+    """Return the names, each cut so that it fits into the margin to the left of a chart."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
 def left(names: Sequence[str]) -> int:
-    """Return the width that these names take to the left of a chart, in pixels."""
+    """Return the width of the margin that these names need to the left of a chart, in pixels."""
     return int(max(map(text_width, names), default=0)) + 14
 
 

@@ -1,7 +1,7 @@
 """The values that the report's templates show, taken from an advice.
 
 This module does not use HTML or colours. If the key of a section is None or empty, the templates
-leave the section out. So the report has only what was computed.
+leave the section out. So the report has no section without computed results.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def build_context(
     before, after, finest
         As in `PrivacyChange`.
     title, shown
-        The report's heading, and values of the release for its owner (None: no values).
+        The report's heading, and values of the release for its owner (None: the report shows none).
 
     Raises
     ------
@@ -129,11 +129,12 @@ def score_axis(advice: Advice) -> str:
 
 
 def is_relative(advice: Advice) -> bool:
-    """Return whether the ranking is shown in percent of the utility of the unmasked table.
+    """Return whether the ranking shows percentages of the utility of the unmasked table.
 
-    It is decided once for the whole report, so that all axes agree. Charts leave out entries
-    without a percentage. If the percentage of the best one was measured on its released rows, the
-    ranking shows scores: percentages of the others, on all rows, cannot be compared with it.
+    The decision is made once for the whole report, so that all axes agree. Charts leave out entries
+    without a percentage. If the percentage of the best entry was measured on its released rows, the
+    ranking shows scores, because the other percentages were measured on all rows and are not
+    comparable.
     """
     if any(r.utility is not None for r in advice.ranking) and len(advice.ranking) > 1:
         return False

@@ -34,20 +34,20 @@ def render(
     """Return the report on `advice` as one HTML document, without any external resource.
 
     The document is for offline reading. It loads no script, font or image, and its content security
-    policy forbids it. It contains no date, so that the same advice gives the same bytes.
+    policy forbids loading any. It contains no date, so that the same advice gives the same bytes.
 
     Parameters
     ----------
     advice
         The advice; its best configuration is the recommendation. If no configuration is admissible,
-        the report names the closest one and what would admit it. The figures before and after
-        masking come from its `privacy`; without it, that section is left out.
+        the report names the closest one and the changes that would admit it. The section on privacy
+        before and after masking shows its `privacy`; without it, the report has no such section.
     title
         The report's heading as plain text.
     shown
-        Values of the release, for its owner; None leaves them out.
+        Values of the release for its owner; with None, the report shows no values.
     sections
-        Sections of packages: see `aegis.report.section.added_sections`.
+        Sections that installed packages add: see `aegis.report.section.added_sections`.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def render_report(
     title
         The report's heading as plain text.
     shown
-        Values of the release, as `Study.report` makes them. None leaves them out.
+        Values of the release, as `Study.report` makes them; with None, the report shows no values.
     sections
         Sections of installed packages, as `Study.report` collects them.
 
@@ -108,7 +108,7 @@ def render_report(
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return a template environment with autoescaping, for templates in these folders and the report's."""
+    """Return a Jinja environment with autoescaping, for templates in `folders` and the report's."""
     import jinja2
 
     return jinja2.Environment(

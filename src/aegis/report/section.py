@@ -29,7 +29,7 @@ class ReportSection:
     title
         Its title in the table of contents.
     html
-        The section as HTML. Its maker must have escaped every value of the table.
+        The section as HTML, in which the package has escaped every value of the table.
     """
 
     anchor: str
@@ -38,20 +38,20 @@ class ReportSection:
 
 
 class Reported(Protocol):
-    """An object that a report can be made of: it has an advice and further sections."""
+    """An object that a report can describe: it has an advice and further sections."""
 
     @property
     def advice(self) -> Advice:
-        """The advice that the report is on."""
+        """The advice that the report describes."""
 
     def report_sections(self) -> Sequence[ReportSection]:
-        """Return the sections that follow those on the advice."""
+        """Return the sections that follow the sections on the advice."""
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
     """Return the sections that installed packages add to the report on an advice.
 
-    If a section cannot be loaded, a sentence names its package instead.
+    If a section cannot be loaded, the report has a sentence in its place that names the package.
     """
     made = []
     for name in SECTIONS.names():

@@ -1,8 +1,8 @@
 """The engine that draws charts; it runs in a child process if the address space is limited.
 
 The engine contains a JavaScript machine, which reserves tens of gigabytes of address space at once.
-If it does not get them, it kills the process. So under a limit (`ulimit -v`) a child process draws,
-and its death becomes an error message.
+If the system refuses, the engine kills its process. So under a limit (`ulimit -v`) a child process
+draws, and Aegis reports its death as an error.
 """
 
 from __future__ import annotations

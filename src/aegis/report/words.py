@@ -52,7 +52,7 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a percentage that stays on one line, for example "93.4 %"; undefined for None."""
+    """Return a percentage without line break, such as "93.4 %"; a dash for None."""
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
@@ -61,14 +61,14 @@ def _unbroken(text: str) -> str:
 
 
 def share(number: int, whole: int) -> str:
-    """Return `number` of `whole` as a percentage; undefined if the whole is 0."""
+    """Return `number` as a percentage of `whole`; a dash if the whole is 0."""
     if not whole:
         return NONE
     return percent(100 * number / whole, 2 if 0 < number < 0.01 * whole else 1)
 
 
 def part(number: int, whole: int) -> str:
-    """Return a number of rows with its share, for example "398 (1.2 %)"; 0 has no share."""
+    """Return a number of rows with its share, such as "398 (1.2 %)"; 0 gets no share."""
     return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 
@@ -84,7 +84,7 @@ def figure(value: float | None) -> str:
 
 
 def measured(value: float | None) -> str:
-    """Return the value of a measure as text; values in a column align by their decimals."""
+    """Return the value of a measure with a fixed number of decimals, so that columns align."""
     if value is None:
         return NONE
     digits = 4 if abs(value) < 10 else 2 if abs(value) < 1000 else 0

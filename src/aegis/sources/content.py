@@ -1,4 +1,4 @@
-"""Compute a digest of a table's rows that does not depend on their order or the file format."""
+"""Compute a digest of a table's rows that does not depend on row order or file format."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LARGEST = 1 << 53
 def content_digest(names: list[str], batches: Iterator[pa.RecordBatch]) -> str:
     """Return the SHA-256 of column names, number of rows and the sum of the digests of the rows.
 
-    Repeated rows count as often as they occur. Columns are identified by name, and values by
-    meaning: 1 equals 1.0, and a date equals its midnight.
+    Repeated rows count as often as they occur. The order of columns does not matter. Values that
+    mean the same are equal: 1 equals 1.0, and a date equals its midnight.
 
     Parameters
     ----------

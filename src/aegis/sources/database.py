@@ -131,7 +131,7 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: Any, table: str) -> list[str]:
-    """Return the names of the other tables and views next to `table`; empty if its schema is missing."""
+    """Return the names of the tables and views in the schema of `table`; empty if it is missing."""
     place = _within(table_path(table))
     try:
         with engine_errors(table):

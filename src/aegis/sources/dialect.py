@@ -54,7 +54,7 @@ class EncodingError(DataError):
 
 @dataclass(frozen=True)
 class Reading:
-    """The user's statements about a text file; None where Aegis determines it from the file.
+    """The user's statements about a text file; Aegis determines all fields that are None.
 
     Attributes
     ----------
@@ -77,8 +77,8 @@ class Reading:
     dates
         How to read a date such as 03/04/2024: day-first or month-first.
     text, numbers
-        Columns that are read as text, or as numbers although different spellings merge (1.0 next to
-        1).
+        Columns that are read as text, and columns that are read as numbers even if different
+        spellings merge (1.0 next to 1).
     sheet
         The sheet to read from a workbook.
 
@@ -141,7 +141,7 @@ class Reading:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
 
     def over(self, other: Reading | None) -> Reading:
-        """Return these statements, completed by those of `other` where this has none."""
+        """Return these statements; fields that are None here are taken from `other`."""
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
 
@@ -166,7 +166,7 @@ class TextDialect:
     null
         Unquoted texts that are null.
     dates
-        The user's statement about dates such as 03/04/2024; empty if there is none.
+        How to read dates such as 03/04/2024, as the user states it; empty without a statement.
     """
 
     delimiter: str = ","

@@ -37,7 +37,7 @@ def turn(*, stream: bool = False) -> Iterator[None]:
 
     A new query on a connection silently ends a stream of rows that is still read from it. And two
     threads deadlock if one waits for the connection while holding Python's lock and the other reads
-    a Python table on it. Separate cursors need no turn.
+    a Python table on it. Separate cursors do not need this.
 
     Parameters
     ----------
@@ -108,9 +108,10 @@ def start_arrow_threads(connection: Any) -> None:
 
 
 def limit_embedded(memory: int) -> None:
-    """Make the embedded engine use its folder above this many bytes, and start Arrow's threads.
+    """Limit the embedded engine to this many bytes of memory, and start Arrow's threads.
 
-    Use it in processes whose memory is about to be limited.
+    Above the limit, data goes to the engine's folder. Call this function before you limit the
+    memory of the process.
     """
     start_arrow_threads(embedded().con)
     embedded().raw_sql(f"SET memory_limit = '{max(memory >> 20, 1)}MiB'")
@@ -119,8 +120,7 @@ def limit_embedded(memory: int) -> None:
 def lock_embedded(folders: Sequence[Path]) -> None:
     """Allow the embedded engine to open only files in these folders, and no network.
 
-    Use it in processes that read untrusted files. It holds for the rest of the process: no
-    statement can undo it.
+    Call this function in processes that read untrusted files. No statement can undo it.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def lock_embedded(folders: Sequence[Path]) -> None:
 
 
 def stored(query: str) -> ir.Table:
-    """Store the rows of a query; the engine drops them once no Python object refers to them.
+    """Store the rows of a query; the engine drops them when no Python object refers to them.
 
     A view would read the files again in every query.
     """
@@ -161,8 +161,8 @@ def _drop(connection: Any, name: str) -> None:
 def query_progress() -> float | None:
     """Return the progress of the embedded engine's running query, from 0 to 1.
 
-    Call it from another thread than the one that waits for the query. None if no query runs, or if
-    the engine does not know.
+    Call this function from a thread that does not wait for the query. None if no query runs, or if
+    the engine does not know its progress.
     """
     if _opened.cache_info().currsize == 0:
         return None
@@ -213,9 +213,9 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Apply the limits of the embedded engine to another DuckDB connection, that of a database file.
+    """Apply the limits of the embedded engine to the DuckDB connection of a database file.
 
-    `stop_queries` also stops its queries.
+    `stop_queries` then also stops the queries of this connection.
     """
     _OPEN.add(connection.con)
     now = limits()

@@ -1,4 +1,4 @@
-"""Turn failures of engines into one clear error, without revealing secrets."""
+"""Turn exceptions of engines into one clear error, without revealing secrets."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
 
 
 def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> EngineError:
-    """Return the error for the user that explains an engine's exception."""
+    """Return an error that explains an engine's exception to the user."""
     first, text = first_cause(error), str(error).lower()
     if any(sign in text for sign in _FULL):
         return _full(error, first, origin)

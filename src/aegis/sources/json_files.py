@@ -1,7 +1,7 @@
-"""Read JSON documents: an array of records, alone or in an object, as programs export tables.
+"""Read JSON documents that programs export: an array of records, alone or in an object.
 
-A truncated document is refused. The engine, which reads records one by one, would take the records
-before the cut for all of them.
+A truncated document is refused. The engine reads records one by one, and would return the records
+before the cut without an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limit the memory of the embedded engine, and choose its folder for other data."""
+"""Limit the memory of the embedded engine, and choose its folder for data beyond the limit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
-    """Keep the embedded engine of this process within a memory limit; other data goes to disk.
+    """Keep the embedded engine within a memory limit; data beyond the limit goes to disk.
 
     The limit is for tables, sorts and groups in the engine. In addition, the program itself needs
     about 200 MB plus memory for the results. Fewer rows are processed at a time, so work takes
@@ -110,7 +110,7 @@ def parse_size(given: str | int) -> int:
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
-    """Return the error for a memory limit that was too low; it states how much is needed.
+    """Return the error for a memory limit that was too low, which states how much is needed.
 
     Parameters
     ----------
@@ -141,8 +141,9 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
 def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> int:
     """Estimate the bytes of memory that the embedded engine needs for a table of any length.
 
-    This is a fixed amount, plus a share of the query for each thread and the rows that it reads or
-    writes at a time (a row group of Parquet). Larger groups, sorts and joins go to disk.
+    The estimate is a fixed amount, plus an amount for each thread: its part of the query, and the
+    rows that it reads or writes at a time (a row group of Parquet). Larger groups, sorts and joins
+    go to disk.
 
     Parameters
     ----------

@@ -36,8 +36,8 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
     EngineError
         The library is not installed.
     DataError
-        The file is not a workbook, it has several sheets with rows and none is named, or its first
-        row looks like data.
+        The file is not a workbook, it has several sheets with rows and the user names none, or the
+        first row looks like data.
     """
     sheets = _sheets(file)
     name = _sheet(file, sheets, reading)

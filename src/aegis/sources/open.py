@@ -75,7 +75,7 @@ def open_table(
     master
         Master URL of "spark": local[4], spark://host:7077, yarn, ...
     reading
-        How text files are written; Aegis determines from the files what you leave out.
+        How text files are written; Aegis determines everything that is not stated here.
 
     Raises
     ------

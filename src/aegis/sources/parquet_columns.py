@@ -18,7 +18,7 @@ def stored_batches(
     """Return columns of all rows in the order of the table; None if the engine must read them.
 
     The engine would return each text separately, which takes five times as long. Here texts come as
-    dictionaries, some of whose entries may not occur. Other values come unchanged.
+    dictionaries, which may have entries that do not occur. Other values come unchanged.
 
     Parameters
     ----------

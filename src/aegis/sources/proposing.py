@@ -1,4 +1,4 @@
-"""Propose how to read a text file as a person would, and tell the user each assumption."""
+"""Propose reading options for a text file, and tell the user which options were assumed."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _GROUPED = f"[+-]?([0-9]+|[1-9][0-9]{{0,2}}([{_BETWEEN}][0-9]{{3}})+)([.,][0-9]+
 def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     """Open a table like `open_table`, and propose reading options that the user did not give.
 
-    It proposes the encoding of a file that is not UTF-8, the decimal comma and the thousands
-    separator of columns of numbers, currency and percent signs at all numbers of a column, and the
-    texts for missing values in columns of numbers (and ? in any column). `Source.reading` has the
-    options for opening the table from now on. `Source.notes` lists the proposals.
+    The proposals are: the encoding of a file that is not UTF-8; the decimal comma and the thousands
+    separator of columns of numbers; currency and percent signs at all numbers of a column; and the
+    texts for missing values in columns of numbers (and ? in any column). To open the table again,
+    use the options in `Source.reading`. `Source.notes` lists the proposals.
     """
     said = reading or Reading()
     if not isinstance(table, str | Path):

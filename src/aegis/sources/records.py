@@ -1,7 +1,7 @@
 """Count the records of a text file independently of the engine, from quotes and line ends only.
 
-A line end ends a record if an even number of quotes is before it; doubled quotes within a quoted
-field count twice (RFC 4180, section 2). Bytes are processed as arrays, so that counting takes
+A line end ends a record if an even number of quotes precedes it; a doubled quote within a quoted
+field counts as two (RFC 4180, section 2). Bytes are processed as arrays, so that counting takes
 little longer than reading.
 """
 
@@ -32,13 +32,13 @@ class FileRecords:
     longest
         Length of the longest record in bytes.
     windows
-        Number of records that end in CR LF.
+        Number of records that end in CR LF, as on Windows.
     ended
         Number of records, including empty ones, that end in a line end.
     open
         Whether a quote is open at the end of the file.
     old
-        Whether records end in CR only.
+        Whether records end in CR only, as in old Macintosh files.
     broken
         Number of line-end characters within fields.
     returns

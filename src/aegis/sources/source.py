@@ -42,8 +42,8 @@ class Source:
     files
         The files of the table, in reading order; empty for tables in memory or in a database.
     numbered
-        The same table with a column `ROW_NUMBER`, different in each row, if the engine knows row
-        numbers without counting (Parquet); else None. Used for sampling.
+        The same table with an additional column `ROW_NUMBER`, which is different in each row; for
+        sampling. None unless the engine knows row numbers without counting (Parquet).
     dialect
         The dialect of the files, if they are text.
     notes
@@ -87,7 +87,7 @@ class Source:
 
     @cached_property
     def is_parquet(self) -> bool:
-        """Whether the rows come from Parquet files, which store repeated values as dictionaries."""
+        """Whether the rows come from Parquet, which stores repeated values as dictionaries."""
         return bool(self.files) and all(f.suffix.lower() in (".parquet", ".pq") for f in self.files)
 
     @property
@@ -111,7 +111,7 @@ class Source:
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows (counted once)."""
+        """Number of rows, which is counted once and then remembered."""
         return int(self.collect(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
 
     def collect(self, expression: ir.Table) -> pa.Table:
@@ -136,7 +136,7 @@ class Source:
             yield from _batches(self.engine, expression, rows)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
-        """Return about `rows` rows drawn uniformly: the same rows for the same seed.
+        """Return a random sample of about `rows` rows; the same seed gives the same rows.
 
         A row is in the sample if the hash of its number and the seed is below a threshold
         (Bernoulli sampling), which does not depend on threads or reading order. Engines that are
@@ -156,7 +156,7 @@ class Source:
         return marked.filter(marked[_ROW_HASH] < threshold).select(*self.columns)
 
     def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number from 0 to 2**30 for each row: the same for the same seed.
+        """Return a number from 0 to 2**30 for each row, pseudo-random but fixed by the seed.
 
         It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they read
         them. The numbers stay the same as long as the table and the way it is read do not change.
@@ -182,7 +182,7 @@ class Source:
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:
-        """Return the SHA-256 of the bytes of the files, or of the table's Arrow form.
+        """Return the SHA-256 of the bytes of the files, or of the table in Arrow format.
 
         If rows must not be transferred to this process, the engine computes it over the rows in any
         order.
@@ -205,7 +205,7 @@ class Source:
         return sha.hexdigest()
 
     def content_digest(self) -> str:
-        """Return a digest of the rows that does not depend on their order and file.
+        """Return a digest of the rows that does not depend on their order or on the file.
 
         If rows must not be transferred to this process, the engine computes it.
         """

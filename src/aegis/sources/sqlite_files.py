@@ -52,7 +52,7 @@ def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
 
 
 def sqlite_tables(file: Path) -> list[str]:
-    """Return the names of the tables and views of a database; raise `DataError` if it is not SQLite."""
+    """Return the names of the tables and views of a database; raise `DataError` for other files."""
     with _reading(file) as database:
         return _listed(database)
 

@@ -65,7 +65,7 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the options for reading a file of `write_table` so that its texts stay texts."""
+    """Return the reading options with which texts in a file of `write_table` stay texts."""
     types = table.schema().items()
     return Reading(
         header=True,
@@ -91,7 +91,7 @@ def with_settled_floats(table: ir.Table) -> ir.Table:
 
 
 def without_formulas(table: ir.Table) -> ir.Table:
-    """Return a table in which no text looks like a formula to spreadsheets.
+    """Return a table without texts that spreadsheets would interpret as formulas.
 
     Texts that begin like a formula, or with an apostrophe, get an apostrophe in front, so that
     different texts stay different.
@@ -113,7 +113,7 @@ def _is_formula(column: ir.Column) -> ir.Column:
 
 
 def formulas_in(output: Source) -> list[str]:
-    """Return the columns with a name or a text that a spreadsheet would take for a formula."""
+    """Return the columns with a name or a text that a spreadsheet would interpret as a formula."""
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
     named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]

@@ -1,4 +1,4 @@
-"""Define targets of releases that an engine writes itself."""
+"""Define the targets (files or folders) to which engines themselves write releases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Target(Protocol):
         """Raise `PolicyError` unless the target can be created."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write a query's result, yield it for checks, and give it its final name if they pass."""
+        """Write a query's result, yield it for checks, and rename it if the checks succeed."""
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:

@@ -12,7 +12,7 @@ _HIDDEN = "***"
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its password and options, which may contain one; a path is unchanged.
+    """Return a URL without password and options (which may hold passwords); keep a path unchanged.
 
     A password may contain / # ? or @ without escaping. So everything up to the last @ is left out.
     """
@@ -31,7 +31,7 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str, url: str = "") -> str:
-    """Return a message without passwords: those in URLs, and the password of `url` anywhere."""
+    """Return a message without the passwords in its URLs, and without the password of `url`."""
     for secret in _secrets(url):
         text = text.replace(secret, _HIDDEN)
     return _SECRET.sub(
@@ -40,13 +40,13 @@ def without_secrets(text: str, url: str = "") -> str:
 
 
 def check_url(url: str) -> None:
-    """Raise an error unless a URL is unambiguous, because drivers repeat malformed URLs with passwords.
+    """Raise an error unless a URL is well formed: drivers show malformed URLs with passwords.
 
     Raises
     ------
     PolicyError
-        User or password contain characters that must be written as %XX, or host or port are
-        invalid.
+        The user name or password contains characters that must be written as %XX, or the host or
+        port is invalid.
     """
     scheme, _, rest = url.partition("://")
     authority = re.split("[/?#]", rest, maxsplit=1)[0]

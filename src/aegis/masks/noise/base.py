@@ -1,4 +1,4 @@
-"""The contract of noise masks: equal values may be masked differently, with stated probabilities.
+"""The interface of noise masks: equal values may be masked differently, with known probabilities.
 
 A noise mask has no expression that an engine could run. Instead it states its *channel*: for each
 distinct value of a column, the distribution of the masked value over a finite list of *reports*
@@ -6,8 +6,8 @@ distinct value of a column, the distribution of the masked value over a finite l
 the channel without any draw. `draw` masks rows with the same distribution.
 
 Numbers are shown on a grid: the noisy number moves to the nearest grid point, and numbers beyond
-the ends move to the ends. Both steps are part of the channel. Null and NaN are shown as they are,
-so that noise never creates or hides a missing value.
+the ends move to the ends. Both steps are part of the channel. Null and NaN do not change, so that
+noise never creates or hides a missing value.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class NoiseMask(Mask):
-    """A mask that draws its masked values at random; unless stated otherwise, independently for
-    each row.
-    """
+    """A mask that draws masked values at random, by default independently for each row."""
 
     deterministic: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
@@ -68,7 +66,7 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return all reports that may be shown for the values of `data`, shape (R,), null last.
+        """Return all possible reports (masked values) for `data`, shape (R,), null last.
 
         Raises
         ------
@@ -78,7 +76,7 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(report j | value i), shape (V, R), or only the rows of some values.
+        """Return the probabilities P(report j | value i), shape (V, R), or some rows of them.
 
         Parameters
         ----------
@@ -95,14 +93,14 @@ class NoiseMask(Mask):
         Parameters
         ----------
         column
-            Values, shape (n,). A mask that draws row by row gives the same result for one column as
-            for its consecutive pieces.
+            Values, shape (n,). A mask that draws each row independently gives the same result for a
+            whole column as for its consecutive parts.
         random
             Source of randomness, unless the mask has `exact_randomness`.
         """
 
     def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
-        """Return the local differential privacy that the mask guarantees; None if it guarantees none."""
+        """Return the local differential privacy of the mask; None if it guarantees none."""
         return None
 
 
@@ -124,7 +122,7 @@ def privacy_account(
     Parameters
     ----------
     masks
-        For each released column its mask, or None if it is shown as it is.
+        For each released column its mask, or None if the column is not masked.
     with_nulls
         For each column the number of null rows, because missing values are shown without noise.
     """
@@ -144,7 +142,7 @@ def privacy_account(
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """Evenly spaced numbers `start`, `start + step`, ..., in total `size`, with exact decimals."""
+    """The `size` evenly spaced numbers `start`, `start + step`, ..., with exact decimals."""
 
     start: Fraction
     step: Fraction
@@ -202,7 +200,7 @@ def floats(values: pa.Array) -> Floats:
 
 
 def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return `reports` at `index`, null if `missing`."""
+    """Return the reports at positions `index`, and null where `missing` is true."""
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     chosen = np.ascontiguousarray(index, dtype=np.int64)
     places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])

@@ -28,15 +28,15 @@ Value = str | int | bool
 class CategoryNoise(NoiseMask):
     """Replaces each value by one of a list of values; null stays null.
 
-    A value that is not in the list is unknown: `known` finds it. It is shown as "*", or as null if
-    the column is not text.
+    A value that is not in the list is unknown: `known` is false for it. The mask shows it as "*",
+    or as null if the column is not text.
     """
 
     fits: ClassVar[frozenset[Kind]] = CATEGORIES
 
     @abstractmethod
     def categories(self) -> tuple[Value, ...]:
-        """Return the values that may be shown; raise `InternalError` if the mask is not fitted."""
+        """Return the K possible masked values; raise `InternalError` if the mask is not fitted."""
 
     @abstractmethod
     def transitions(self) -> Floats:
@@ -64,11 +64,11 @@ class CategoryNoise(NoiseMask):
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the categories, then "*" if texts may be unknown, and null if it may be shown."""
+        """Return the categories, then "*" for unknown texts and null, if these can occur."""
         return self._shown(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the transition probabilities; unknown values show "*" or null, null shows null."""
+        """Return the transition matrix; unknown values become "*" or null, and null stays null."""
         shown = self._shown(data.values)
         size = len(self.categories())
         codes, missing = self._codes(data.values)
@@ -126,8 +126,8 @@ class RandomisedResponse(CategoryNoise):
     """Shows the true value with some probability, otherwise another value (randomised response).
 
     With `epsilon`, the true one of K values is shown with probability e^epsilon / (e^epsilon + K -
-    1). OpenDP draws it. This is epsilon-local differential privacy, provided that the list of
-    values was not taken from the data (write `values`).
+    1). OpenDP draws the values. The mask is then epsilon-locally differentially private, if the
+    list of values was not taken from the data (write `values`).
 
     With `keep`, a value is kept with that probability, and otherwise drawn uniformly from all
     values, which may be the same value. The draw uses a seed. Of K values the true one is shown
@@ -191,7 +191,7 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Take the list of values from the data, and mark it as learnt if that weakens the guarantee."""
+        """Take the list of values from the data, and mark it as learnt if epsilon is given."""
         if self.fitted:
             return self
         values, _ = _distinct(self.name, data)
@@ -238,8 +238,8 @@ class Pram(CategoryNoise):
     """Changes values by a transition matrix, one row per true value (post-randomisation, PRAM).
 
     With `keep`, a value is kept with that probability, and otherwise drawn from all values by their
-    shares in the data. So a value with share p is shown as it is with probability keep + (1 - keep)
-    p, and the expected distribution of the column does not change (invariant PRAM). It guarantees
+    shares in the data. So a value with share p stays unchanged with probability keep + (1 - keep)
+    p, and the expected distribution of the column does not change (invariant PRAM). PRAM guarantees
     no differential privacy.
 
     Reference: Gouweleeuw, Kooiman, Willenborg and de Wolf, Post randomisation for statistical
@@ -367,7 +367,7 @@ class Shuffle(NoiseMask):
         return kind
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the distinct values of the data, each of which can be reported."""
+        """Return the distinct values of the data, because each row may show any of them."""
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:

@@ -73,7 +73,7 @@ class DateNoise(NoiseMask):
         return self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Fit bounds that span the moved dates; at least the required number of rows shares each bound."""
+        """Fit bounds that span the moved dates, each from a date that enough rows share."""
         if self.fitted:
             return self
         present = ~is_null(data.values)
@@ -95,7 +95,7 @@ class DateNoise(NoiseMask):
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(shown day | true day); the bound gets the probability of all days beyond it.
+        """Return the probabilities P(shown day | true day); days beyond a bound become the bound.
 
         Each day within `days` of the true one has the probability 1 / (2 days + 1).
         """

@@ -25,8 +25,8 @@ STEPS = 100
 class GridNoise(NoiseMask):
     """Noise on numbers: the noisy number moves to the nearest point of a grid.
 
-    Null and NaN stay. Whole numbers stay whole if the grid is whole; all other numbers become
-    64-bit floats. An infinity moves to the nearer end of the grid.
+    Null and NaN do not change. Whole numbers stay whole if the grid is whole; all other numbers
+    become 64-bit floats. An infinity moves to the nearer end of the grid.
     """
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC
@@ -38,7 +38,7 @@ class GridNoise(NoiseMask):
 
     @abstractmethod
     def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return P(point j | number i), shape (V, R), for finite numbers."""
+        """Return the probabilities P(grid point j | number i), shape (V, R), for finite numbers."""
 
     @abstractmethod
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:
@@ -60,7 +60,7 @@ class GridNoise(NoiseMask):
         return shown
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(report | value); null and NaN are shown unchanged."""
+        """Return P(report j | value i), shape (V, R); null and NaN do not change."""
         points = self.grid().points
         every, missing = floats(data.values), is_null(data.values)
         not_number = np.isnan(every) & ~missing
@@ -102,13 +102,13 @@ class GridNoise(NoiseMask):
 
 @dataclass(frozen=True)
 class Laplace(GridNoise):
-    """Laplace noise of scale sensitivity / epsilon, drawn by OpenDP; bounds do not depend on the data.
+    """Adds Laplace noise of scale sensitivity / epsilon within given bounds; OpenDP draws it.
 
-    A value beyond the bounds counts as the bound. With the default sensitivity, upper - lower, each
-    row is epsilon-locally differentially private: for any two values, the probabilities of any
-    report differ at most by a factor of e^epsilon. With a smaller sensitivity, epsilon holds only
-    for values that differ by at most the sensitivity. The privacy account then adds epsilon
-    (upper - lower) / sensitivity for the row.
+    A value beyond a bound is replaced by the bound. The bounds do not depend on the data. With the
+    default sensitivity, upper - lower, each row is epsilon-locally differentially private: for any
+    two values, the probabilities of any report differ at most by a factor of e^epsilon. With a
+    smaller sensitivity, epsilon holds only for values that differ by at most the sensitivity. The
+    stated privacy loss of a row is then epsilon (upper - lower) / sensitivity.
 
     References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
     on Computing 40, 2011 (local model).
@@ -197,10 +197,10 @@ class Laplace(GridNoise):
 
 @dataclass(frozen=True)
 class Geometric(GridNoise):
-    """Two-sided geometric noise on whole numbers, drawn by OpenDP; bounds do not depend on the data.
+    """Adds two-sided geometric noise to whole numbers within given bounds; OpenDP draws it.
 
-    This is the discrete form of `laplace`, on every whole number from lower to upper. Sensitivity
-    and privacy account are the same as for `laplace`.
+    This is the discrete form of `laplace`, on every whole number from lower to upper. Bounds,
+    sensitivity and privacy loss have the same meaning as for `laplace`.
 
     Reference: Ghosh, Roughgarden and Sundararajan, Universally utility-maximizing privacy
     mechanisms, SIAM Journal on Computing 41, 2012.
@@ -353,9 +353,10 @@ class UniformNoise(GridNoise):
 
 @dataclass(frozen=True)
 class AddUniform(UniformNoise):
-    """Adds U[-amount, amount] (the absolute noise of the AEGIS paper), without differential privacy.
+    """Adds uniform noise in [-amount, amount]; guarantees no differential privacy.
 
-    The true value is within `amount` of the report, up to a grid step.
+    This is the absolute noise of the AEGIS paper. A shown number reveals the true value up to
+    `amount` plus a grid step.
     """
 
     name: ClassVar[str] = "add_uniform"
@@ -391,9 +392,10 @@ class AddUniform(UniformNoise):
 
 @dataclass(frozen=True)
 class ScaleUniform(UniformNoise):
-    """Multiplies by 1 + U[-ratio, ratio] (the relative noise of the AEGIS paper); guarantees no privacy.
+    """Multiplies by 1 + U, with U uniform in [-ratio, ratio]; guarantees no differential privacy.
 
-    0 stays 0. A report differs from the true value at most by the ratio, plus a grid step.
+    This is the relative noise of the AEGIS paper. 0 stays 0. A shown number reveals the true value
+    up to the ratio plus a grid step.
     """
 
     name: ClassVar[str] = "scale_uniform"

@@ -46,7 +46,7 @@ def laplace(numbers: Floats, scale: float) -> Floats:
 
 
 def geometric(numbers: Ints, scale: float) -> Ints:
-    """Add independent two-sided geometric noise to each integer, alpha = e^(-1/scale)."""
+    """Add independent noise k to each integer, with P(k) proportional to e^(-|k| / scale)."""
     if not len(numbers):
         return numbers.astype(np.int64)
     dp = library()

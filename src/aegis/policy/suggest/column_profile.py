@@ -27,12 +27,12 @@ class ColumnProfile:
     masks_reason
         Reason for the masks.
     unused
-        Masks that fit too but are not proposed, each with the reason.
+        Other masks that fit but are not proposed, each with the reason.
     warning
-        Question that a person must answer before the policy is used; empty if there is none.
+        Question that you must answer before you use the policy; empty if there is none.
     question
-        Whether other people could know this column, which the rule does not cover. Empty if the
-        column hardly helps to single out rows.
+        A question, for columns that the rule does not cover: could other people know the values?
+        Empty if the column hardly helps to single out rows.
     alternative
         Masks for the column as a quasi-identifier, if `question` is not empty.
     """
@@ -54,7 +54,7 @@ class ColumnProfile:
 
     @property
     def ordered(self) -> bool:
-        """Whether the policy states an order of the values.
+        """Whether the policy lists the values in ascending order.
 
         It does if the column is a quasi-identifier whose texts are ranges of numbers.
         """
@@ -62,7 +62,7 @@ class ColumnProfile:
 
     @property
     def quoted(self) -> bool:
-        """Whether comments may show values: not for identifiers or columns that may be identifiers."""
+        """Whether comments may show values; False for columns that are or may be identifiers."""
         doubtful = self.role is Role.QUASI_IDENTIFIER and bool(self.warning)
         return self.role is not Role.IDENTIFIER and not doubtful
 

@@ -35,7 +35,7 @@ class ColumnFacts:
     kind
         Kind of its values, for masks; None if no mask works on it.
     rows, nulls
-        Number of rows of the table, and number of null rows of the column.
+        Number of rows of the table, and number of rows in which the column is null.
     distinct
         Number of different values, without null, NaN counted once; 0 if `kind` is None.
     exact
@@ -54,9 +54,10 @@ class ColumnFacts:
     lengths
         For texts: the smallest and the largest number of characters.
     peak
-        Share of the most frequent value among all values; for texts, whole numbers, dates, flags.
+        Share of rows with the most frequent value among rows that are not null; only for texts,
+        whole numbers, dates and flags.
     separation
-        Share of pairs of values that differ: how well the column alone distinguishes rows.
+        Share of pairs of rows whose values differ: how well the column alone distinguishes rows.
     ranges
         For texts that are ranges of numbers: all of them, from low to high; empty otherwise.
     round_share
@@ -103,7 +104,7 @@ class ColumnFacts:
 
     @property
     def top_share(self) -> float:
-        """Share of the rows with the most frequent value; 0 if it was not counted."""
+        """Share of all rows that have the most frequent value; 0 if it was not counted."""
         return self.frequent[0][1] if self.frequent else 0.0
 
     @property
@@ -123,13 +124,13 @@ class ColumnFacts:
 
     @property
     def even(self) -> bool:
-        """Whether whole numbers or codes have about equally many rows each, like persons of a study."""
+        """Whether all numbers or codes have about equally many rows, like persons in a study."""
         form = self.kind is Kind.INTEGER or self.shape("code") > NEARLY_ALL
         return form and 0 < (1 - self.separation) * self.distinct <= EVEN
 
     @property
     def fractional(self) -> bool:
-        """Whether numbers have fractions: the bounds do, or there are more values than whole numbers.
+        """Whether numbers have fractions, judged by their bounds and the number of values.
 
         Numbers that identify persons have no fractions, even if nulls turned them into floats.
         """

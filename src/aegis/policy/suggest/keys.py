@@ -2,7 +2,8 @@
 
 In panels and repeated measurements, each person has many rows. Then neither a name such as `nr` nor
 the number of rows per value distinguishes the key of persons from other codes. But a person has one
-sex and one date of birth. So a column that numbers persons has only one of each for each value.
+sex and one date of birth. So each value of a column that numbers persons occurs with only one sex
+and one date of birth.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FINER = 3
 
 @dataclass(frozen=True)
 class Trait:
-    """A column with a trait that a person has for life.
+    """A column with a lifelong trait of persons, such as sex or date of birth.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class Trait:
     distinct
         Number of its values.
     peak
-        Share of the most frequent value among all values.
+        Share of the rows that have the most frequent value.
     """
 
     name: str
@@ -55,14 +56,14 @@ def find_fixed(
 ) -> dict[str, tuple[str, ...]]:
     """Return the traits that each column determines, from one query over all columns.
 
-    Of the columns that determine the same trait, only those with about the most values count.
-    Columns with fewer values that are constant for a person, such as the length of a stay, are
-    measurements and not keys.
+    A column fixes a trait if the trait is constant for each value of the column. Of columns that
+    fix a single trait, only those with the most values are returned. Other columns that fix this
+    trait, such as the length of a stay, are measurements and not keys.
 
-    Only values with several rows are tested, because a single row determines everything. Two rows
-    of one value agree in a trait by chance with at most the share of the trait's most frequent
-    value, `peak`. So n such values all agree by chance with a probability of at most peak to the
-    power of n.
+    Only values with several rows are tested, because a value with a single row fixes everything.
+    Two rows with the same value agree in the trait by chance with a probability of at most `peak`,
+    the share of the trait's most frequent value. So n values with several rows all agree by chance
+    with a probability of at most peak to the power of n.
 
     Parameters
     ----------

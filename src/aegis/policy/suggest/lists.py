@@ -10,12 +10,12 @@ from typing import Any
 
 @cache
 def read_lists() -> dict[str, Any]:
-    """Read the file: `concept` is a list of concepts, `words` has lists of words by name."""
+    """Read the file: `concept` is a list of concepts, `words` maps names to word lists."""
     text = files("aegis.policy.suggest").joinpath("words.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return one list of words."""
+    """Return the word list with this name."""
     return frozenset(read_lists()["words"][name])

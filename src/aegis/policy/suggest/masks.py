@@ -54,7 +54,7 @@ class Candidates:
     masks
         Candidates, from fine to coarse.
     reason
-        Reason for these masks, in half a sentence.
+        Reason for these masks, as part of a sentence.
     unused
         Masks that fit but are left out, each with the reason.
     """
@@ -68,9 +68,9 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     """Return the candidate masks of a column with this role.
 
     Identifiers and ignored columns get no masks. Features and sensitive attributes, which the rule
-    does not cover, keep only `identity`, unless the column is itself risky (`_risky`): masking them
-    lowers utility and does not help the rule. A quasi-identifier gets `identity`, some coarser
-    masks and `suppress`, but no `identity` if it has fewer than `ROWS_PER_VALUE` rows per value.
+    does not cover, keep only `identity`, because masking them lowers utility and does not help the
+    rule; risky columns (`_risky`) get masks. A quasi-identifier gets `identity`, some coarser masks
+    and `suppress`, but no `identity` if it has fewer than `ROWS_PER_VALUE` rows per value.
     """
     if role is Role.IDENTIFIER:
         token = parse_mask({"tokenise": {"key_env": "AEGIS_TOKEN_KEY"}})

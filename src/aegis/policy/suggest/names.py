@@ -1,8 +1,8 @@
-"""Derive the role of a column from its name, in several languages.
+"""Derive the role of a column from its name, which may be in one of several languages.
 
-A name is split into words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three,
-and `dateofbirth` is recognised, too. A concept matches if one of its phrases is in the name as
-whole words. The longest phrase decides, so `marital status` is not a `status`. The concepts and
+A name is split into words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three
+words, and `dateofbirth` is recognised, too. A concept matches if one of its phrases is in the name
+as whole words. The longest phrase decides, so `marital status` is not a `status`. The concepts and
 word lists are data: `words.toml` in this folder.
 """
 
@@ -34,18 +34,18 @@ class Concept:
     phrases
         Spellings, lower case, words separated by one space.
     weak
-        Whether the name alone is weak evidence: the phrase must then be at the end of the name,
-        and nearly all values must be different.
+        Whether a name alone is weak evidence: the phrase must stand at its end, and nearly all
+        values must differ.
     codes
         Whether whole numbers in such a column are codes without an order.
     whole
         Whether a phrase must be the whole name: `first` refers to a person's name, `first contact`
         does not.
     trait
-        Whether it stays the same throughout a person's life: all rows with one person's key then
-        have the same value.
+        Whether it stays the same throughout a person's life, so that all rows of one person have
+        the same value.
     kinds
-        Kinds of column that can hold it; empty for all kinds.
+        Kinds of columns that can hold the concept; empty for all kinds.
     """
 
     name: str
@@ -94,7 +94,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Phrase:
-    """Consecutive words of a name: as one text without spaces, as words, and their position."""
+    """Consecutive words of a name: their text without spaces, the words, and their position."""
 
     text: str
     words: tuple[str, ...]
@@ -154,11 +154,10 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
     """Return the concept that a name refers to, by its longest matching phrase; None if there is none.
 
     In a name of more than six words, such as a question, the first phrase decides. A flag
-    (`is_mobile`, `has_email`) is a yes or no, not the thing itself, so it never suggests an
-    identifier. The name of a thing is not the name of a person, although it contains `name`. A
-    rating of a thing (`job satisfaction`) is not the thing, and neither is a count of it
-    (`number_diagnoses`), so both are not sensitive. The age of a thing (`account_age`) and the time
-    of a job (`job_date`) do not identify anybody.
+    (`is_mobile`, `has_email`) holds yes or no instead of the value, so it never suggests an
+    identifier. The name of a thing is not the name of a person. A rating (`job satisfaction`) or a
+    count (`number_diagnoses`) does not hold the values of the concept, so it is not sensitive. The
+    age of a thing (`account_age`) and the time of a job (`job_date`) do not identify anybody.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
 
 
 def numbers_person(name: str) -> bool:
-    """Return whether the name states that the column numbers persons, such as `patient_id`."""
+    """Return whether the name states that the values identify persons by number: `patient_id`."""
     words = read_words(name).bare
     return not word_list("person_number").isdisjoint(words) or any(
         first in word_list("person") and second in word_list("outright")

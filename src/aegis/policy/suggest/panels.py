@@ -2,7 +2,7 @@
 
 If persons have many rows but neither sex nor date of birth is known, a column of times next to the
 key still distinguishes it from counts and measurements: each person is observed once at each time.
-The same holds for plots, pigs and firms. So a person must decide whether the values are persons.
+The same holds for plots, pigs and firms. So `init` asks you whether the values are persons.
 """
 
 from __future__ import annotations

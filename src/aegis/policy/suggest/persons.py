@@ -27,7 +27,7 @@ _ENDINGS = ("names", "namen", "name")
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return who or what the names in a column belong to; None if the header does not refer to names.
+    """Return the bearer of the names in a column; None if the header does not refer to names.
 
     Parameters
     ----------

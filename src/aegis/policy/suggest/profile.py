@@ -3,7 +3,7 @@
 The first query aggregates over all columns of the whole table: it counts nulls, finds ranges and,
 if the table is not large, counts distinct values. The second finds quantiles and the forms of
 texts; for a large table it uses a seeded sample. The third finds the most frequent values of all
-categories at once. The last one tests which lifelong traits each possible key of persons
+categories at once. The last query tests which lifelong traits each possible key of persons
 determines. Only wide tables need several queries for each of these.
 """
 
@@ -67,7 +67,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
     source
         The opened table.
     progress
-        Receives one step of four queries.
+        Receives one step, which has four queries.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def _count(source: Source) -> list[ColumnFacts]:
 
 
 def common_stem(names: Sequence[str]) -> str:
-    """Return the common prefix of at least four names; empty if it is a whole name."""
+    """Return the common prefix of four or more names; empty for fewer, or if it is a whole name."""
     first, last = min(names), max(names)
     pairs = zip(first, last, strict=False)
     stem = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]

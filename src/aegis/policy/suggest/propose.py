@@ -53,14 +53,14 @@ MOST_DOMINANT = 0.8
 
 @dataclass(frozen=True)
 class ProposedPolicy:
-    """A first policy, as an object and as commented YAML for a person to edit.
+    """A first policy, as an object and as commented YAML that you can edit.
 
     Attributes
     ----------
     policy
         The policy.
     yaml
-        The same as text; `load_policy` reads it to an equal policy.
+        The policy as YAML text, from which `load_policy` reads an equal policy.
     profiles
         Facts and proposal for every column, including the label, by name in the table's order.
     identifying
@@ -74,12 +74,12 @@ class ProposedPolicy:
 
     @property
     def person(self) -> str | None:
-        """The column that identifies persons, an identifier whose values repeat; None if there is none."""
+        """The identifier that numbers persons, and whose values repeat; None if there is none."""
         return self.policy.person
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Questions that a person must answer: one per column, then one about several columns together."""
+        """Questions that you must answer: about single columns, then about several together."""
         by_column = tuple(
             f"{'label ' if profile.role is None else ''}{show(profile.name)!r}: {profile.warning}"
             for profile in self.profiles.values()
@@ -159,8 +159,8 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        The column to predict, or several. One with more than 20 distinct numbers is predicted as
-        a number. Without a label, each column is predicted from the others (`labels: any`).
+        The column to predict, or several. A label with more than 20 distinct numbers is predicted
+        as a number. Without a label, each column is predicted from the others (`labels: any`).
     weight
         The column of survey weights. With None, the policy asks you about a likely one.
     path

@@ -1,8 +1,8 @@
-"""Find relations between columns: copies of quasi-identifiers, and columns that identify together.
+"""Find columns that reveal a quasi-identifier, and columns that together identify persons.
 
-A proposal for each column separately misses both. For example, a title reveals sex, a code its
-name, and months an age in years. And four harmless numbers together may single out nearly every
-row.
+A look at each column separately misses both relations. For example, a title reveals the sex, a code
+the name for which it stands, and an age in months the age in years. And four harmless numbers
+together may single out nearly every row.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ class Twin:
     of
         The quasi-identifier.
     right
-        Share of the rows in which it is guessed right from the other column; 1 if `linear`.
+        Share of the rows in which the quasi-identifier is guessed right from the other column; 1 if
+        one is a linear function of the other.
     certain
-        Whether the other column is certainly a copy; otherwise the policy asks the user.
+        Whether the other column is certainly a copy; otherwise `init` asks you.
     linear
-        Whether both are numbers on a straight line, such as a length in two units.
+        Whether one number is a linear function of the other, such as a length in other units.
     coarse
         Whether the quasi-identifier determines the other column instead, as an age determines its
         decade. `right` is then the share of the rows in which the other column follows from it.
@@ -83,8 +84,8 @@ def find_twins(
 ) -> dict[str, Twin]:
     """Return for each column the quasi-identifier that it reveals best, if there is one.
 
-    The share is measured on held-out rows of a sample, so that a key, which has a value for each
-    row, reveals nothing.
+    The share is measured on held-out rows of a sample, so that a key, which has a different value
+    in each row, reveals nothing.
 
     Raises
     ------
@@ -121,9 +122,9 @@ def find_twins(
 def find_derived(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
-    """Return the numeric columns that order the rows in nearly the same way as a numeric label.
+    """Return the numeric columns that order the rows (nearly) as a numeric label does.
 
-    Such a column may be derived from the label, for example as its logarithm or a multiple.
+    Such columns may be derived from the label, as its logarithm or its multiples are.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def find_derived(
 
 
 def one_row_share(source: Source, label: ColumnFacts) -> float:
-    """Return the largest share of a numeric column's variance that comes from a single row.
+    """Return the largest share that a single row contributes to the variance of a numeric column.
 
     Raises
     ------
@@ -168,9 +169,10 @@ def _ranks(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
-    """Return a few columns outside the rule that single out many rows, and the number of rows counted.
+    """Return a few columns that the rule does not cover and that single out many rows.
 
-    None if they single out less than a fifth of the rows.
+    Also return the number of rows that were examined. None if such columns single out less than a
+    fifth of the rows.
 
     Raises
     ------

@@ -74,14 +74,14 @@ _CHECK = "make it an identifier if they point at persons, a feature if they do n
 
 
 def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
-    """Return the role of a column and the reason in half a sentence.
+    """Return the role of a column and the reason, as part of a sentence.
 
     The first match decides. Columns without information, or on which no mask works, are ignored.
-    Identifiers are direct identifiers by form or name, keys by how often their values repeat, and
-    near-unique texts and whole numbers, which point at single records. Quasi-identifiers are dates,
-    columns whose name suggests it, codes of diseases, codes of one length, and texts that
-    distinguish rows (`warn_of`). All others are features. Floats and decimals are measurements:
-    that they all differ does not make them identifiers.
+    Identifiers are columns with the form or name of a direct identifier, keys of persons with
+    repeated values, and nearly unique texts or whole numbers, which point at single records.
+    Quasi-identifiers are dates, columns whose name suggests it, codes of diseases, codes of one
+    length, and texts that distinguish rows (`warn_of`). All others are features. Floats and
+    decimals are measurements: that they all differ does not make them identifiers.
     """
     if (reason := _reason_to_ignore(facts)) is not None:
         return Role.IGNORE, reason
@@ -120,7 +120,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 
 
 def warn_of(facts: ColumnFacts, role: Role) -> str:
-    """Return the question that a person must answer about a proposed role; empty if there is none.
+    """Return the question that you must answer about a proposed role; empty if there is none.
 
     Some columns are not certainly identifiers, but must not be released unnoticed: texts that
     distinguish rows, numbers that occur once at each time, and values in the form of persons' names
@@ -141,7 +141,7 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
-    """Return why it is hardly useful to predict a label; empty if there is no reason.
+    """Return a reason against predicting a label; empty if there is none.
 
     Numbers of persons or records are not measured quantities.
     """
@@ -201,10 +201,9 @@ def _tells_apart(facts: ColumnFacts) -> bool:
 
 
 def is_amount(facts: ColumnFacts) -> bool:
-    """Return whether texts are measured numbers: amounts with a point, a comma or a sign.
+    """Return whether texts are amounts: numbers with a point, a comma or a sign.
 
-    Long texts that all have the same length may be personal numbers in groups (123 456 789), so
-    they do not count as amounts.
+    Texts of one length are not amounts: they may be numbers of persons, such as 123 456 789.
     """
     low, high = facts.lengths or (0, 0)
     amounts = facts.shape("amount") > CODED and facts.shape("digits") < 0.5
@@ -392,9 +391,9 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def names_persons(facts: ColumnFacts) -> bool:
-    """Return whether an identifier numbers persons, of whom some have several rows.
+    """Return whether an identifier numbers persons, each of whom may have several rows.
 
-    Such a column can be the key by which rows of one person are counted together.
+    If so, the rule can count persons by this column instead of rows.
     """
     concept = facts.concept
     number = concept is not None and concept.name == NUMBER

@@ -18,12 +18,12 @@ MOST_KILOGRAMS = 400
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
-    """Return the proposal for the column that the user names as weights: it is not released.
+    """Return the profile of the column that the user names as weights, which is not released.
 
     Raises
     ------
     DataError
-        It holds no numbers, or some below 0.
+        The column holds no numbers, or some are below 0.
     """
     numeric = facts.kind is not None and facts.kind.numeric
     if not numeric or facts.low is None or facts.low < 0 or facts.nulls or facts.special:

@@ -1,4 +1,4 @@
-"""Write a proposed policy as commented YAML for a person to edit."""
+"""Write a proposed policy as commented YAML that you can edit."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def render(
     policy
         The policy itself.
     labels
-        Facts about each label; empty if there is no label.
+        The profile of each label; empty if there is none.
     columns
         Facts about every other column, and the reasons for its proposal.
     source

@@ -20,7 +20,7 @@ _TOLERANCE = "0.000000001"
 
 @dataclass(frozen=True)
 class RuleQuery:
-    """The SQL expressions of a rule, in addition to the masked columns, in order of computation.
+    """The SQL expressions that check a rule on the masked columns, in order of computation.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class RuleQuery:
     conditions
         Conditions on the class of a row, in terms of counts and figures; all must hold.
     comparisons
-        Name and expression of each comparison of figures within a class; only if persons are
-        counted.
+        Name and expression of each comparison between figures of one class; empty unless persons
+        are counted.
     """
 
     counts: tuple[tuple[str, str], ...]

@@ -35,7 +35,7 @@ LOST = (
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step that computes the numbers for which the rule sets limits."""
+    """Return the step that counts over the whole table, for the limits of the rule."""
     carried = list(listed)
     added = []
     if rule.conditions:

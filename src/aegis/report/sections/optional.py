@@ -1,4 +1,4 @@
-"""The sections that the report has only if their content was computed."""
+"""The sections that the report contains only if their content was computed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _listed(masks: Mapping[str, str]) -> str:
 
 
 def binding_section(binding: Binding) -> dict[str, Any] | None:
-    """Return the section on what prevents finer masks; None if this was not computed."""
+    """Return the section on the obstacles to finer masks; None if they were not computed."""
     if not binding.finer and not binding.relaxations:
         return None
     return {

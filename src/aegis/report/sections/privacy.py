@@ -108,16 +108,17 @@ def privacy_section(
     admissible: bool,
     finest: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the section on privacy, from one or two privacy reports; None if there are none.
+    """Return the section on privacy from one or two privacy reports; None if both are None.
 
     Parameters
     ----------
     before, after
         Privacy of the unmasked table, and of the release in the report.
     admissible
-        Whether the release is recommended; if not, it is the one that came closest.
+        Whether the release meets the rule and is recommended; if not, it came closest to the rule.
     finest
-        Whether `before` is for the finest candidate masks instead.
+        Whether `before` describes the table under the finest candidate masks, not the unmasked
+        table.
     """
     titles = (FINEST if finest else "Before masking", "After masking")
     columns = [

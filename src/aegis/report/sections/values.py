@@ -26,7 +26,7 @@ FACTS = {
 
 
 def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the facts that the policy states on the release: purpose, author, date and others."""
+    """Return the facts about the release from the policy: purpose, author, date and others."""
     said = policy.get("release") or {}
     return [
         {"name": title, "value": clean(said[key], limit=300)}

@@ -2,7 +2,7 @@
 
 A column becomes numbers, dates or Booleans if all its values can be read as such and no two
 different texts would become one value. Codes such as 01234, 1.0 next to 1, and integers beyond 64
-bits stay text. Surrounding blanks and an empty text in quotes do not matter for a number.
+bits stay text. Numbers may have surrounding blanks, and may be missing as an empty text in quotes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CsvColumn:
     value
         SQL expression of the value, from the column of texts.
     guard
-        SQL condition on each text, if only the first rows were examined; else empty.
+        SQL condition that each text must meet, if only the first rows were examined; else empty.
     note
         Message to the user about the column; empty if there is none.
     by_context
@@ -135,12 +135,12 @@ def types_of(
     dialect
         How numbers and dates are written.
     ask
-        Answers SQL aggregates over the columns as texts.
+        Function that computes SQL aggregates over the columns as texts.
     guarded
-        Whether columns whose type the first rows show without doubt get a guard, instead of a check
-        of all rows.
+        Whether a column gets a guard instead of a check of all rows, if its first rows leave no
+        doubt about its type.
     text, numbers
-        Columns that are read as text, or as numbers, regardless of their content.
+        Columns that are read as text, and columns that are read as numbers, whatever their content.
     """
     characters = set(text)
     made = {name: _forms(name, values, dialect) for name, values in first.items()}
@@ -204,7 +204,7 @@ def _first_met(
 
 
 def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:
-    """Yield lists of `number` items, and the rest as the last one."""
+    """Yield lists of `number` items; the last list may have fewer."""
     for place in range(0, len(items), number):
         yield items[place : place + number]
 

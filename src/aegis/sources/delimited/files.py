@@ -1,4 +1,4 @@
-"""Read text files without changing the values, and compare the number of rows with a separate count."""
+"""Read text files without changing values, and compare the number of rows with a separate count."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MISLEADING = frozenset("*?[]{}\\\n\r\t")
 
 @dataclass(frozen=True)
 class Delimited:
-    """The rows of text files, with how they were read.
+    """The rows of text files, and the dialect in which they were read.
 
     Attributes
     ----------

@@ -19,9 +19,9 @@ def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: 
     name
         The file, for the message.
     dialect
-        The dialect of the file. The text still has the lines to skip.
+        The dialect of the file. The text includes the lines before the table, which are skipped.
     columns
-        Number of fields of each line; the header may have one less.
+        Number of fields of each line; the header may have one field less.
 
     Raises
     ------

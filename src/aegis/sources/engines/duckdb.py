@@ -40,7 +40,7 @@ class DuckDB(AnyEngine):
         return (_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False, because the rows that its TABLESAMPLE draws depend on the number of threads."""
+        """Return False, because rows drawn by TABLESAMPLE depend on the number of threads."""
         return False
 
     @contextmanager

@@ -49,7 +49,7 @@ class Engine(Protocol):
         """Return a small table of this process for use in queries."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number below `BUCKETS` for each row; None if it cannot."""
+        """Return a pseudo-random number below `BUCKETS` for each row; None without a hash."""
 
     def samples(self, table: ir.Table) -> bool:
         """Return whether the engine's TABLESAMPLE works on this table and is reproducible by its seed."""
@@ -65,7 +65,7 @@ class Engine(Protocol):
 
 
 class AnyEngine:
-    """An engine that Ibis supports, without knowledge of its special properties.
+    """Any engine that Ibis supports and of which Aegis knows no special properties.
 
     Parameters
     ----------
@@ -87,9 +87,7 @@ class AnyEngine:
             yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Keep other threads from using the connection while the context lasts, if their use would
-        do harm.
-        """
+        """Reserve the connection for this thread during the context, if the engine needs it."""
         return nullcontext()
 
     @contextmanager
@@ -121,7 +119,7 @@ class AnyEngine:
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True: the engine's own sampling is used, which raises an error if it is not supported."""
+        """Return True: Aegis uses the engine's TABLESAMPLE, which fails if the engine has none."""
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
@@ -129,7 +127,7 @@ class AnyEngine:
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Raise `EngineError`, because it is unknown whether it can create tables in a transaction."""
+        """Raise `EngineError`, because the engine may be unable to undo the creation of tables."""
         raise EngineError(
             f"{origin} cannot make tables in one transaction.",
             hint="Release into a file, or write the SQL with `aegis sql` and run it there.",

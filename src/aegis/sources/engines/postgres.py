@@ -27,10 +27,10 @@ _HASH = ibis.udf.scalar.builtin(
 
 
 class Postgres(AnyEngine):
-    """A PostgreSQL database; its rows are numbered in the order in which they are read."""
+    """A PostgreSQL database; Aegis numbers its rows in the order in which they are read."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return a hash of the position of each row and of the seed: see `steady`."""
+        """Return a hash of the seed and of each row's position, which `steady` keeps constant."""
         return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
@@ -63,8 +63,8 @@ class Postgres(AnyEngine):
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Store the result of a query as a temporary table in the engine.
 
-        Without statistics of the tables that are uploaded for it, the server expects each join to
-        multiply the rows, and hashes the large side.
+        First compute statistics of the tables that were uploaded for the query. Without statistics
+        the server expects each join to multiply the rows, and hashes the larger table.
         """
         self.backend._run_pre_execute_hooks(expression)
         for uploaded in expression.op().find(InMemoryTable):

@@ -92,13 +92,13 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
-    """Return a query with a real test for infinity, which Ibis writes as always false for Spark."""
+    """Return the query with a correct test for infinity; Ibis's test for Spark is always false."""
     known: ir.Table = expression.op().replace(_compared).to_expr()
     return known
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
-    """Return a query that tests for null only; for Spark, Ibis writes a test for null or NaN."""
+    """Return the query with tests for null only; Ibis's tests for Spark are true for NaN, too."""
     changed: exp.Expression = tree.transform(_null_alone)
     return changed
 
