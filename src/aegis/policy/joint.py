@@ -24,8 +24,8 @@ def require_joint_rule(policy: Policy) -> None:
         )
     if not policy.privacy.monotone:
         raise PolicyError(
-            "The rule compares classes with the whole table. So even if the joint classes meet it, single "
-            "nothing of a single release.",
+            "The rule compares classes with the whole table. So even if the joint classes meet it, a "
+            "single release may not.",
             hint="Use criteria that coarser tables keep, such as k or l_diversity.",
         )
 
