@@ -148,7 +148,7 @@ class AskedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedPages:
-    """Options for the printed results and the written files."""
+    """Options for the printed output and for the files to write."""
 
     no_values: NoValues = False
     top: Annotated[

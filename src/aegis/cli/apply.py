@@ -247,7 +247,7 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
 
 
 def configuration_file(given: Path | None, policy_file: Path, policy: Policy) -> Path:
-    """Return the file with the configuration: the given one, or else the policy.
+    """Return the file with the configuration: the file that the user names, or else the policy.
 
     Raises
     ------

@@ -111,7 +111,7 @@ class AskedRoles:
 
     @property
     def given(self) -> dict[str, object]:
-        """The options that cannot be combined with a certificate, by name."""
+        """The options that cannot be combined with a certificate: values by name of the option."""
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,

@@ -22,7 +22,7 @@ CLOSED_PIPE = 141
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as the user sees it.
+    """An error message to the user.
 
     Attributes
     ----------

@@ -190,7 +190,7 @@ def _bytes(path: str | Path) -> int | None:
 
 
 def unused(path: str | Path) -> str:
-    """Return a file name that does not exist yet: the given one, or the same with a number."""
+    """Return an unused file name: `path` itself, or `path` with a number if the file exists."""
     wanted = Path(path)
     names = (wanted.with_stem(f"{wanted.stem}-{number}") for number in count(2))
     return str(wanted if not wanted.exists() else next(n for n in names if not n.exists()))

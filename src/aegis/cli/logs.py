@@ -69,7 +69,7 @@ def listening() -> bool:
 
 
 def verbose() -> bool:
-    """Whether the log goes to standard error, where progress bars would disturb it."""
+    """Whether the log goes to standard error, so that progress bars are off."""
     return any(type(handler) is logging.StreamHandler for handler in _ours)
 
 

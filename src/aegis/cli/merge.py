@@ -1,4 +1,4 @@
-"""`aegis merge`: add up the summaries of disjoint parts of a table."""
+"""`aegis merge`: combine the summaries of disjoint parts of a table into one summary."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _LARGEST = 1 << 63
 
 
 def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command so that it refuses NaN, infinities and too large numbers."""
+    """Wrap a command so that it rejects NaN, infinities and numbers that are too large."""
 
     @functools.wraps(command)
     def checked(**given: Any) -> None:

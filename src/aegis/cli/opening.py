@@ -34,7 +34,7 @@ def _option(name: str, metavar: str, text: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSyntax:
-    """How a text file separates, quotes and names its fields; None if not given."""
+    """The syntax of a text file: separators, quotes, field names; None for options not in use."""
 
     encoding: Annotated[
         str | None,
@@ -75,7 +75,7 @@ class FileSyntax:
 
 @dataclass(frozen=True, kw_only=True)
 class FileValues:
-    """How a text file or workbook writes its values; None or empty if not given."""
+    """The notation of values in a text file or workbook; None or empty for options not in use."""
 
     decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
@@ -127,7 +127,7 @@ class FileValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """The user's options for opening a table; None or empty if not given.
+    """The user's options for opening a table; None or empty for options not in use.
 
     Options for text files override the policy's `reading`.
     """
@@ -216,7 +216,7 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command that reads a table, with one option for each field of its records."""
+    """Turn a function into a command that reads a table; each field of its records is an option."""
     return takes_records(command, _before_reading)
 
 

@@ -1,4 +1,4 @@
-"""Define options that several commands share, so that they have one meaning."""
+"""Define options that several commands share, so that each option has one meaning everywhere."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Output:
 
     @property
     def tabular(self) -> bool:
-        """Whether results are printed for people."""
+        """Whether results are printed as text and tables, and not as JSON or CSV."""
         return self.format is Format.TABLE
 
     def show(self, *parts: RenderableType) -> None:

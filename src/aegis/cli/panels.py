@@ -1,4 +1,4 @@
-"""Fit the help of a command on one screen: explain its first options, and name the others.
+"""Fit the help of a command on one screen: explain the first options, list the rest by name.
 
 `--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
 explains all of them. A command names its first options in `FIRST`; by default, these are the

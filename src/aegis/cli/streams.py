@@ -21,7 +21,7 @@ def lost() -> OSError | None:
 
 
 def start() -> None:
-    """Forget an error of an earlier run that could not write to standard output."""
+    """Clear the stored error of an earlier run that could not write to standard output."""
     _LOST.set(None)
 
 

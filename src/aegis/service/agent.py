@@ -164,7 +164,7 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Fetch and do jobs until `until` is set; pause longer the longer there is no job."""
+        """Fetch and do jobs until `until` is set; while no job waits, the pauses grow longer."""
         over = until or threading.Event()
         wait = 0.5
         while not over.is_set():
@@ -442,7 +442,7 @@ class PinnedJob:
 
     @property
     def attempt(self) -> int:
-        """How many times the service has handed out this job, counting this time."""
+        """The number of times the service has handed out this job, including this time."""
         return int(self.given["attempt"])
 
     @property

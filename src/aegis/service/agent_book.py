@@ -77,7 +77,7 @@ class AgentBook:
         self.ledger.verify()
 
     def secret(self, key: PrivateKey) -> bytes:
-        """Return the secret that perturbs counts: that of the first key, even after keys were rotated.
+        """Return the secret that perturbs counts, from the first key even after keys were rotated.
 
         With another secret the same counts would be perturbed differently, and their mean would
         reveal them.

@@ -406,7 +406,7 @@ class Client:
         return self._call("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
-        """Fetch the next job for your own data sets; None if there is none."""
+        """Fetch the next job for your own data sets; return None if no job waits."""
         answer = self._call("POST", "/work", {"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 

@@ -69,7 +69,7 @@ class TableLook:
     Attributes
     ----------
     rows, duplicates
-        Number of rows, and of rows that repeat an earlier row in all columns. The latter is None
+        Number of rows, and number that equal an earlier row in all columns. The latter is None
         for tables that are too large.
     columns
         Its columns, in order.

@@ -1,4 +1,4 @@
-"""Check every call before it reaches a route: headers, origin of forms, size, rate.
+"""Check headers, origin of forms, size and rate of each call before it reaches a route.
 
 See OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from other sites), 2.4 (rates), 5.2 (sizes).
 """

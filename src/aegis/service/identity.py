@@ -1,4 +1,4 @@
-"""Identify who calls: by browser session, by token, or as the only user of `--local`."""
+"""Identify the caller: by browser session, by token, or as the only user of `--local`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COOKIE = "aegis_session"
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and the form key of the session.
+    """The caller of a request, and the form key of the session.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ def _caller(request: Request) -> Caller:
 
 
 def caller(request: Request) -> Caller:
-    """Identify who calls, and store the account for the access log.
+    """Identify the caller, and store the caller's account for the access log.
 
     Raises
     ------
@@ -112,7 +112,7 @@ async def _settings(request: Request) -> ServiceSettings:
 
 
 def require_form_key(signed_in: Caller, given: str) -> None:
-    """Raise an error unless a form has the key of its session."""
+    """Raise an error unless a form contains the form key of the caller's session."""
     from secrets import compare_digest
 
     if not compare_digest(signed_in.form_key.encode(), given.encode()):

@@ -49,7 +49,7 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return facts about a column from the summary; None if it lists none of the column's values."""
+    """Return facts about a column from the summary; None if it lists no value of the column."""
     identity = parse_mask("identity")
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:

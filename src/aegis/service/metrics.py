@@ -1,4 +1,4 @@
-"""Measure the service for Prometheus: calls, and jobs and requests that wait.
+"""Count for Prometheus the calls to the service, and the waiting jobs and requests.
 
 Metrics contain no names of persons, data sets or requests.
 """

@@ -1,4 +1,4 @@
-"""Send notices by mail to people and by webhook to programs: a request waits or has ended.
+"""Send mail to people and webhooks to programs when a request waits or has ended.
 
 A message has the request, the data set, the event and the URL of the page. It has no purpose, no
 figures and no data of rows.
@@ -121,7 +121,7 @@ class Mail:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Calls a program, with a signature by a shared secret.
+    """Calls a program over HTTP; signs each call with a shared secret.
 
     `X-Aegis-Signature` is the HMAC-SHA-256 of the time in `X-Aegis-Time`, a full stop and the body.
 

@@ -154,7 +154,7 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
 
 
 def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str) -> Person:
-    """Return the person who signed in, given the code with which the browser returned.
+    """Return the person who signed in, from the code that the browser brought back.
 
     Raises
     ------

@@ -83,7 +83,7 @@ class BenchOpening:
 
     @property
     def noted_words(self) -> str:
-        """The note of the step, and the elapsed time."""
+        """The note on the current step, and the elapsed time."""
         seconds = f"{time.monotonic() - self.began:.0f} s"
         return f"{self.noted}, {seconds}" if self.noted else seconds
 

@@ -175,7 +175,7 @@ class PinnedSource:
         return tuple(parse_mask(given, hierarchy=hierarchy) for given in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
-        """Raise an error unless the job asks for a protection that the floor allows.
+        """Raise an error unless the floor allows the protection that the job requests.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class PinnedSource:
 
 @dataclass(frozen=True)
 class Approvers:
-    """The approvers whose signatures an agent accepts, and how many must sign.
+    """The approvers whose signatures an agent accepts, and the number of signatures required.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ def require_shape(job: Mapping[str, Any]) -> None:
 
 
 def certificate_of(text: str) -> dict[str, Any]:
-    """Parse a certificate that came with a job.
+    """Parse a certificate that the service sent with a job.
 
     Raises
     ------

@@ -31,5 +31,5 @@ def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether a browser asks for a page, as opposed to a call of the API."""
+    """Return whether the request is a browser's request for a page, not a call of the API."""
     return not request.url.path.startswith("/api/")

@@ -79,5 +79,5 @@ class ServiceSettings:
 
     @property
     def secure(self) -> bool:
-        """Whether cookies are sent only over TLS; plain HTTP is for loopback and tests."""
+        """Whether cookies are sent only over TLS; plain HTTP is only for loopback and tests."""
         return self.origin.startswith("https://")

@@ -26,7 +26,7 @@ END = 15.0
 
 
 class WatchedProcess(Process):
-    """A process that is asked for a sign of life without waiting for the answer."""
+    """A process that the supervisor pings without waiting for the answer."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)

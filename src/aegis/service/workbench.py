@@ -101,7 +101,7 @@ class Preview:
 
     @property
     def in_words(self) -> str:
-        """The examples in one line; if all masked values are equal, the value is shown once."""
+        """The examples in one line; a masked value that all examples share is shown once."""
         if all(value == masked for value, masked in self.shown):
             return "each value as it is"
         masked_values = {masked for _, masked in self.shown}
@@ -553,7 +553,7 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of a folder, and the benches of those that are open.
+    """The tables of a folder, and the benches of the open tables.
 
     Attributes
     ----------
@@ -610,7 +610,7 @@ class Benches:
         return bench
 
     def all_open(self) -> list[Bench]:
-        """Return the open benches, the last used first."""
+        """Return the open benches, the most recently used first."""
         with self._lock:
             return list(reversed(self._open.values()))
 
@@ -620,7 +620,7 @@ class Benches:
             self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
-        """Return an open bench, and mark it as the last used; raise `NotThere` if it is closed."""
+        """Return an open bench and mark it as just used; raise `NotThere` if the bench is closed."""
         with self._lock:
             if identifier not in self._open:
                 raise NotThere("This table is not open any more.", hint="Open it again.")

@@ -39,7 +39,7 @@ class Worker:
     name
         Name of the worker in the log.
     over
-        Set when the worker shall end; the current job is given back.
+        Set when the worker must end; the worker then returns its current job to the queue.
     keep
         How long files of expired or revoked releases stay; None for ever.
     """

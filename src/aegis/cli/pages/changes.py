@@ -1,4 +1,4 @@
-"""Print the effect of other masks of one attribute, if scores are estimates."""
+"""Print the effect of replacing the mask of one attribute, if scores are estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print the results of a search other than its ranking: proof, obstacles, front."""
+"""Print the results of a search other than the ranking: proof, obstacles, trade-off front."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
 
 
 def objective_legend(advice: Advice) -> str:
-    """Return a line that explains the column of objectives; empty if it is the measure."""
+    """Return a line that explains the objective column; empty if the objective is the measure."""
     search = advice.search
     if search is None or search.objective == advice.measure:
         return ""

@@ -117,14 +117,14 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return words on the loss if only this column is masked; empty if the loss is negligible."""
+    """Return a note on the loss from masking only this column; empty if negligible."""
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return cautions, with long ones cut to their first clause."""
+    """Return the cautions; cut each long caution to its first clause."""
     return [_first_clause(text) for text in warnings]
 
 

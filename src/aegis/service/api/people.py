@@ -211,7 +211,7 @@ def hand_over_all(
 def hand_over(
     identifier: str, given: shapes.DataSetReceiver, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Transfer a data set to another provider, whose agent then does its jobs."""
+    """Transfer a data set to another provider, whose agent then does the data set's jobs."""
     with catalog.database.writing() as session:
         handed = handing_over.hand_over(
             session, actor, identifier, given.to, public_key=given.public_key

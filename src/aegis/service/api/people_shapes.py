@@ -36,7 +36,7 @@ class LinkUsed(Sent):
 
 
 class AccountInvited(Sent):
-    """Name and roles of a new account whose owner sets the password through a link."""
+    """Name and roles of a new account; its owner sets the password through a link."""
 
     name: str = _NAME
     roles: list[str] = Field(max_length=6)

@@ -148,7 +148,7 @@ class Days(Sent):
 
 
 class WorkAsked(Sent):
-    """The name of the agent that asks for a job."""
+    """Request of an agent for a job, with the agent's name."""
 
     owner: str = _NAME
 
@@ -167,7 +167,7 @@ class GivenBack(Sent):
 
 
 class Failed(Sent):
-    """Why an agent could not do a job; `spent` means that noise was drawn, so its epsilon stays spent."""
+    """Why an agent failed a job; `spent` means that noise was drawn, so its epsilon stays spent."""
 
     attempt: int = Field(ge=1, le=1000)
     reason: str = Field(max_length=2000)

@@ -23,7 +23,7 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """How an account must be related to an object for its role to apply: for example as its owner."""
+    """The relation to an object that an account's role requires, for example being its owner."""
 
     ANY = "any"
     """No relation is needed."""
@@ -188,7 +188,7 @@ NOTHING = ActedOn()
 
 
 def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
-    """Return whether an actor may do an action."""
+    """Return whether an actor may do an action on an object."""
     if actor.scopes is not None and action not in actor.scopes:
         return False
     permitted = PERMISSIONS.get(action, {})
@@ -198,7 +198,7 @@ def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
 
 
 def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
-    """Raise `NotAllowed` unless the actor may do the action."""
+    """Raise `NotAllowed` unless the actor may do the action on the object."""
     if not may(actor, action, subject):
         narrow = actor.scopes is not None and action not in actor.scopes
         if narrow and action in scopes_of(actor):

@@ -23,7 +23,7 @@ COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class BudgetLeft:
-    """The privacy budget of a population: spent, reserved and allowed.
+    """The privacy budget of a population: the epsilon spent, reserved and allowed.
 
     Attributes
     ----------

@@ -60,7 +60,7 @@ class LoggedState:
     releases
         Digest of each released file, by request.
     removed
-        Requests whose file was removed after the release ended.
+        Requests whose release ended and whose file was then deleted.
     populations
         Owner of each population.
     """

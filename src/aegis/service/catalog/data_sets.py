@@ -155,7 +155,7 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
-    """Return the provider's terms of a data set, which each request stores as they were."""
+    """Return the provider's current terms of a data set; each request stores a copy."""
     return {name: getattr(data_set, name) for name in TERMS}
 
 
@@ -318,7 +318,7 @@ def add_version(
 
 
 def newest(session: Session, identifier: str) -> Version | None:
-    """Return the newest version; None if there is none."""
+    """Return the newest version of a data set; None if it has no version."""
     return session.scalars(_NEWEST, {"data_set": identifier}).first()
 
 
@@ -333,7 +333,7 @@ def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version
 
 
 def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
-    """Return all versions, newest first."""
+    """Return all versions of a data set, newest first."""
     seen(session, by, Action.BROWSE, identifier)
     query = select(Version).where(Version.data_set_id == identifier)
     return session.scalars(query.order_by(Version.number.desc())).all()
@@ -436,7 +436,7 @@ def _subject(
 
 
 def authorise_some(by: Actor, action: Action) -> None:
-    """Raise an error if the actor's roles allow this action on no object at all."""
+    """Raise `NotAllowed` if the actor's token lacks the scope for this action."""
     if by.scopes is not None and action not in by.scopes:
         authorise(by, action, NOTHING)
 

@@ -8,7 +8,7 @@ from aegis.errors import AegisError
 
 
 class CatalogError(AegisError):
-    """The catalog cannot process the call: its content is wrong."""
+    """The catalog cannot process the call, because the content of the call is wrong."""
 
     status: ClassVar[int] = 400
 
@@ -32,7 +32,7 @@ class NotThere(CatalogError):  # noqa: N818 - what it says
 
 
 class WrongState(CatalogError):  # noqa: N818 - what it says
-    """The object is in a state that does not allow this, or was changed in the meantime."""
+    """The state of the object does not allow the action, or the object has changed meanwhile."""
 
     status = 409
 

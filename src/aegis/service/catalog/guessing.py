@@ -1,8 +1,8 @@
 """Slow down password guessing without locking accounts.
 
-The service counts wrong passwords for each pair of caller's network and given name, whether or not
-the account exists. Callers from other networks need not wait. It counts an attempt before it
-compares the password, so simultaneous attempts count, too.
+The service counts wrong passwords for each pair of the caller's network and the account name that
+the caller enters, whether or not the account exists. Callers from other networks need not wait. It
+counts an attempt before it compares the password, so simultaneous attempts count, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return the hash of network and name under which attempts are counted; neither is stored."""
+    """Return the hash of network and name that keys the count; network and name are not stored."""
     return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 

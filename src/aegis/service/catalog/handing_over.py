@@ -1,4 +1,4 @@
-"""Transfer data sets, with the populations that they own, to another provider."""
+"""Transfer data sets to another provider, with the populations that the old provider owns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulati
 def hand_over(
     session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
 ) -> DataSet:
-    """Transfer a data set to another provider, whose agent then does its jobs.
+    """Transfer a data set to another provider, whose agent then does the data set's jobs.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def enqueue(
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Assign the oldest unassigned job to a program; return None if there is none.
+    """Assign the oldest unassigned job to a program; return None if no job is unassigned.
 
     Parameters
     ----------

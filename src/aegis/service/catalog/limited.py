@@ -68,7 +68,7 @@ USUAL = WorkLimits()
 
 
 class LimitError(CatalogError):
-    """Work exceeded a limit; the message quotes no data."""
+    """A task exceeded its time or memory limit; the message quotes no data."""
 
 
 def run(

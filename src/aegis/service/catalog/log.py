@@ -46,7 +46,7 @@ class LogCheck:
 
     @property
     def whole(self) -> bool:
-        """Whether the hash chain of the log has no broken entry."""
+        """Whether every entry of the log fits the hash chain."""
         return self.broken is None
 
 

@@ -29,7 +29,7 @@ from aegis.service.catalog.states import RequestState
 
 
 def new_id() -> str:
-    """Return a random identifier that nobody can guess."""
+    """Return a random identifier that is too long to guess."""
     return uuid4().hex
 
 
@@ -80,7 +80,7 @@ class Account(Base):
 
 
 class SignIn(Base):
-    """A browser session; only the hash of its secret is stored."""
+    """A browser session; the database stores only the hash of the session's secret."""
 
     __tablename__ = "sign_ins"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -92,7 +92,7 @@ class SignIn(Base):
 
 
 class Token(Base):
-    """A token for programs: stored as a hash, with fewer permissions than its owner, and with an end."""
+    """A token for programs, stored as a hash; it has part of its owner's rights, and expires."""
 
     __tablename__ = "tokens"
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
@@ -132,7 +132,7 @@ class DataSet(Base):
 
 
 class OwnedPopulation(Base):
-    """A population whose data sets share one privacy budget; its owner decides who may join."""
+    """A population, whose data sets share one privacy budget. Its owner admits other providers."""
 
     __tablename__ = "populations"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)

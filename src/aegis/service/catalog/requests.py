@@ -222,7 +222,7 @@ def send_back(session: Session, by: Actor, request_id: str, message: str) -> Req
 
 
 def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Reject a request; it cannot be changed any more."""
+    """Reject a request, which nobody can then change."""
     request = seen(session, by, Action.REJECT, request_id)
     return _step(session, by, request, RequestStep.REJECT, message=_said(message))
 
@@ -253,7 +253,7 @@ def retry(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def drift(session: Session, by: Actor, data_set_id: str) -> int:
-    """Send back unreleased requests whose data set has changed; return their number."""
+    """Send back unreleased requests whose data set has changed; return the number sent back."""
     query = select(Request).where(
         Request.data_set_id == data_set_id,
         Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
@@ -335,7 +335,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
 
 
 def expire(session: Session) -> int:
-    """Mark the releases whose time has ended; return their number."""
+    """Mark the releases whose lifetime has ended as expired; return the number of releases."""
     query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
     over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
     requests = session.scalars(over).all()
@@ -365,7 +365,7 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return all earlier releases of the same table, also expired ones: somebody may have a copy."""
+    """Return all earlier releases of the same table, even if expired: copies may exist."""
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )

@@ -22,7 +22,7 @@ ORPHANED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Removed:
-    """How many sessions and files were deleted.
+    """The numbers of deleted sessions and files.
 
     Attributes
     ----------

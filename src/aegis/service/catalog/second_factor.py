@@ -134,7 +134,7 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
 
 
 def renew_recovery(session: Session, account: Account) -> list[str]:
-    """Replace the recovery codes; the old ones stop working."""
+    """Replace the recovery codes; the old codes stop working."""
     factor = session.get(SecondFactor, account.id)
     if factor is None or not factor.confirmed:
         raise WrongState("You have no second factor.", hint="Set one up first.")

@@ -50,7 +50,7 @@ class SeenProgram:
 
 
 def note(session: Session, place: str, name: str, account: str | None = None) -> None:
-    """Record the present time as a program's last sign of life.
+    """Record that the service has just heard from a program.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def leave(session: Session, place: str, name: str) -> None:
 
 
 def listed(session: Session, by: Actor) -> list[SeenProgram]:
-    """Return all agents and workers, the most recently seen first; for admins and auditors."""
+    """Return all agents and workers, the latest contact first; for admins and auditors."""
     authorise(by, Action.OPERATE)
     return programs(session)
 

@@ -89,7 +89,7 @@ class SignedStatement:
         return moment.astimezone(UTC)
 
     def verified(self) -> bool:
-        """Whether the signature is valid for this statement and the key that it names."""
+        """Whether the signature is valid for this statement under the key named in it."""
         try:
             key = PublicKey(bytes.fromhex(self.signature.key))
         except ValueError:

@@ -175,13 +175,13 @@ def candidates(
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Audit what a protected summary reveals, and compare that with its stated level."""
+    """Audit how much a protected summary reveals, and compare the result with its stated level."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
 
 
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
-    """Return a configuration with its masks as the policy declares them, not fitted.
+    """Return a configuration with its masks as the policy declares them, before they are fitted.
 
     In the catalog, masks that learn from data were fitted to protected counts. The agent fits them
     to the table.

@@ -1,4 +1,4 @@
-"""Check an agent's uploads against the request: a valid signature is not enough.
+"""Check that an agent's upload matches the request, in addition to its signature.
 
 A signature shows who made a file. It does not show that the file is the approved release, or that
 an answer is about the requested configuration.
@@ -107,7 +107,7 @@ def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
 def require_summary(
     summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], given: str
 ) -> None:
-    """Raise an error unless a protected summary is the one that the job asked for.
+    """Raise an error unless a protected summary is the summary that the job requested.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType
 
 @dataclass(frozen=True)
 class Waiting:
-    """A request that waits for an action of one person.
+    """A request that waits for one person to act.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ class BenchPage:
     policy
         The policy.
     advice, searched
-        Configurations, and whether they are the best of a search.
+        Configurations, and whether a search found them to be the best.
     costs
         Utility cost of each candidate mask.
     best, preview

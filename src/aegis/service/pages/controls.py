@@ -32,7 +32,7 @@ class AttributeControl:
 
     @property
     def open_to_change(self) -> bool:
-        """Whether the attribute has several masks, or one that changes values.
+        """Whether the attribute has several masks, or a single mask that changes values.
 
         The form lists such attributes first.
         """

@@ -1,4 +1,4 @@
-"""Pages of the workbench for your own tables: it has no accounts, and answers only on this machine."""
+"""Pages of the workbench for your own tables, which has no accounts and answers only locally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the log, with filter, check and export."""
+"""The page that shows, filters, checks and exports the log."""
 
 from __future__ import annotations
 

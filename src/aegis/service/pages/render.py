@@ -34,7 +34,7 @@ def day(value: datetime | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share in [0, 1] as a percentage; None as a dash."""
+    """Return a share in [0, 1] as a percentage, or a dash for None."""
     return "–" if value is None else percent(100 * value)
 
 

@@ -199,7 +199,7 @@ def costs(
 
 @dataclass(frozen=True, kw_only=True)
 class AskedSummary:
-    """Options for the protected summary to request from the agent."""
+    """Options for the protected summary that the agent makes."""
 
     protect: Annotated[
         str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
@@ -210,7 +210,7 @@ class AskedSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """The description of a data set for other people, and options on who may see and approve."""
+    """The published description of a data set, and the people who may see it and approve."""
 
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
@@ -419,7 +419,7 @@ def _check_head(head: str | None, *, check: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEntries:
-    """Options on which entries of the log to show."""
+    """Options that choose the log entries to show."""
 
     by: Annotated[str, _filter("NAME", "Only what this account did.")] = ""
     action: Annotated[
