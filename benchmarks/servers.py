@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,23 @@ def server_of(url: str) -> int:
 
 
 def seconds_of(server: int) -> float:
-    """Return the processor time of the server and of its processes that have ended."""
+    """Return the processor time of the server and of its processes that have ended.
+
+    A connection's process may end a little after the command; its time counts only then.
+    """
+    while any(map(_serves, Path(f"/proc/{server}/task/{server}/children").read_text().split())):
+        time.sleep(0.1)
     fields = Path(f"/proc/{server}/stat").read_text().rpartition(") ")[2].split()
     return sum(map(int, fields[11:15])) / TICK
+
+
+def _serves(process: str) -> bool:
+    """Return whether a process of the server answers a client or works for one that does."""
+    try:
+        title = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"127.0.0.1" in title or b"parallel worker" in title
 
 
 def words_of(table: list[str], folder: Path, engine: str) -> dict[str, list[Any]]:
