@@ -182,19 +182,6 @@ def test_a_column_derived_from_the_number_is_named(copy: Any) -> None:
     assert named.startswith("copy alone explains 9")
 
 
-@pytest.mark.parametrize("share", [1.0, 0.995, 0.9])
-def test_a_column_derived_from_the_classes_is_named(share: float) -> None:
-    draw = np.random.default_rng(3)
-    ill = draw.random(2000) < 0.2
-    code = np.where(draw.random(2000) < share, ill, ~ill)
-    columns = {"age": draw.integers(20, 60, 2000), "code": [f"c{int(c)}" for c in code]}
-    table = pa.table({**columns, "ill": pa.array(np.where(ill, "yes", "no"))})
-    advice = aegis.Study(table, aegis.init_policy(table, label="ill").policy).advise()
-    named = [text for text in advice.warnings if "as a column derived from it does" in text]
-    assert [text.split(" ")[0] for text in named] == ["code"] * (share == 1.0)
-    assert all("code alone predicts ill correctly in 100.0 % of the rows" in text for text in named)
-
-
 def test_ordinary_columns_are_not_taken_for_derived_ones() -> None:
     table, policy = case()
     draw = np.random.default_rng(1)

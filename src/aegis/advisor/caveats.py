@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.ranked import Ranked
@@ -13,15 +10,14 @@ from aegis.masks import Suppress
 from aegis.measures import MEASURES
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
-from aegis.words import joined, percent, predicted
+from aegis.words import percent, predicted
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release counts as useless."""
 FEWEST = 25
 """Rows of a class below which what models reach with it may be chance."""
 DERIVED = 0.99
-"""Share of a number's variance, or of the errors of guessing the most frequent class, from which a
-column that explains it may be derived from the label."""
+"""Share of a number's variance from which a column that explains it may be derived from it."""
 RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 
@@ -101,47 +97,29 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def label_copies(summary: Summary) -> list[str]:
-    """Return a warning for the columns of which each alone predicts the label nearly without error.
+    """Return a warning for each column that alone explains nearly all of a number to predict.
 
-    Such a column is often derived from the label. A number is compared by R2 of the means of the
-    column's atoms, adjusted for their number. Classes are compared by the errors that remain if each
-    atom predicts its most frequent class, as a share of the errors without the column. Columns with
-    fewer than two rows per atom are left out, and so are numeric labels of which one row holds much
-    of the variance, because a single row then decides the share.
+    Such a column is often derived from the label. The share is R2 of the means of its atoms, adjusted
+    for their number. Columns with fewer than two rows per atom are left out, and so are labels of which
+    one row holds much of the variance, because a single row then decides the share.
     """
     parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
-    columns: dict[str, list[str]] = {}
-    for part in parts:
-        for name, said in (*_explained_alone(part), *_told_alone(part)):
-            columns.setdefault(said, []).append(name)
     return [
-        f"{names[0] if len(names) == 1 else f'each of {joined(names)}'} alone {said}, as a column "
+        f"{name} alone explains {percent(100 * share, 1)} of the variance of {part.label.column}, as a column "
         "derived from it does: if it is not known when somebody predicts, leave it out of the policy"
-        for said, names in columns.items()
+        for part in parts
+        for name, share in _explained_alone(part).items()
+        if share >= DERIVED
     ]
 
 
-def _told_alone(part: Summary) -> Iterator[tuple[str, str]]:
-    """Yield the attributes that alone predict the class of nearly all rows, and how many."""
-    counted = int(part.label.counts.sum())
-    without = counted - int(part.label.counts.max(initial=0))
-    if part.pairs.responses is not None or not without:
-        return
-    for name, joint in zip(part.attributes, part.pairs.joints, strict=True):
-        right = float(joint.max(axis=1, initial=0).sum())
-        wrong = float(joint.sum()) - right
-        if 2 * np.count_nonzero(joint.sum(axis=1)) <= counted and wrong <= (1 - DERIVED) * without:
-            share = percent(100 * right / float(joint.sum()), 1)
-            yield name, f"predicts {part.label.column} correctly in {share} of the rows"
-
-
-def _explained_alone(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield the attributes that alone explain nearly all of a numeric label, and how much."""
+def _explained_alone(summary: Summary) -> dict[str, float]:
+    """Return the adjusted R2 of a numeric label by each attribute alone; empty for other labels."""
     sums, rows = summary.pairs.responses, summary.pairs.counted
     if sums is None or (summary.number or {}).get("one_row", 0.0) >= MUCH_IN_ONE_ROW:
-        return
+        return {}
     centre, whole = sums.centre(rows), rows * sums.deviation(rows) ** 2
-    counted = int(summary.label.counts.sum())
+    counted, shares = int(summary.label.counts.sum()), {}
     for name, of_atoms, joint in zip(
         summary.attributes, sums.sums, summary.pairs.joints, strict=True
     ):
@@ -152,10 +130,8 @@ def _explained_alone(summary: Summary) -> Iterator[tuple[str, str]]:
             continue
         between = float((away**2 / held).sum()) - float(away.sum()) ** 2 / rows
         left = max(1 - between / whole, 0.0) if whole > 0 else 1.0
-        share = 1 - left * (counted - 1) / (counted - len(held))
-        if share >= DERIVED:
-            shown = percent(100 * share, 1)
-            yield name, f"explains {shown} of the variance of {summary.label.column}"
+        shares[name] = 1 - left * (counted - 1) / (counted - len(held))
+    return shares
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
