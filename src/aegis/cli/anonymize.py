@@ -66,7 +66,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """Options for the record-level method, by name or by recipe."""
+    """Options that select the record-level method, by its name or by a recipe."""
 
     method: Annotated[
         str | None,

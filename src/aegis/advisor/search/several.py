@@ -89,7 +89,7 @@ class ShareOfLabel(Priced):
 
 
 class SharesKept(Priced):
-    """The combination of the shares kept of several labels, as an objective."""
+    """Search objective for several labels: the combined share of the utility of each label that is kept."""
 
     sign = 1
 

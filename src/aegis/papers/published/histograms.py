@@ -17,7 +17,7 @@ from aegis.summary import Information, Summary
 
 
 def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
-    """Read the rows of each raw value, by attribute.
+    """Read the number of rows of each raw value, for each attribute.
 
     Parameters
     ----------
