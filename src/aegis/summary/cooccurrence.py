@@ -60,7 +60,7 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """The counts of pairs by fold.
+    """Numbers of rows by fold, for each attribute and each pair of attributes.
 
     Attributes
     ----------
