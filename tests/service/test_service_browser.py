@@ -177,6 +177,7 @@ DOWNLOADS = (
     "/exports/",
     "/log/export",
     "/download",
+    "/statement",
     "/certificate",
     ".json",
     ".jsonld",

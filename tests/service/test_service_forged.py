@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -80,6 +81,14 @@ class Forger:
             files={"file": ("masked.parquet", content)},
             timeout=120,
         )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def long_leases() -> Iterator[None]:
+    """No other program takes over a job, however long the tests between two answers take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aegis.service.catalog.jobs.LEASE", timedelta(hours=1))
+        yield
 
 
 @pytest.fixture(scope="module")
