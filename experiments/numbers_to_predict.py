@@ -4,8 +4,8 @@
 
 FOLDER holds public tables as CSV files (`TABLES` says where they are found). Of each, the stated R2 is
 printed next to three models over five held-out folds: unmasked, in the release that is advised under the
-policy of `init`, and by rank over random configurations. Two halves are two deals of the five folds: how well
-the models' own ranks agree between the halves bounds how well any score can rank.
+policy of `init`, and by rank over random configurations. Each model is trained under two random assignments
+of the five folds. A score can hardly rank better than the two agree.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from measured_numbers import asked, columns, drawn, sampled, summarised
 Floats = npt.NDArray[np.float64]
 MODELS = ("ridge", "boosting", "forest")
 HALVES = 2
+"""Random assignments of the rows to folds; each is one half of the trained figures."""
 TABLES: dict[str, tuple[str, list[str]]] = {
     "Wage": ("logwage", ["wage", "region"]),  # ISLP, as are the next five
     "Bikeshare": ("bikers", ["casual", "registered", "day"]),

@@ -47,7 +47,16 @@ from aegis.release.certified_policy import (
 )
 from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
-from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
+from aegis.release.mismatch import (
+    NOTHING,
+    Mismatch,
+    alike,
+    as_json,
+    differing,
+    names_in,
+    stated_fields,
+    without,
+)
 from aegis.release.possible import impossible, impossible_losses, is_count, is_number
 from aegis.release.released import CERTIFICATE_VERSION, with_hidden
 from aegis.release.with_original import incomparable, original_differs
@@ -307,7 +316,7 @@ class _Check:
         """
         if self.policy is not None:
             return self.policy
-        said = _without(self.document["policy"], "sha256", "population")
+        said = without(self.document["policy"], "sha256", "population")
         try:
             return load_policy(without_files(said) if names_hierarchies(said) else said)
         except (AegisError, AttributeError, TypeError) as error:
@@ -315,12 +324,15 @@ class _Check:
             return None
 
     def _file(self) -> None:
-        said = self.document["output"]
-        if reason := incomparable(said, self.source):
-            self.unchecked.append(f"output.sha256: {reason}")
+        self._digest("output", self.source)
+        self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
+
+    def _digest(self, what: str, source: Source) -> None:
+        """Compare the digest of the input or output with that of a table, if both are of one kind."""
+        if reason := incomparable(self.document[what], source):
+            self.unchecked.append(f"{what}.sha256: {reason}")
         else:
-            self._differs("output.sha256", said.get("sha256"), self.source.digest())
-        self._differs("output.rows", said.get("rows"), self.source.rows)
+            self._differs(f"{what}.sha256", self.document[what].get("sha256"), source.digest())
 
     def _policy(self) -> None:
         """Compare the certificate's policy with the given one, or else with its own digest."""
@@ -328,7 +340,7 @@ class _Check:
             self.unchecked.append("policy.sha256: needs your policy (--policy)")
             if names_hierarchies(self.document["policy"]) or self.declared is None:
                 return
-        said = _without(self.document["policy"], "sha256")
+        said = without(self.document["policy"], "sha256")
         policy = self.policy
         if policy is None:
             try:
@@ -338,7 +350,7 @@ class _Check:
                 return
         certified = self.document["policy"].get("sha256")
         measured, spelt = policy_digest(policy), str(said.get("measure"))
-        mapping = _plain(policy_mapping(policy))
+        mapping = as_json(policy_mapping(policy))
         # The digest is of the name that the measure had then.
         if spelt in MEASURES and MEASURES.get(spelt).name == policy.measure != spelt:
             measured = policy_digest(replace(policy, measure=spelt))
@@ -349,7 +361,7 @@ class _Check:
 
     def _columns(self) -> None:
         """Compare the columns of the file with those that the policy releases."""
-        dropped = _names(self.document.get("dropped_columns"))
+        dropped = names_in(self.document.get("dropped_columns"))
         columns = set(self.source.columns)
         if dropped is None:
             self._differs(
@@ -383,7 +395,7 @@ class _Check:
             self._differs("configuration", said, "masks by the names of columns")
             return
         self.unchecked.append("configuration.name: any name is allowed")
-        dropped = _names(self.document.get("dropped_columns")) or ()
+        dropped = names_in(self.document.get("dropped_columns")) or ()
         for name, spec in specs.items():
             if name not in self.source.columns and not (spec == "suppress" and name in dropped):
                 self._differs(f"configuration.masks.{name}", spec, NOTHING)
@@ -452,7 +464,7 @@ class _Check:
         quasi = {attribute.name for attribute in self.declared.quasi_identifiers}
         noised = [name for name in noise_of(masks) if name in quasi]
         said = self.document.get("noised_quasi_identifiers")
-        if _names(said) is None or sorted(_names(said) or ()) != sorted(noised):
+        if names_in(said) is None or sorted(names_in(said) or ()) != sorted(noised):
             self._differs("noised_quasi_identifiers", said, noised)
         bounds = learnt_bounds(masks, self.declared.shared_rows)
         self._differences("learnt_bounds", self.document.get("learnt_bounds", NOTHING), bounds)
@@ -519,13 +531,13 @@ class _Check:
             return None
         audited = self._audited(said)
         self._rule(said, audited)
-        figures = _without(_plain(audited.to_dict()), *_OF_RULE)
+        figures = without(as_json(audited.to_dict()), *_OF_RULE)
         if self.document.get("certificate") == 1:  # whose version looked at less
             outside = figures.pop("outside")
             if "outside" in said:
-                figures["outside"] = _stated(said["outside"], outside)
+                figures["outside"] = stated_fields(said["outside"], outside)
         needless = self._needing_more()
-        for what, stated, measured in differing(_without(said, *_OF_RULE), figures, "privacy"):
+        for what, stated, measured in differing(without(said, *_OF_RULE), figures, "privacy"):
             if not any(fnmatch(what, pattern) for pattern in needless):
                 self.mismatches.append(Mismatch(what, stated, measured))
         return audited
@@ -543,7 +555,7 @@ class _Check:
 
     def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
         """Compare the certificate's verdict on the rule with the audit of the file."""
-        noised = _names(self.document.get("noised_quasi_identifiers"))
+        noised = names_in(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
         if noised:  # the plan formed classes by true values, which the file does not show
             criteria = () if audited.rule is None else audited.rule.criteria
@@ -572,7 +584,7 @@ class _Check:
         """Return whether roles or rule in the figures differ from the policy; record it."""
         before = len(self.mismatches)
         for key in ("quasi_identifiers", "sensitive"):
-            if _names(said.get(key)) is None:
+            if names_in(said.get(key)) is None:
                 self._differs(f"privacy.{key}", said.get(key), "a list of names")
         if len(self.mismatches) > before:
             return True
@@ -745,8 +757,7 @@ class _Check:
         if self.original is None:
             self.unchecked += [f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original)"]
             return
-        if reason := incomparable(self.document["input"], self.original):
-            self.unchecked.append(f"input.sha256: {reason}")
+        self._digest("input", self.original)
         for mismatch in original_differs(self.document, self.original, self.source, self.declared):
             self._differs(mismatch.what, mismatch.certified, mismatch.measured)
         self.unchecked.append("input.origin: files may be renamed")
@@ -771,30 +782,6 @@ class _Check:
 
 _OF_RULE = ("rule", "violations", "passed")
 """Fields of the privacy figures that depend on the rule, which is compared with the policy."""
-
-
-def _stated(certified: Any, measured: Any) -> Any:
-    """Return the measured values of only the fields that the certificate states."""
-    if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
-        return certified
-    return {key: value for key, value in measured.items() if key in certified}
-
-
-def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if key not in keys}
-
-
-def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return data as JSON would store and load it."""
-    plain: dict[str, Any] = json.loads(json.dumps(data))
-    return plain
-
-
-def _names(given: Any) -> list[str] | None:
-    """Return a list of texts; None if the value is not such a list."""
-    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
-        return list(given)
-    return None
 
 
 __all__ = ["CertificateCheck", "Mismatch", "check_certificate", "read_certificate"]

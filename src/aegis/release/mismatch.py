@@ -72,3 +72,28 @@ def brief(value: Any) -> str:
     """Return a value for a message, shortened if it is long."""
     text = json.dumps(value, default=str) if not isinstance(value, str) else value
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def stated_fields(certified: Any, measured: Any) -> Any:
+    """Return the measured values of only the fields that the certificate states."""
+    if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
+        return certified
+    return {key: value for key, value in measured.items() if key in certified}
+
+
+def without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return a mapping without some of its keys."""
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def as_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data as JSON would store and load it."""
+    loaded: dict[str, Any] = json.loads(json.dumps(data))
+    return loaded
+
+
+def names_in(given: Any) -> list[str] | None:
+    """Return a list of texts; None if the value is not such a list."""
+    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+        return list(given)
+    return None

@@ -228,7 +228,7 @@ def _outside_in(
 
     def count(sets: Sequence[Sequence[str]]) -> list[tuple[int, int, int]]:
         sizes = [_sizes(table, names).mutate(place=place) for place, names in enumerate(sets)]
-        counted = source.collect(ibis.union(*sizes).order_by("place") if sizes[1:] else sizes[0])
+        counted = source.collect(ibis.union(*sizes).order_by("place"))
         return [
             (int(row["rows"] or 0), int(row["alone"] or 0), int(row["groups"]))
             for row in counted.to_pylist()
