@@ -237,3 +237,25 @@ def test_choosing_names_what_is_missing(small: Summary) -> None:
     other = {**masks, "age": replace(small.attributes["age"].candidates[1].mask, width=9)}
     with pytest.raises(PolicyError, match="not among the summarised candidates"):
         scorer.choose(Configuration("other", other))
+
+
+def test_a_suppressed_column_of_many_classes_scores_as_chance() -> None:
+    """Above 16 classes all share a covariance; a column without a level that varies has none."""
+    random = np.random.default_rng(3)
+    data = pa.table(
+        {
+            "town": random.integers(0, 4, 400).astype(str),
+            "y": random.integers(0, 20, 400).astype(str),
+        }
+    )
+    masks = ["identity", "suppress"]
+    rules = {
+        "version": 1,
+        "label": "y",
+        "attributes": {"town": {"role": "quasi-identifier", "masks": masks}},
+    }
+    scorer = Scorer(summarize(data, rules))
+    town = scorer.summary.attributes["town"]
+    hidden = next(c for c in town.candidates if str(c.mask) == "suppress")
+    assert scorer.attribute(town, hidden, MEASURES.get("held-out-auc")) == 0.5
+    assert scorer.value({"town": hidden}, MEASURES.get("held-out-auc")) == 0.5

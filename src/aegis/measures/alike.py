@@ -50,7 +50,8 @@ def sums_alike(
     own_along = (slopes @ counts.joint[:, told][..., None])[..., 0]
     all_along = (slopes @ every.joint[:, None, :, None])[..., 0]
     along = np.stack([all_along - own_along, own_along], axis=2)  # (K, T, 2, P)
-    flat = slopes.reshape(len(slopes), -1, slopes.shape[-1])
+    parts, classes, penalties, levels = slopes.shape
+    flat = slopes.reshape(parts, classes * penalties, levels)  # there may be no level
     squares = (every.products(flat, below=counts.below) * flat).sum(axis=2)
     squares = squares.reshape(slopes.shape[:3]) * (2 if counts.below else 1)
     within = squares - (along**2 * per_row).sum(axis=2)
