@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
+from sklearn.linear_model import Ridge
 
 from aegis.errors import PolicyError
 from aegis.measures import get
-from aegis.measures.pair_gains import BELIEVED, pair_gains, strongest
+from aegis.measures.pair_gains import BELIEVED, pair_gains, pair_gains_of_number, strongest
 
 
 @st.composite
@@ -116,3 +117,41 @@ def test_interactions_are_named_and_have_an_auc_alone():
     for name in ("held-out-accuracy(pairs)", "held-out-log-loss(lr+pairs)"):
         with pytest.raises(PolicyError, match="only the AUC of models with interactions"):
             get(name)
+
+
+def explicit_of_number(a, b, number, part) -> np.ndarray:
+    """The gain in R2, from rows: (1 + K,) by scikit-learn's ridge and the mean residual of each cell."""
+    indicators = np.hstack([np.eye(3)[a], np.eye(4)[b]])
+    fallen, squares = np.zeros(3), np.zeros(3)
+    for k in range(3):
+        train, test = part != k, part == k
+        squares[k] = ((number[test] - number.mean()) ** 2).sum()
+        if not train.any() or not test.any():
+            continue
+        model = Ridge(alpha=BELIEVED).fit(indicators[train], number[train])
+        left = number - model.predict(indicators)
+        for i in np.flatnonzero(test):
+            same = train & (a == a[i]) & (b == b[i])
+            shrunk = left[same].sum() / (same.sum() + BELIEVED)
+            fallen[k] += left[i] ** 2 - (left[i] - shrunk) ** 2
+    gains = []
+    for without in (None, 0, 1, 2):
+        share = np.where(np.arange(3) == without, 0.0, 1.0)
+        whole = share @ squares
+        gains.append(share @ fallen / whole if whole > 1e-9 else 0.0)
+    return np.array(gains)
+
+
+@given(rows_of_a_pair(), st.integers(0, 2**32))
+def test_gains_in_r2_equal_explicit_regressions(rows, seed) -> None:
+    a, b, _, part = rows
+    number = np.random.default_rng(seed).normal(100.0, 9.0, len(a)).round(1)
+    counted, away = np.zeros((1, 3, 3, 4)), np.zeros((1, 3, 3, 4))
+    np.add.at(counted[0], (part, a, b), 1)
+    np.add.at(away[0], (part, a, b), number - number.mean())
+    squares = np.bincount(part, (number - number.mean()) ** 2, 3)
+    if not (part[:, None] != np.arange(3)).any(axis=0).all():
+        return  # a fold that holds all rows: nothing is fitted
+    gains = pair_gains_of_number(counted, away, squares)
+    assert gains.shape == (1, 1, 4)
+    np.testing.assert_allclose(gains[0, 0], explicit_of_number(a, b, number, part), atol=1e-9)

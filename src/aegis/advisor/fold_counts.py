@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from aegis.measures.by_fold import (
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
 from aegis.summary import Candidate, PairCounts
+from aegis.summary.row_pairs import AtomRows, RowPairCounts
 
 PARTS = 5
 """Largest number of folds for held-out scores; the summary's folds are distributed over them."""
@@ -258,6 +259,45 @@ class PartBlocks:
         size = self.parts * label_classes * height * width
         counted: Floats = np.bincount(place, rows, size).astype(np.float64, copy=False)
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
+
+    def deviations(self, pair: tuple[int, int], bins: tuple[Levels, Levels]) -> Floats:
+        """Return the deviations of a numeric label from its mean, summed by fold and bins, (K, a, b).
+
+        Raises
+        ------
+        PolicyError
+            The rows are not in memory: a summary has the sums of each attribute, not of pairs.
+        """
+        rows, (height, width) = self._number_rows, map(_counted_by, bins)
+        first, second = (
+            rows.codes[index] if own.ndim == 2 else own[rows.codes[index]]
+            for own, index in zip(bins, pair, strict=True)
+        )
+        place = ((rows.fold.astype(np.int64) % self.parts) * height + first) * width + second
+        summed = rows.deviation_sums(place, self.parts * height * width)
+        return _shown(summed.reshape(self.parts, 1, height, width), bins)[:, 0]
+
+    @cached_property
+    def squared_deviations(self) -> Floats:
+        """The squared deviations of a numeric label from its mean, summed by fold, shape (K,)."""
+        rows = self._number_rows
+        return rows.deviation_sums(rows.fold % self.parts, self.parts, power=2)
+
+    @property
+    def of_number(self) -> bool:
+        """Whether the label is a number."""
+        return self._pairs.responses is not None
+
+    @property
+    def _number_rows(self) -> AtomRows:
+        """The rows with a numeric label."""
+        if not isinstance(self._pairs, RowPairCounts):
+            raise PolicyError(
+                "Interactions of pairs with a number to predict need the rows, which a summary does not "
+                "hold, nor does Aegis keep those of a large table.",
+                hint="Give a table of at most two million rows, or leave `pairs` out of --models.",
+            )
+        return self._pairs.coded
 
     def label_classes(self, label: Candidate | None) -> int:
         """Return the number of classes of the masked label."""

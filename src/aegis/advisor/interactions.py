@@ -20,7 +20,7 @@ import numpy.typing as npt
 from aegis.advisor.grouping import Levels
 from aegis.array_cache import RememberedArrays
 from aegis.errors import PolicyError
-from aegis.measures.pair_gains import pair_gains
+from aegis.measures.pair_gains import pair_gains, pair_gains_of_number
 
 if TYPE_CHECKING:
     from aegis.advisor.encodings import CodedMasks
@@ -87,10 +87,20 @@ class Interactions:
                     levels[i], self._blocks.atoms(which[i]), numbers[i] is not None
                 )
             tables = np.zeros((len(chunk), parts, label_classes, BINS, BINS))
+            deviations = np.zeros((len(chunk), parts, BINS, BINS))
             for place, (i, j) in enumerate(chunk):
-                table = self._blocks.table((which[i], which[j]), (binned[i], binned[j]), label)
-                tables[place, :, :, : table.shape[2], : table.shape[3]] = table
-            made |= zip(chunk, pair_gains(tables), strict=True)
+                pair, bins = (which[i], which[j]), (binned[i], binned[j])
+                table = self._blocks.table(pair, bins, label)
+                height, width = table.shape[2:]
+                tables[place, :, :, :height, :width] = table
+                if self._blocks.of_number:
+                    deviations[place, :, :height, :width] = self._blocks.deviations(pair, bins)
+            if self._blocks.of_number:
+                squares = self._blocks.squared_deviations
+                gains = pair_gains_of_number(tables[:, :, 0], deviations, squares)
+            else:
+                gains = pair_gains(tables)
+            made |= zip(chunk, gains, strict=True)
         for pair in lacking:
             self._gains.get(keyed[pair], partial(made.__getitem__, pair))
         return np.stack([made[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + parts))

@@ -179,7 +179,7 @@ Models = Annotated[
         metavar="NAMES",
         help="The models whose metric --metric predicts, separated by commas: lr (logistic "
         "regression), nb (naive Bayes), gbdt (boosted trees), pairs (gbdt with the strongest "
-        "interaction of two attributes; AUC only). Several count equally. By default: the "
+        "interaction of two attributes; AUC and R2 only). Several count equally. By default: the "
         "better of linear models and trees.",
     ),
 ]

@@ -44,7 +44,7 @@ class Learner(StrEnum):
     GBDT = "gbdt"
     """Boosted trees, without interactions."""
     PAIRS = "pairs"
-    """Boosted trees with the strongest interaction of two attributes; predicts only the AUC."""
+    """Boosted trees with the strongest interaction of two attributes; predicts only AUC and R2."""
 
 
 _ANY = (Coding.NUMBERS, Coding.THRESHOLDS)

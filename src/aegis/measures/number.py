@@ -19,6 +19,7 @@ from aegis.measures.by_fold import PartCounts, Response, side
 from aegis.measures.cooccurrence import Coding, Need
 from aegis.measures.discriminant import solved
 from aegis.measures.expected_merit import Learner, learners_of
+from aegis.measures.pair_gains import strongest
 from aegis.measures.pillai import whitened
 from aegis.measures.record import NUMBER_MEASURE, Direction, LabelKind, Measure, Scope, Trace
 from aegis.measures.split import SplitCounts
@@ -31,7 +32,13 @@ Floats = npt.NDArray[np.float64]
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 """Ridge penalties in rows; the best one counts. A strong label needs weak penalties."""
 _ROUNDING = 1e-9
-_STANDS_FOR = {Learner.LR: Coding.NUMBERS, Learner.GBDT: Coding.THRESHOLDS}
+_STANDS_FOR = {
+    Learner.LR: Coding.NUMBERS,
+    Learner.GBDT: Coding.THRESHOLDS,
+    Learner.PAIRS: Coding.THRESHOLDS,  # and what a pair adds
+}
+_EITHER = (Coding.NUMBERS, Coding.THRESHOLDS)
+"""The codings of which the better one counts if no learner is named."""
 
 
 def response_of(counts: PartCounts | SplitCounts) -> Response:
@@ -186,9 +193,10 @@ class ExpectedR2:
 
     def values(self, counts: Cooccurrence) -> Floats:
         """Return R2 over all folds, then without each fold, shape (1 + K,)."""
-        codings = [_STANDS_FOR[own] for own in self.learners] or list(_STANDS_FOR.values())
-        each = np.stack([held_out_r2(counts, coding) for coding in codings])
-        reached: Floats = each.mean(axis=0) if self.learners else each.max(axis=0)
+        if self.learners:
+            mean: Floats = np.mean([_of_learner(counts, own) for own in self.learners], axis=0)
+            return mean
+        reached: Floats = np.max([held_out_r2(counts, coding) for coding in _EITHER], axis=0)
         return reached
 
     def compute(self, counts: Cooccurrence) -> float:
@@ -200,9 +208,20 @@ class ExpectedR2:
         return self.values(counts)[1:]
 
 
+def _of_learner(counts: Cooccurrence, learner: Learner) -> Floats:
+    """Return the R2 of one kind of models, over all folds and without each fold, shape (1 + K,)."""
+    alone = held_out_r2(counts, _STANDS_FOR[learner])
+    if learner is not Learner.PAIRS:
+        return alone
+    return np.minimum(alone + strongest(counts.pair_gains), 1.0)
+
+
 def r2_measure(what: ExpectedR2) -> Measure:
     """Return the measure that predicts R2, as `ExpectedR2` describes it."""
-    of = f": {', '.join(what.learners)}" if what.learners else ""
+    of, paired = (
+        f": {', '.join(what.learners)}" if what.learners else "",
+        Learner.PAIRS in what.learners,
+    )
     return Measure(
         name=what.name,
         title=f"Expected R2 on rows held out{of}",
@@ -226,11 +245,12 @@ def r2_measure(what: ExpectedR2) -> Measure:
         direction=Direction.HIGHER,
         monotone=False,
         scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty",
+        cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty"
+        + ("; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part" if paired else ""),
         compute=what.compute,
         needs=(Need.PARTS,),
         without_parts=what.without_parts,
-        trace=Trace.BELOW,
+        trace=None if paired else Trace.BELOW,
         label=LabelKind.NUMBER,
     )
 

@@ -56,6 +56,49 @@ def pair_gains(tables: Floats) -> Floats:
     return np.stack(gains, axis=1) if gains else np.zeros((len(tables), 0, 1 + tables.shape[1]))
 
 
+def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> Floats:
+    """Return the gain in R2 of each pair's joint table over the sum of its attributes' effects.
+
+    The shape is (M, 1, 1 + K), as of `pair_gains` with one class. Leave out fold k. Of the n rows
+    outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum of the label's
+    deviations from its mean, divided by n. The sum of effects f(a, b) = u_a + v_b + c is the ridge
+    regression of the label on the values of both attributes, centred, with penalty p / n, p =
+    `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
+
+        r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
+
+    On fold k, adding r to f changes the squared errors by the sum over cells of n_ab r^2 - 2 r (Y_ab
+    - n_ab f), where Y_ab are the summed deviations of the fold. The gain is the decrease, summed
+    over the folds, as a share of the label's squared deviations. If no row is outside a fold, the
+    fold has no gain.
+
+    Parameters
+    ----------
+    rows, deviations
+        Rows, and summed deviations of the label from its mean over all rows, of M pairs by fold and
+        the values of both attributes, shape (M, K, A, B).
+    squares
+        Squared deviations of the label from its mean by fold, shape (K,).
+    """
+    parts = rows.shape[1]
+    if not len(rows):
+        return np.zeros((0, 1, 1 + parts))
+    outside = rows.sum(axis=1, keepdims=True) - rows
+    n = np.maximum(outside.sum(axis=(-2, -1)), 1.0)
+    aim = (deviations.sum(axis=1, keepdims=True) - deviations) / n[..., None, None]
+    mean = aim.sum(axis=(-2, -1), keepdims=True)
+    weight = outside / n[..., None, None]
+    together, residual = _ridge(weight, aim - weight * mean, BELIEVED / n)
+    left = deviations - rows * (mean + together)
+    fallen = (2 * residual * left - rows * residual**2).sum(axis=(-2, -1))  # (M, K)
+    variants = np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
+    whole = variants @ squares
+    gains: Floats = np.divide(
+        fallen @ variants.T, whole, out=np.zeros((len(rows), 1 + parts)), where=whole > 0
+    )
+    return gains[:, None]
+
+
 def strongest(gains: Floats) -> Floats:
     """Return the gain of the strongest pair, over all folds and then without each, shape (1 + K,).
 
@@ -134,7 +177,11 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])
     weight, aim = share.sum(axis=-3), share[..., 1, :, :] - share[..., 0, :, :]
-    ridge = BELIEVED / rows.sum(axis=-1)
+    return _ridge(weight, aim, BELIEVED / rows.sum(axis=-1))
+
+
+def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
+    """Return f and r of `pair_gains`, shape (.., A, B), for w and y of each cell and the penalty."""
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]
     mean = np.concatenate([first, second], axis=-1)

@@ -293,8 +293,8 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
     if label is LabelKind.NUMBER:
         raise PolicyError(
             f"Measure {measure.name!r} needs classes, but the label is a number to predict.",
-            hint=f"Leave the measure out: {NUMBER_MEASURE} then says how well the number is predicted. "
-            "Or cut the number into classes: `label: {column: NAME, bins: 5}`.",
+            hint=f"Leave the measure out: {NUMBER_MEASURE} then says how well the number is predicted "
+            "(by models that you name: `--metric r2 --models lr`). Or cut the number into classes: `label: {column: NAME, bins: 5}`.",
         )
     raise PolicyError(
         f"Measure {measure.name!r} needs a number to predict, but the label has classes.",

@@ -163,11 +163,11 @@ class PolicyShape(PolicyMapping):
     """The measure for rankings, searches and releases. By default `held-out-auc`, or
     `held-out-pillai` (with a note) if Aegis cannot predict an AUC; `held-out-r2` for a numeric
     label; `adjusted-contingency` without a label."""
-    merit: Literal["auc", "accuracy", "log-loss"] | None = None
-    """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
+    merit: Literal["auc", "accuracy", "log-loss", "r2"] | None = None
+    """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`; `held-out-r2` for a number to predict)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
     """The models whose metric `merit` predicts: logistic regression, naive Bayes, boosted trees,
-    or boosted trees with the strongest interaction of two attributes (AUC only). Several count
+    or boosted trees with the strongest interaction of two attributes (AUC and R2 only). Several count
     equally. By default: the better of linear models and trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""

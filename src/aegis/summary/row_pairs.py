@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.errors import InternalError
 from aegis.summary.cooccurrence import (
     Counts,
     FoldCounts,
@@ -40,6 +41,7 @@ _MOST_CELLS = 1 << 26
 _REMEMBERED = 1 << 27
 """Bytes of counts by pair that are remembered."""
 
+Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]
 """Index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
@@ -63,6 +65,8 @@ class AtomRows:
         Weight of each row in units, shape (N,); None if each row counts once.
     in_rows
         Converts sums of weights in the matrix of all atoms to effective rows; None keeps units.
+    response
+        The numeric label of each row in units, shape (N,); None if the label has classes.
     """
 
     codes: Sequence[npt.NDArray[np.unsignedinteger]]
@@ -73,6 +77,21 @@ class AtomRows:
     folds: int
     weights: Counts | None = None
     in_rows: WeightSums | None = None
+    response: Counts | None = None
+
+    def deviation_sums(self, key: Counts, size: int, power: int = 1) -> Floats:
+        """Sum the deviations of the numeric label from its mean, or their squares, by a key per row.
+
+        The shape is (size,). If rows have weights, each deviation counts as often as its row.
+        """
+        if self.response is None:
+            raise InternalError("These rows have no number to predict.")
+        mean = np.average(self.response, weights=self.weights) if len(self.response) else 0.0
+        of_rows = np.asarray(self.response - mean, dtype=np.float64) ** power
+        if self.weights is not None:
+            of_rows *= self.weights
+        summed = np.bincount(key, weights=of_rows, minlength=size).astype(np.float64, copy=False)
+        return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
     def pair(self, i: int, j: int) -> Tally:
         """Count the rows of two attributes by their atoms, class and fold."""
@@ -287,7 +306,7 @@ def count_row_pairs(
     ]
     label = label.astype(np.int64)
     fold = Dealer(names, folds, seed, divisor).rows(narrow, label, response, weights)
-    rows = AtomRows(narrow, sizes, label, fold, classes, folds, weights)
+    rows = AtomRows(narrow, sizes, label, fold, classes, folds, weights, response=response)
     per_fold = np.bincount(fold, weights=weights, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
     known = _Tallies(rows)
