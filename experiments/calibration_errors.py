@@ -37,7 +37,7 @@ from aegis.papers.evaluation.splits import make_splits
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import summarize
-from aegis.summary.build import FOLDS
+from aegis.summary.builder import FOLDS
 from aegis.summary.deal import Dealer
 from common import add_csv
 from paper_masks import paper_configurations, paper_policy

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from aegis.advisor.search import clock
-from aegis.summary import build
+from aegis.summary import builder
 
 settings.register_profile(
     "aegis",
@@ -48,13 +48,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def summaries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that were summarised, one entry each time."""
     done: list[str] = []
-    inner = build._Builder.build
+    inner = builder.Builder.build
 
     def counted(self: Any, sample_rows: int | None) -> Any:
         done.append(self.source.origin)
         return inner(self, sample_rows)
 
-    monkeypatch.setattr(build._Builder, "build", counted)
+    monkeypatch.setattr(builder.Builder, "build", counted)
     return done
 
 

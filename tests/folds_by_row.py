@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.summary import Summary
-from aegis.summary.build import FOLDS
+from aegis.summary.builder import FOLDS
 from aegis.summary.deal import Dealer
 
 

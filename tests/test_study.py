@@ -22,7 +22,7 @@ from aegis.safe.ledger import Ledger
 from aegis.safe.protect import budget_of, load_protected
 from aegis.sources import Source
 from aegis.study import subject
-from aegis.summary import build
+from aegis.summary import builder
 from aegis.summary.outside import Outside
 
 ROWS = 240
@@ -137,7 +137,7 @@ def test_exact_counts_classes_in_the_engine_where_memory_is_too_small(
 ) -> None:
     """`exact` once lost the counter of classes, and failed on tables of many cells."""
     whole = aegis.Study(table(), policy(), exact=True).rank()
-    monkeypatch.setattr(build, "count_cells", lambda *_, **__: None)
+    monkeypatch.setattr(builder, "count_cells", lambda *_, **__: None)
     study = aegis.Study(table(), policy(), exact=True)
     advice = study.rank()
     assert study.plan.in_engine

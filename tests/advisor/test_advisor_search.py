@@ -170,7 +170,7 @@ def test_in_the_engine_as_in_memory(monkeypatch: pytest.MonkeyPatch, objective: 
     table, whole = prepared("protected attribute with masks")
     policy = policy_of(ill_masks=MASKED_ILL)
     small = partial(count_cells, max_cells=5)
-    monkeypatch.setattr("aegis.summary.build.count_cells", small)
+    monkeypatch.setattr("aegis.summary.builder.count_cells", small)
     for rule in (rule_of(RULES[-1], 0.12), rule_of(RULES[7], 0))[objective != "adjusted-pillai" :]:
         changed = policy_with(policy, rule)
         advice = search(table, changed, objective=objective, top=3, explain_best=False)

@@ -108,11 +108,13 @@ def wide(
 def test_attributes_that_tell_least_are_set_aside_and_that_is_said(
     measure: str | None, held: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aegis.summary.build.WIDE", 2 if held else 100)
+    monkeypatch.setattr("aegis.summary.builder.WIDE", 2 if held else 100)
     table, policy = wide(6)
     whole = aegis.advise(table, policy, generate_count=6, measure=measure)
     assert not any("by themselves" in warning for warning in whole.warnings)
-    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+    )
     fewer = aegis.advise(table, policy, generate_count=6, measure=measure)
     [warning] = [w for w in fewer.warnings if "by themselves" in w]
     summary = aegis.summarize(table, policy)
@@ -145,7 +147,9 @@ def test_some_are_counted_beside_noise_and_where_most_is_empty_too(
     if not noise:
         monkeypatch.setattr("aegis.summary.cooccurrence._DENSE_CELLS", 0)
         monkeypatch.setattr("aegis.summary.cooccurrence._SPARSE_FACTOR", 0)
-    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+    )
     table, policy = wide(6, noise=noise)
     summary = aegis.summarize(table, policy)
     assert noise == isinstance(summary.pairs.total, np.ndarray)
@@ -161,7 +165,9 @@ def test_some_are_counted_beside_noise_and_where_most_is_empty_too(
 
 
 def test_a_search_counts_those_alone_that_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+    )
     table, policy = wide(5)
     found = aegis.search(table, policy)
     assert found.optimal
@@ -171,8 +177,10 @@ def test_a_search_counts_those_alone_that_take_part(monkeypatch: pytest.MonkeyPa
 def test_a_bundle_remembers_what_was_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aegis.summary.build.WIDE", 2)
-    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    monkeypatch.setattr("aegis.summary.builder.WIDE", 2)
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+    )
     table, policy = wide(5)
     direct = aegis.advise(table, policy, generate_count=4)
     path = tmp_path / "wide.aegis"
@@ -187,7 +195,9 @@ def test_a_bundle_remembers_what_was_set_aside(
 def test_without_a_label_those_of_the_fewest_values_take_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=14)
+    )
     draw = np.random.default_rng(4)
     table = pa.table({f"c{j}": draw.integers(0, 4 + j, 300) for j in range(5)})
     attribute = {"role": "feature", "masks": ["identity", "suppress"]}
@@ -206,7 +216,9 @@ def test_advice_and_certificate_compare_with_one_reference(
     masks: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a table that sets attributes aside with its masks, and counts all of them as it stands."""
-    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=430))
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=430)
+    )
     draw = np.random.default_rng(2)
     told = draw.random(600)
     table = {f"c{j}": np.round(100 * (told + draw.random(600))).astype(int) for j in range(3)}

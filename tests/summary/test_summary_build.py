@@ -23,7 +23,7 @@ from aegis.summary import (
     FrequencyTable,
     PairCounts,
     Summary,
-    build,
+    builder,
     count_in_engine,
     summarize,
 )
@@ -411,7 +411,7 @@ BAD_TABLES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_tables_that_cannot_be_summarised(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     columns, rest, message = BAD_TABLES[mistake]
     if mistake == "many values":
-        monkeypatch.setattr(build, "MAX_VALUES", 10)
+        monkeypatch.setattr(builder, "MAX_VALUES", 10)
     with pytest.raises(DataError, match=message) as caught:
         summarize(pa.table(columns), small_policy(**rest))
     assert caught.value.hint
@@ -436,7 +436,7 @@ def test_a_hierarchy_that_does_not_cover_a_value() -> None:
 def test_a_table_that_changes_while_it_is_read() -> None:
     values = pa.array([1, 2])
     with pytest.raises(InternalError, match="not there when values were counted"):
-        build.code_values(pa.array([1, 3]), values)
+        builder.code_values(pa.array([1, 3]), values)
 
 
 def test_attributes_of_one_value() -> None:

@@ -14,7 +14,7 @@ from bundle_support import assert_same
 import aegis
 from aegis.errors import DataError, PolicyError
 from aegis.policy import dump_policy, load_policy
-from aegis.summary import build, load_bundle, merge, save_bundle, summarize, withhold
+from aegis.summary import builder, load_bundle, merge, save_bundle, summarize, withhold
 from aegis.summary.responses import NumberUnit, exact_squares, exact_sums
 from folds_by_row import folds_of
 
@@ -75,9 +75,9 @@ def test_sums_are_those_of_the_rows() -> None:
 def test_every_way_of_counting_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table()
     whole = summarize(rows, policy())
-    monkeypatch.setattr(build, "WIDE", 1)
+    monkeypatch.setattr(builder, "WIDE", 1)
     assert_same(summarize(rows, policy()), whole)
-    monkeypatch.setattr(build, "fits", lambda *_: False)
+    monkeypatch.setattr(builder, "fits", lambda *_: False)
     assert_same(summarize(rows, policy()), whole)
 
 

@@ -17,7 +17,7 @@ import aegis
 from aegis.errors import DataError, PolicyError
 from aegis.policy import dump_policy, load_policy
 from aegis.policy.lines import read_yaml
-from aegis.summary import build, load_bundle, merge, save_bundle, summarize, withhold
+from aegis.summary import builder, load_bundle, merge, save_bundle, summarize, withhold
 from aegis.summary.bundle.check import check_summary
 from aegis.summary.responses import NumberUnit
 from aegis.summary.weights import WeightSums
@@ -127,13 +127,13 @@ def test_every_way_of_counting_gives_the_same(
     assert whole.weights.unit == NumberUnit(10, 2)
     order = np.random.default_rng(0).permutation(ROWS)
     assert_same(summarize(rows.take(order), declared), whole)
-    monkeypatch.setattr(build, "WIDE", 1)
+    monkeypatch.setattr(builder, "WIDE", 1)
     wide = summarize(rows, declared)
     assert_same(wide, whole)
     one, two = wide.in_effective_rows().pairs, whole.in_effective_rows().pairs
     assert np.array_equal(one.total, two.total)
-    monkeypatch.setattr(build, "fits", lambda *_: False)
-    monkeypatch.setattr(build, "SAMPLE_ROWS", 17)
+    monkeypatch.setattr(builder, "fits", lambda *_: False)
+    monkeypatch.setattr(builder, "SAMPLE_ROWS", 17)
     assert_same(summarize(rows, declared, sample_rows=ROWS), whole)
 
 

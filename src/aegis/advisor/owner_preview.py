@@ -126,9 +126,7 @@ def _left_out(
     frequency = summary.frequency
     if frequency is None:
         return (), ()
-    ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
-    classes = plan.classes(choice)
-    kept_cells = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
+    kept_cells = plan.kept_cells(choice)
     label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
     names = (*summary.label.classes, "null")
     by_label: list[Share] = []

@@ -229,6 +229,17 @@ class PrivacyPlan:
             return table
         return self._population.with_people(table, frequency, choice)
 
+    def kept_cells(self, choice: Choice) -> npt.NDArray[np.bool_]:
+        """Return whether the rule keeps the class of each cell of the frequency table, shape (cells,)."""
+        frequency = self.summary.frequency
+        if frequency is None:
+            raise InternalError("A plan without a frequency table has no cells.")
+        ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        classes = self.classes(choice)
+        kept_ids = classes.kept_ids(self.rule.check(classes).kept_classes)
+        kept_cells: npt.NDArray[np.bool_] = np.isin(ids, kept_ids)
+        return kept_cells
+
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
         """Return the share of bits that masks hide in each cell of the frequency table, shape (cells,)."""
         frequency = self.summary.frequency

@@ -28,6 +28,7 @@ from aegis.advisor.confidence import (
 from aegis.advisor.default import out_of_reach
 from aegis.advisor.excluded_attributes import sets_aside
 from aegis.advisor.figures import Front
+from aegis.advisor.kept_codes import kept_codes
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.ranked import Ranked
@@ -42,7 +43,10 @@ from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, Chunk, LabelSummary, Summary, count_pairs, summarize
+from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.classes import WEIGHT
+from aegis.summary.coded_rows import CodedRows
+from aegis.summary.held_rows import summarize_held
 from aegis.summary.leaves import shown_leaves
 
 
@@ -177,6 +181,8 @@ class ReleasedRows:
         The table and its policy, if available. Then the rows are masked and counted.
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
+    known
+        The rows as codes, if they have been read: then they are not read again.
     """
 
     def __init__(
@@ -185,15 +191,17 @@ class ReleasedRows:
         source: Source | None = None,
         policy: Policy | None = None,
         seed: int = 0,
+        known: CodedRows | None = None,
     ) -> None:
         self.plan = plan
         self.source = source
         self.policy = policy
         self.seed = seed
+        self.known = known
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
         """Return a counter for the same table under another rule."""
-        return ReleasedRows(plan, self.source, self.policy, self.seed)
+        return ReleasedRows(plan, self.source, self.policy, self.seed, self.known)
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
         """Return the counts of the rows that a configuration keeps; None if they cannot be known.
@@ -206,12 +214,17 @@ class ReleasedRows:
             return (
                 None if self.plan.summary.several else self._from_cells(self.plan.summary, choice)
             )
-        rest = self._masked(self.source, self.policy, choice)
+        codes = kept_codes(self.known, self.plan, self.policy, choice)
+        rest: Source | CodedRows
+        if codes is not None and len(codes.masked.label) <= SAMPLE_ROWS:
+            rest = codes.masked
+        else:
+            rest = self._masked(self.source, self.policy, choice)
         several = self.plan.summary.several
         if several is None:
             return self._counted(rest, self.plan.summary, choice)
         alone = [
-            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed)
+            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed, self.known)
             for task in self.policy.tasks
         ]
         counted = [
@@ -220,18 +233,32 @@ class ReleasedRows:
         ]
         return KeptLabels(tuple(zip(alone, counted, strict=True)))
 
-    def _counted(self, rest: Source, summary: Summary, choice: Choice) -> KeptRows:
+    def _counted(self, rest: Source | CodedRows, summary: Summary, choice: Choice) -> KeptRows:
         """Summarise the kept rows of a release, and return their counts."""
         assert self.policy is not None
-        policy = self.policy
-        if policy.weight is not None:
-            policy = replace(policy, weight=WEIGHT)
-        if not tells_classes_apart(rest, policy):
+        policy = as_it_is(self.policy)
+        if isinstance(rest, CodedRows):
+            column = policy.label.column
+            several = rest.tells_apart(column) if column else len(rest.label) > 0
+        else:
+            policy = policy if policy.weight is None else replace(policy, weight=WEIGHT)
+            several = tells_classes_apart(rest, policy)
+        if not several:
             counted = self._from_cells(summary, choice)
             return KeptRows(None, None, {} if counted is None else counted.lost, constant=True)
-        scorer = Scorer(summarize(rest, as_it_is(policy), seed=self.seed), self._roles)
+        if isinstance(rest, CodedRows):
+            counts = summarize_held(rest, policy, origin=self._origin, seed=self.seed)
+        else:
+            counts = summarize(rest, policy, seed=self.seed)
+        scorer = Scorer(counts, self._roles)
         lost = lost_classes(summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
+
+    @property
+    def _origin(self) -> str:
+        """The name of the released rows in messages."""
+        assert self.source is not None
+        return f"the released rows of {self.source.origin}"
 
     @property
     def counts_otherwise(self) -> bool:
@@ -304,18 +331,15 @@ class ReleasedRows:
             masked_population(policy, source, masks),
             shown_leaves(source, policy, masks) if rule.by_leaves else None,
         )
-        return Source(kept_rows, f"the released rows of {source.origin}")
+        return Source(kept_rows, self._origin)
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
         """Count the kept rows from the frequency table; None if it lacks a needed attribute."""
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:
             return None
-        ids = frequency.class_ids({q: choice[q].groups for q in frequency.quasi})
-        classes = self.plan.classes(choice)
-        kept_ids = classes.kept_ids(self.plan.rule.check(classes).kept_classes)
         label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
-        keep = np.isin(ids, kept_ids) & (label < len(summary.label.classes))
+        keep = self.plan.kept_cells(choice) & (label < len(summary.label.classes))
         weights, y = frequency.counts[keep], label[keep].astype(np.int64)
         rows = np.bincount(y, weights=weights, minlength=len(summary.label.classes))
         named = zip(summary.label.classes, summary.label.counts, rows, strict=True)

@@ -11,22 +11,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import ibis
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.kept_codes import kept_codes
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masking.originals import WithOriginals
-from aegis.masks import Kind, Mask
-from aegis.measures import LabelKind
+from aegis.masks import Mask
 from aegis.policy import Policy
 from aegis.privacy.inference import find_implications, lift, predictability
 from aegis.sources import Source
-from aegis.summary import PERSON, Candidate, Summary
+from aegis.summary import PERSON, Summary
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.outside import (
     MOST_ROWS,
@@ -98,50 +97,23 @@ def _outside_known(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> Outside | None:
     """Return `outside_of_release` from rows that are known as codes; None if these are not enough."""
-    summary, frequency = plan.summary, plan.summary.frequency
-    drawn = any(candidate.noise is not None for candidate in choice.values())
-    if known is None or frequency is None or frequency.earlier is not None:
+    codes = kept_codes(known, plan, policy, choice)
+    if codes is None:
         return None
-    if drawn or policy.person is not None or summary.label.mask is not None:
-        return None
-    if any(Kind.of(ibis.dtype(candidate.shown.type)) is None for candidate in choice.values()):
-        return None  # a column that is not compared
-    keep = np.ones(len(known.label), dtype=np.bool_)
-    if frequency.quasi:
-        ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
-        classes = plan.classes(choice)
-        kept_ids = classes.kept_ids(plan.rule.check(classes).kept_classes)
-        _, cell = known.frequency(
-            frequency.quasi, frequency.sensitive, summary.attributes, frequency.label
-        )
-        keep = np.isin(ids, kept_ids)[cell]
-    true: dict[str, Codes] = {name: known.codes[name][keep] for name in summary.attributes}
-    groups: dict[str, Codes] = {name: choice[name].groups for name in summary.attributes}
-    nulls = {name: _null_groups(choice[name]) for name in summary.attributes}
-    if summary.label.kind is LabelKind.NUMBER:
-        name = summary.label.column
-        true[name] = known.codes[name][keep]
-        missing = known.values[name].is_null().to_numpy(zero_copy_only=False)
-        groups[name], nulls[name] = np.arange(len(missing)), np.flatnonzero(missing)
-    elif summary.label.there:
-        name, own = summary.label.column, choice.get(summary.label.column)
-        true[name] = known.label[keep]
-        groups[name] = np.arange(known.classes + 1) if own is None else own.groups
-        nulls[name] = np.array([known.classes]) if own is None else _null_groups(own)
-    shown = {name: groups[name][codes] for name, codes in true.items()}
-    values = {name: len(np.setdiff1d(codes, nulls[name])) for name, codes in shown.items()}
+    names = dict.fromkeys((*plan.summary.attributes, *policy.label.columns))
+    shown = {name: codes.masked.codes[name] for name in names}
+    values = {
+        name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
+        for name in shown
+    }
     hidden = {
-        name: (true[name], shown[name])
+        name: (codes.original.codes[name], shown[name])
         for name, candidate in choice.items()
         if str(candidate.mask) != "identity"
     }
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
+    outside = outside_of_codes(shown, values, quasi, plan.summary.label.column or None)
     return replace(outside, implied=find_implications(hidden, shown))
-
-
-def _null_groups(candidate: Candidate) -> npt.NDArray[np.int64]:
-    return np.flatnonzero(candidate.shown.is_null().to_numpy(zero_copy_only=False))
 
 
 def outside_of_release(

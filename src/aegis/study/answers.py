@@ -105,7 +105,9 @@ def complete_advice(
 
 def _with_utility(subject: Subject, advice: Advice) -> Advice:
     """Add to the advice the utility of its best release, measured on the released rows."""
-    released = ReleasedRows(subject.plan, subject.source, subject.policy, subject.seed)
+    released = ReleasedRows(
+        subject.plan, subject.source, subject.policy, subject.seed, subject.known
+    )
     return with_utility(advice, released, scorer_of(subject.summary), subject.progress)
 
 

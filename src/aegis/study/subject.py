@@ -19,7 +19,8 @@ from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.study.other_formats import AddedSummary
 from aegis.summary import Summary, declared_policy, says_rule
-from aegis.summary.build import SAMPLE_ROWS, summarize_rows
+from aegis.summary.build import summarize_rows
+from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.narrow import narrow
 from aegis.summary_formats import format_of_summary

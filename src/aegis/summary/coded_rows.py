@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ibis.expr.types as ir
 import numpy as np
@@ -30,6 +30,7 @@ _FETCHED = 2_000_000
 """Rows times columns that are fetched at a time: as they are they take some tens of bytes a cell."""
 
 Codes = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
 """What `stored_codes` returns of some rows of a column."""
 
@@ -60,6 +61,52 @@ class CodedRows:
     def labelled(self) -> npt.NDArray[np.bool_]:
         """Whether each row has a label class, shape (N,)."""
         return self.label < self.classes
+
+    def with_classes(self, name: str, classes: pa.Array) -> CodedRows:
+        """Return the rows with the label as a column `name`, whose values are the classes."""
+        if name in self.values:
+            return self
+        missing = int(self.label.max(initial=0) == self.classes)
+        values = pa.concat_arrays([classes, pa.nulls(missing, classes.type)])
+        codes = narrow(self.label, len(values))
+        return replace(
+            self, values={**self.values, name: values}, codes={**self.codes, name: codes}
+        )
+
+    def only(self, keep: Flags) -> CodedRows:
+        """Return some of the rows; values of no row stay."""
+        codes = {name: own[keep] for name, own in self.codes.items()}
+        return replace(self, codes=codes, label=self.label[keep])
+
+    def shown(
+        self, groups: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]], keep: Flags
+    ) -> CodedRows:
+        """Return some of the rows, with only these columns, as masks show them.
+
+        Parameters
+        ----------
+        groups
+            For each column, the group of each of its values, shape (V,), and the masked value of
+            each group.
+        keep
+            Whether each row is kept, shape (N,).
+        """
+        columns = {
+            name: join_parts(
+                [(narrow(group_of, len(shown))[self.codes[name][keep]], shown)], shown.type
+            )
+            for name, (group_of, shown) in groups.items()
+        }
+        return CodedRows(
+            {name: values for name, (_, values) in columns.items()},
+            {name: codes for name, (codes, _) in columns.items()},
+            self.label[keep],
+            self.classes,
+        )
+
+    def tells_apart(self, name: str) -> bool:
+        """Return whether a column has two values in these rows; null is not a value."""
+        return int(np.count_nonzero(self.rows(name)[self.values[name].is_valid()])) > 1
 
     def rows(self, name: str) -> Codes:
         """Return the number of rows of each value of a column, shape (V,)."""
@@ -124,7 +171,7 @@ def read_coded(
     Parameters
     ----------
     source
-        The table; its engine must run in this process.
+        The table; its engine must allow rows to be read into this process.
     names
         The columns.
     label_class
@@ -144,29 +191,28 @@ def read_coded(
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether this many rows and columns fit as codes in the engine's memory limit."""
+    """Return whether this many rows and columns may be read, and fit as codes in the memory limit."""
     cells = rows * columns
-    if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
+    if source.engine.rows_stay or rows > MOST_ROWS or cells > MOST_CELLS:
         return False
     return cells * _CELL_BYTES <= parse_size(limits().memory)
 
 
-def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
+def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
     """Read columns of all rows, in a single class; None if the engine should count instead.
 
-    The engine should count if the columns are not dictionary-encoded in Parquet files, are too
-    many, or have a type that no mask accepts.
+    The engine should count if the columns or the rows are too many, or if a column has a type that
+    no mask accepts.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
         return None
-    parts = (
-        _stored(source, names)
-        if source.is_parquet and fits(source, source.rows, len(names))
-        else []
-    )
-    if not parts:
+    if not fits(source, source.rows, len(names)):
         return None
+    parts = _stored(source, names)
+    if not parts:
+        columns = source.table.select(**{f"a{i}": source.table[n] for i, n in enumerate(names)})
+        parts = _parts(source, columns, names)
     return CodedRows(*_joined(source, names, parts), np.zeros(source.rows, dtype=np.int64), 1)
 
 
@@ -184,6 +230,14 @@ def _fetched(
         parts.append([stored_codes(batch.column(f"a{i}")) for i in range(len(names))])
         labels.append(_classes_of(stored_codes(batch.column("y")), classes))
     return parts, labels
+
+
+def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[Part]]:
+    """Run a query, and return the codes of its columns in batches of rows."""
+    return [
+        [stored_codes(column) for column in batch.columns]
+        for batch in source.batches(table, rows=_at_a_time(names))
+    ]
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
@@ -205,12 +259,8 @@ def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.uns
     A code is the index of the value among the distinct values, ascending, null last. The order of
     the rows is arbitrary, but the same for all columns.
     """
-    names = table.columns
-    parts = [
-        [stored_codes(batch.column(name)) for name in names]
-        for batch in source.batches(table, rows=_at_a_time(names))
-    ]
-    codes = {}
+    names, codes = table.columns, {}
+    parts = _parts(source, table, names)
     for name in names:
         dtype = table[name].type().to_pyarrow()
         codes[name] = join_parts([columns.pop(0) for columns in parts], dtype)[0]

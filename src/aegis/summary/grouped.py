@@ -14,7 +14,7 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from aegis.sources import Source
-from aegis.summary.coded_rows import read_stored
+from aegis.summary.coded_rows import read_rows
 
 TRIAL_ROWS = 100_000
 """Rows on which it is seen whether combinations repeat; smaller tables are counted directly."""
@@ -57,12 +57,13 @@ def count_by(
 def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.Table | None:
     """Return the combinations of columns `c0`, `c1`, ... with their rows; None if few repeat.
 
-    If the table can be read as codes, no trial query is needed.
+    If the table is stored as Parquet and can be read as codes, no trial query is needed.
     """
     whole = base.equals(source.table) or (
         source.numbered is not None and base.equals(source.numbered)
     )
-    coded = read_stored(source, columns) if whole and source.rows >= trial else None
+    stored = whole and source.is_parquet and source.rows >= trial
+    coded = read_rows(source, columns) if stored else None
     if coded is not None:
         cells = coded.cells(columns)
         if source.rows < _REPEATS * cells.num_rows:

@@ -18,7 +18,7 @@ from aegis.policy import Policy, load_policy
 from aegis.progress import SILENT
 from aegis.sources import open_table
 from aegis.summary import summarize
-from aegis.summary.build import FOLDS
+from aegis.summary.builder import FOLDS
 from aegis.summary.deal import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 

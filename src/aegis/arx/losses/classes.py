@@ -204,12 +204,8 @@ class ConfigurationClasses:
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
             sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
             return sizes
-        choice = self._problem.choice(box)
-        classes = self._plan.classes(choice)
-        theirs = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
-        stays = np.isin(theirs, classes.kept_ids(rule.check(classes).kept_classes))
         kept_classes = np.zeros(space, dtype=np.bool_)
-        kept_classes[ids[stays]] = True
+        kept_classes[ids[self._plan.kept_cells(self._problem.choice(box))]] = True
         return kept_classes
 
 

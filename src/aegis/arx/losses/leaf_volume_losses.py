@@ -40,9 +40,7 @@ class AreaLoss(ClassLoss):
     def _exact(self, box: Box) -> float:
         choice = self._problem.choice(box)
         ids = self._frequency.class_ids({n: choice[n].groups for n in self._frequency.quasi})
-        classes = self._plan.classes(choice)
-        kept_cells = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
-        return self._loss(ids, self._areas(box), kept_cells)
+        return self._loss(ids, self._areas(box), self._plan.kept_cells(choice))
 
     def _least(self, box: Box) -> float:
         ids = self._frequency.class_ids(self._joined(box))

@@ -1,0 +1,78 @@
+"""Work out the rows that a release keeps, from rows that were read as codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.scoring import Choice
+from aegis.masks import Kind
+from aegis.policy import Policy
+from aegis.summary import Summary
+from aegis.summary.coded_rows import CodedRows
+
+Codes = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptCodes:
+    """The rows that a release keeps, as codes.
+
+    Attributes
+    ----------
+    original, masked
+        The columns of these rows before they are masked, and as they are released.
+    """
+
+    original: CodedRows
+    masked: CodedRows
+
+
+def kept_codes(
+    known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
+) -> KeptCodes | None:
+    """Return the rows that a configuration's release keeps; None if the codes do not say it.
+
+    They do not say it if a mask adds noise or shows a type that cannot be compared, if the rule
+    counts persons or depends on an earlier release, or if the label has a mask that makes its
+    classes.
+
+    Parameters
+    ----------
+    known
+        All rows of the table as codes, with the label's column; None if they were not read.
+    plan, policy, choice
+        The plan that decides which classes are kept, the policy, and the masks.
+    """
+    summary, frequency = plan.summary, plan.summary.frequency
+    if known is None or frequency is None or frequency.earlier is not None:
+        return None
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if drawn or policy.person is not None or _label_masked(summary):
+        return None
+    if any(Kind.of(ibis.dtype(candidate.shown.type)) is None for candidate in choice.values()):
+        return None
+    keep = np.ones(len(known.label), dtype=np.bool_)
+    if frequency.quasi:
+        _, cell = known.frequency(
+            frequency.quasi, frequency.sensitive, summary.attributes, frequency.label
+        )
+        keep = plan.kept_cells(choice)[cell]
+    groups: dict[str, tuple[Codes, pa.Array]] = {}
+    for name, values in known.values.items():
+        own = choice.get(name)
+        unmasked = np.arange(len(values)), values
+        groups[name] = unmasked if own is None else (own.groups, own.shown)
+    return KeptCodes(known.only(keep), known.shown(groups, keep))
+
+
+def _label_masked(summary: Summary) -> bool:
+    """Return whether a mask makes the classes of a label."""
+    tasks = () if summary.several is None else summary.several.tasks
+    return any(own.label.mask is not None for own in (summary, *(t.summary for t in tasks)))

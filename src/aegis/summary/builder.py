@@ -1,0 +1,609 @@
+"""Count a table step by step, and put the counts together to a `Summary`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import DataError
+from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
+from aegis.policy import Attribute, Policy, Terms, policy_digest
+from aegis.progress import Progress, Step
+from aegis.sources import Source
+from aegis.summary.attributes import Masks, describe, with_identity
+from aegis.summary.checks import (
+    check_classes,
+    check_columns,
+    check_hierarchy,
+    check_label,
+    check_values,
+    kind_of,
+    label_bins,
+)
+from aegis.summary.coded_rows import CodedRows, fits, read_coded, read_rows
+from aegis.summary.codes import code_values, encode, settle, show, sorted_values
+from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
+from aegis.summary.count_cells import count_cells
+from aegis.summary.deal import Dealer
+from aegis.summary.excluded_attributes import set_aside
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.labels import add_classes
+from aegis.summary.model import (
+    AttributeSummary,
+    LabelSummary,
+    Summary,
+)
+from aegis.summary.noise import check_noise
+from aegis.summary.pairs_in_engine import count_pairs_in_engine
+from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_with_number
+from aegis.summary.row_pairs import WIDE, count_row_pairs
+from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
+from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_text_weights
+
+MAX_LEVELS = 128
+"""Most levels of one attribute in multi-attribute measures."""
+SAMPLE_ROWS = 1_000_000
+"""Rows of the sample behind co-occurrence counts of larger tables."""
+FOLDS = 10
+"""Folds of the rows behind standard errors."""
+ALL_ROWS = "all rows"
+"""The one class of a table without a label."""
+MAX_VALUES = 5_000_000
+"""Most distinct values of one attribute that are counted one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """The column, distinct values and unit of a numeric label.
+
+    Attributes
+    ----------
+    name
+        Name of its column.
+    values
+        Its distinct values.
+    shown
+        The number that each value shows: the value itself, unless the policy masks the label.
+    unit
+        The unit of which every number is a whole multiple.
+    mask
+        The label's mask; None if it is released as it is.
+    """
+
+    name: str
+    values: pa.Array
+    shown: pa.Array
+    unit: NumberUnit
+    mask: Mask | None
+
+    def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the numeric label of each row in units, shape (N,); 0 if it is missing."""
+        return self.unit.of_values(self.shown)[code_values(column, self.values)]
+
+    def expression(self, table: ir.Table) -> ir.Value:
+        """Return the label in units as an expression on an engine's table."""
+        column = table[self.name]
+        return self.unit.expression(column if self.mask is None else self.mask.expression(column))
+
+
+class Builder:
+    """The steps of `summarize`, and the results that they share."""
+
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        max_levels: int,
+        seed: int,
+        like: Summary | None,
+        progress: Progress,
+    ) -> None:
+        self.source = source
+        self.policy = policy
+        self.max_levels = max(2, max_levels)
+        self.seed = seed
+        self.like = like
+        self.progress = progress
+        self.timings: dict[str, float] = {}
+        self.rows = 0
+        self.label_mask: Mask | None = None
+        self.response: NumberColumn | None = None
+        self.weights: RowWeights | None = None
+        self.coded: CodedRows | None = None
+        self.described: dict[str, AttributeSummary] = {}
+        self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
+
+    def build(self, sample_rows: int | None) -> Summary:
+        """Return the summary; pairs are counted on at most `sample_rows` rows, if this is not None."""
+        check_columns(self.source, self.policy)
+        check_noise(self.policy)
+        started = time.perf_counter()
+        self.weights = self._row_weights()
+        label, classes = self._label()
+        self.coded = self._coded_rows(classes)
+        attributes = self._attributes(classes)
+        weights = self._table_weights(label)
+        if weights is not None:
+            label = replace(label, totals=next(iter(attributes.values())).joint.sum(axis=0))
+        own = self.policy.chosen_label
+        label_attribute = None
+        if own is not None:
+            label_attribute = self._label_attribute(own, label, classes)
+        started = self._clock("joints", started)
+        pairs = self._pairs(attributes, classes, sample_rows)
+        started = self._clock("cooccurrence", started)
+        frequency = self._frequency(attributes, label_attribute, classes)
+        self._clock("frequency_table", started)
+        policy = self.policy
+        named = {*policy.attributes, *policy.label.columns, policy.weight}
+        return Summary(
+            rows=self.rows,
+            label=label,
+            attributes=attributes,
+            label_attribute=label_attribute,
+            pairs=pairs,
+            frequency=frequency,
+            max_levels=self.max_levels,
+            shared_rows=self.policy.shared_rows,
+            unnamed=tuple(c for c in self.source.columns if c not in named),
+            digests={"policy": policy_digest(self.policy)},
+            dialects=() if self.source.dialect is None else (self.source.dialect,),
+            read_by_context=self.source.by_context,
+            timings=self.timings,
+            terms=Terms.of(self.policy),
+            weights=weights,
+        )
+
+    def _row_weights(self) -> RowWeights | None:
+        """Return the reader of the rows' weights; None if each row counts once."""
+        name = self.policy.weight
+        if name is None:
+            return None
+        column = self.source.table[name]
+        refuse_text_weights(self.source, name)
+        like = None if self.like is None or self.like.weights is None else self.like.weights.unit
+        return RowWeights.read(column, *self._distinct(column), like)
+
+    def _table_weights(self, label: LabelSummary) -> TableWeights | None:
+        """Return the sums of weights over all rows and over labelled rows; None without weights."""
+        own = self.weights
+        if own is None:
+            return None
+        labelled = own.sums
+        if label.unlabelled and self.coded is not None:
+            held = self._held_weights(self.coded.labelled)
+            labelled = own.sums if held is None else WeightSums.of(held)
+        elif label.unlabelled:
+            table = self.source.table
+            known = table.filter(self._class(table).notnull())
+            counted = self.source.collect(
+                known.group_by(v=known[own.column]).aggregate(n=known.count())
+            )
+            whole = own.of(counted["v"].combine_chunks()).tolist()
+            pairs = list(zip(whole, counted["n"].to_pylist(), strict=True))
+            labelled = WeightSums(sum(w * n for w, n in pairs), sum(w * w * n for w, n in pairs))
+        labelled = replace(labelled, divisor=own.sums.divisor)
+        if not labelled.total:
+            raise DataError(
+                f"All rows with a label have a weight {own.column!r} of 0.",
+                hint="At least one labelled row needs a weight above 0.",
+            )
+        return TableWeights(own.column, own.unit, own.sums, labelled, own.zeros)
+
+    def _clock(self, step: str, started: float) -> float:
+        now = time.perf_counter()
+        self.timings[step] = now - started
+        return now
+
+    def _label(self) -> tuple[LabelSummary, pa.Array]:
+        """Return the label's summary, and the classes as the engine stores them."""
+        declared = self.policy.label
+        if not declared:
+            return self._no_label()
+        column = self.source.table[declared.column]
+        check_label(column)
+        values, counts = self._distinct(column)
+        self.rows = int(counts.sum())
+        if self.rows == 0:
+            raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
+        if declared.is_number:
+            return self._number(column, values, counts)
+        if declared.cut or self.policy.label_mask is not None:
+            if self.like is None:
+                self.label_mask = self._label_mask(column, values, counts)
+            else:
+                self.label_mask = self.like.label.mask
+            values, counts = self._distinct(self._class(self.source.table))
+        valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        classes, class_counts = values.drop_null(), counts[valid]
+        if self.like is not None:
+            classes, class_counts = add_classes(classes, class_counts, self.like.label)
+        check_classes(declared.column, classes)
+        texts = tuple(show(v) for v in classes.to_pylist())
+        missing = self.rows - int(class_counts.sum())
+        return LabelSummary(declared.column, texts, class_counts, missing, self.label_mask), classes
+
+    def _number(
+        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+    ) -> tuple[LabelSummary, pa.Array]:
+        """Return the summary of a numeric label, for which all rows are one class."""
+        numbers, shown = check_number(column, values), values
+        if self.policy.label_mask is not None:
+            self.label_mask = self._label_mask(column, values, counts)
+            shown = shown_values(self.label_mask, values)
+            numbers = check_number(column, shown, f" under its mask {self.label_mask}")
+        known = ~np.isnan(numbers)
+        like = None if self.like is None else self.like.label.unit
+        most = MOST_BITS if self.weights is None else MOST_WEIGHT_BITS
+        unit = NumberUnit.of(numbers[known], self.rows, most) if like is None else like
+        self.response = NumberColumn(column.get_name(), values, shown, unit, self.label_mask)
+        rows = int(counts[known].sum())
+        classes, own = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
+        whole = unit.whole(numbers[known])
+        ends = int(whole.min()), int(whole.max())
+        missing = self.rows - rows
+        label = LabelSummary(
+            column.get_name(),
+            (ALL_ROWS,),
+            own,
+            missing,
+            self.label_mask,
+            unit,
+            ends=ends,
+        )
+        return label, classes
+
+    def _label_mask(
+        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+    ) -> Mask:
+        """Return the mask that turns label values into classes: bins, or the only candidate mask."""
+        declared, mask = self.policy.label, self.policy.label_mask
+        if mask is None:
+            return label_bins(column, values, counts, declared)
+        kind = Kind.of(column.type()) or Kind.TEXT
+        mask.check(kind, declared.column)
+        return mask.fit(ValueCounts(kind, values, counts, self.policy.shared_rows))
+
+    def _no_label(self) -> tuple[LabelSummary, pa.Array]:
+        """Return the summary of a table without a label, whose rows are all one class."""
+        self.rows = self._size()
+        if self.rows == 0:
+            raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
+        counts = np.array([self.rows], dtype=np.int64)
+        return LabelSummary("", (ALL_ROWS,), counts, 0), pa.array([ALL_ROWS])
+
+    def _size(self) -> int:
+        """Return the number of rows."""
+        return self.source.rows
+
+    def _class(self, table: ir.Table) -> ir.Value:
+        """Return the class of each row as an expression; a numeric label is cut into bins if declared."""
+        if not self.policy.label:
+            return ibis.literal(ALL_ROWS)
+        column = table[self.policy.label.column]
+        if self.response is not None:
+            return rows_with_number(column, ALL_ROWS)
+        return column if self.label_mask is None else self.label_mask.expression(column)
+
+    def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Return the distinct values of an expression, ascending, null last, and their counts."""
+        table = self.source.table
+        counted = self.source.collect(table.group_by(v=column).aggregate(n=table.count()))
+        values, order = sorted_values(counted["v"].combine_chunks())
+        return values, counted["n"].to_numpy().astype(np.int64)[order]
+
+    def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
+        """Read all rows as codes, if they fit in memory, so that no further query is needed."""
+        names = [attribute.name for attribute in self.policy.features]
+        if self.policy.tasks:
+            names += [c for c in self.policy.label.columns if c not in names]
+        if not fits(self.source, self.rows, len(names) + 1):
+            return None
+        for attribute in self.policy.features:
+            kind_of(self.source.table[attribute.name], attribute)
+        if self.weights is not None and self.weights.column not in names:
+            names.append(self.weights.column)
+        if self.policy.tasks and (read := read_rows(self.source, names)) is not None:
+            return read
+        column = self.policy.label.column
+        if self.response is not None:
+            return read_coded(self.source, [*names, column], self._class, classes)
+        label = column if self.label_mask is None else ""
+        read = read_coded(self.source, names, self._class, classes, label or None)
+        return read.with_classes(label, classes) if label else read
+
+    def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
+        """Return the summaries of the attributes; one query evaluates all masks."""
+        features = self.policy.features
+        counted, fitted = [], []
+        with self.progress.step("Counting values by class", len(features)) as step:
+            for attribute in features:
+                step.note(attribute.name)
+                data, joint = self._counts(attribute, classes)
+                counted.append((data, joint))
+                fitted.append(self._fitted(attribute, data))
+                step.advance()
+            columns = [
+                ([mask for mask, _ in with_identity(masks)], data.values)
+                for (data, _), masks in zip(counted, fitted, strict=True)
+            ]
+            grouped = evaluate_columns(columns)
+        self.described = {
+            attribute.name: self._described(attribute, *of, masks, groupings)
+            for attribute, of, masks, groupings in zip(
+                features, counted, fitted, grouped, strict=True
+            )
+        }
+        return self._set_aside(self.described)
+
+    def _set_aside(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
+        # A model has set aside what is set aside here.
+        if self.like is not None:
+            return described
+        sums = None if self.weights is None else self.weights.sums
+        return set_aside(described, self.max_levels, weights=sums)
+
+    def _counts(
+        self, attribute: Attribute, classes: pa.Array
+    ) -> tuple[ValueCounts, npt.NDArray[np.int64]]:
+        """Count the rows of each value of an attribute, shape (V,), and by class, shape (V, C)."""
+        table = self.source.table
+        column = table[attribute.name]
+        kind = kind_of(column, attribute)
+        if self.coded is not None:
+            values, rows = self.coded.values[attribute.name], self.coded.rows(attribute.name)
+            check_values(attribute.name, len(values), MAX_VALUES)
+            data = ValueCounts(kind, values, rows, self.policy.shared_rows)
+            return data, self.coded.joint(attribute.name, self._held_weights())
+        sums = {} if self.weights is None else {"w": _total(self.weights.expression(table))}
+        counted = self.source.collect(
+            table.group_by(v=column, y=self._class(table)).aggregate(n=table.count(), **sums)
+        )
+        check_values(attribute.name, counted.num_rows // (len(classes) + 1), MAX_VALUES)
+        codes, values = encode(counted["v"].combine_chunks())
+        label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
+        counts = counted["n"].to_numpy().astype(np.int64)
+        labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
+        own = codes[labelled] * len(classes) + label.drop_null().to_numpy()
+        size = len(values)
+        of_cells = counted["w"].to_numpy().astype(np.int64) if sums else counts
+        joint = np.bincount(own, weights=of_cells[labelled], minlength=size * len(classes))
+        rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
+        data = ValueCounts(kind, values, rows, self.policy.shared_rows)
+        return data, joint.astype(np.int64).reshape(size, len(classes))
+
+    def _label_attribute(
+        self, attribute: Attribute, label: LabelSummary, classes: pa.Array
+    ) -> AttributeSummary:
+        """Return the label as an attribute; its values are the classes, and null if it occurs."""
+        kind = Kind.of(self._class(self.source.table).type()) or Kind.TEXT
+        values, counts = classes, label.counts
+        joint = np.diag(label.weighted)
+        if label.unlabelled:
+            values = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
+            counts = np.append(counts, label.unlabelled)
+            joint = np.vstack([joint, np.zeros(len(classes), dtype=np.int64)])
+        data = ValueCounts(kind, values, counts, self.policy.shared_rows)
+        return self._described(attribute, data, joint, self._fitted(attribute, data))
+
+    def _fitted(self, attribute: Attribute, data: ValueCounts) -> Masks:
+        """Return an attribute's masks, fitted to its values or taken from the summary `like`."""
+        for mask in attribute.masks:
+            mask.check(data.kind, attribute.name)
+        check_hierarchy(attribute, data)
+        model = None if self.like is None else self.like.attribute(attribute.name)
+        if model is None:
+            return [(mask.fit(data), mask) for mask in attribute.masks]
+        return [(candidate.mask, candidate.declared) for candidate in model.candidates]
+
+    def _described(
+        self,
+        attribute: Attribute,
+        data: ValueCounts,
+        joint: npt.NDArray[np.int64],
+        masks: Masks,
+        groupings: Sequence[Grouping] | None = None,
+    ) -> AttributeSummary:
+        model = None if self.like is None else self.like.attribute(attribute.name)
+        return describe(
+            attribute.name,
+            attribute.role,
+            attribute.weight,
+            data,
+            joint,
+            masks,
+            self.max_levels,
+            like=model,
+            groupings=groupings,
+        )
+
+    def _pairs(
+        self,
+        attributes: Mapping[str, AttributeSummary],
+        classes: pa.Array,
+        sample_rows: int | None,
+    ) -> PairCounts:
+        with self.progress.step("Counting co-occurrences", self.rows) as step:
+            if self.coded is None and not self.source.engine.in_process:
+                rows = self._sample(sample_rows)
+                return count_pairs_in_engine(
+                    self.source,
+                    rows.table,
+                    attributes,
+                    self._class,
+                    classes,
+                    step,
+                    Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1),
+                    person=self.policy.person,
+                    response=None if self.response is None else self.response.expression,
+                    weight=None if self.weights is None else self.weights.expression,
+                )
+            few_read = self.several or self.response is not None or len(attributes) > WIDE
+            if few_read and self._held(sample_rows):
+                return self._row_pairs(attributes, len(classes), step)
+            chunks = self._coded(attributes, classes, sample_rows, step)
+            return count_pairs(
+                tuple(attributes),
+                tuple(a.n_atoms for a in attributes.values()),
+                len(classes),
+                chunks,
+                folds=FOLDS,
+                seed=self.seed,
+                divisor=self._divisor,
+            )
+
+    def _held(self, sample_rows: int | None) -> bool:
+        """Return whether pairs are counted from rows in memory."""
+        by_row = self.coded is not None and self.policy.person is None
+        return by_row and self._all_rows(sample_rows)
+
+    def _row_pairs(
+        self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
+    ) -> PairCounts:
+        """Return the counts of pairs of attributes, each of which is counted when first used."""
+        assert self.coded is not None
+        labelled, every = self.coded.labelled, bool(self.coded.labelled.all())
+        atoms = []
+        for name, attribute in attributes.items():
+            codes = self.coded.codes[name] if every else self.coded.codes[name][labelled]
+            narrow = np.min_scalar_type(max(attribute.n_atoms - 1, 0))
+            atoms.append(attribute.atoms.astype(narrow)[codes])
+        step.advance(self.rows)
+        return count_row_pairs(
+            tuple(attributes),
+            tuple(a.n_atoms for a in attributes.values()),
+            classes,
+            atoms,
+            self.coded.label[labelled],
+            folds=FOLDS,
+            seed=self.seed,
+            response=self._held_response(labelled),
+            weights=self._held_weights(labelled),
+            divisor=self._divisor or 1,
+        )
+
+    @property
+    def _divisor(self) -> int | None:
+        """The common divisor of the weights; None if each row counts once."""
+        return None if self.weights is None else self.weights.sums.divisor
+
+    def _held_weights(
+        self, rows: npt.NDArray[np.bool_] | slice = slice(None)
+    ) -> npt.NDArray[np.int64] | None:
+        """Return the weights of these rows in memory; None if each row counts once."""
+        if self.weights is None or self.coded is None:
+            return None
+        return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
+
+    def _held_response(self, rows: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.int64] | None:
+        """Return the numeric label of these rows in memory; None if the label has classes."""
+        if self.response is None or self.coded is None:
+            return None
+        name = self.response.name
+        whole = self.response.of(self.coded.values[name])
+        return np.take(whole, self.coded.codes[name][rows])
+
+    def _coded(
+        self,
+        attributes: Mapping[str, AttributeSummary],
+        classes: pa.Array,
+        sample_rows: int | None,
+        step: Step,
+    ) -> Iterator[Chunk]:
+        """Stream the atoms and the class of each labelled row, or of a sample of `sample_rows`.
+
+        All rows of one person are in one fold, so that no person is both held out and trained on.
+        """
+        if self.coded is not None and self._held(sample_rows):
+            labelled = slice(None) if self.coded.labelled.all() else self.coded.labelled
+            yield Chunk(
+                [
+                    a.atoms.astype(np.int32)[self.coded.codes[n][labelled]]
+                    for n, a in attributes.items()
+                ],
+                self.coded.label[labelled],
+                self._held_weights(labelled),
+                response=self._held_response(labelled),
+            )
+            step.advance(self.rows)
+            return
+        rows = self._sample(sample_rows)
+        columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
+        own = {} if self.policy.person is None else {"p": rows.table[self.policy.person]}
+        persons = self._distinct(self.source.table[self.policy.person])[0] if own else None
+        if self.response is not None:
+            own["r"] = rows.table[self.response.name]
+        if self.weights is not None:
+            own["w"] = rows.table[self.weights.column]
+        selected = rows.table.select(*columns, y=self._class(rows.table), **own)
+        for batch in rows.batches(selected, rows=SAMPLE_ROWS):
+            place = pc.index_in(settle(batch.column("y")), value_set=classes)
+            labelled = pc.is_valid(place).to_numpy(zero_copy_only=False)
+            y = place.drop_null().to_numpy().astype(np.int64)
+            yield Chunk(
+                [
+                    a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)
+                    for i, a in enumerate(attributes.values())
+                ],
+                y,
+                None if self.weights is None else self.weights.of(batch.column("w"))[labelled],
+                units=None
+                if persons is None
+                else code_values(batch.column("p"), persons)[labelled].astype(np.int64),
+                response=None
+                if self.response is None
+                else self.response.of(batch.column("r"))[labelled],
+            )
+            step.advance(len(batch))
+
+    def _all_rows(self, sample_rows: int | None) -> bool:
+        return sample_rows is None or self.rows <= sample_rows
+
+    def _sample(self, rows: int | None) -> Source:
+        """Return a sample of at most this many rows of the table."""
+        if rows is None or self._all_rows(rows):
+            return self.source
+        return Source(self.source.sample(rows, seed=self.seed), self.source.origin)
+
+    def _frequency(
+        self,
+        attributes: Mapping[str, AttributeSummary],
+        label_attribute: AttributeSummary | None,
+        classes: pa.Array,
+    ) -> FrequencyTable | None:
+        known = dict(attributes)
+        label = self.policy.label.column
+        if label_attribute is not None:
+            known[label] = label_attribute
+        quasi = tuple(a.name for a in self.policy.quasi_identifiers)
+        with self.progress.step("Counting equivalence classes", self.rows):
+            return count_cells(
+                self.source,
+                quasi,
+                self.policy.sensitive,
+                known,
+                label,
+                self._class,
+                classes,
+                person=self.policy.person,
+                coded=self.coded,
+            )
+
+
+def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
+    """Return what a mask shows of each value, in the type of its output."""
+    [grouping] = evaluate([mask], values)
+    return grouping.shown.take(pa.array(grouping.codes))
+
+
+def _total(weights: ir.Value) -> ir.Value:
+    """Return the sum of weights in units, which are integers of 64 bits."""
+    return weights.sum().cast("int64")

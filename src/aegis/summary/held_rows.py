@@ -1,0 +1,152 @@
+"""Summarise rows that are already in memory as codes, without a query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.masks import Mask
+from aegis.policy import Attribute, LabelTask, Policy
+from aegis.progress import SILENT, Progress
+from aegis.sources import Source
+from aegis.summary.builder import MAX_LEVELS, Builder, shown_values
+from aegis.summary.coded_rows import CodedRows
+from aegis.summary.codes import numbers_of, settle
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+
+
+class HeldBuilder(Builder):
+    """The steps of `summarize` for rows that have been read.
+
+    Parameters
+    ----------
+    source
+        A table with the columns and types of the rows. It is read only if `held` is None.
+    policy, max_levels, seed, like, progress
+        As for `summarize`.
+    held
+        The rows, with the label's column; None if they are too many to be held.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        held: CodedRows | None,
+        *,
+        max_levels: int = MAX_LEVELS,
+        seed: int = 0,
+        like: Summary | None = None,
+        progress: Progress = SILENT,
+    ) -> None:
+        super().__init__(source, policy, max_levels, seed, like, progress)
+        self.held = held
+
+    def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
+        """Return the rows in memory with the class of each; None if they were not read."""
+        rows, column = self.held, self.policy.label.column
+        if rows is None:
+            return None
+        if not column:
+            return replace(rows, label=np.zeros(len(rows.label), dtype=np.int64), classes=1)
+        values = rows.values[column]
+        if self.response is not None:
+            known = ~np.isnan(numbers_of(values))
+            of_value = np.where(known, 0, len(classes))
+        else:
+            shown = values if self.label_mask is None else shown_values(self.label_mask, values)
+            places = pc.index_in(settle(shown), value_set=classes)
+            of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
+        label = of_value.astype(np.int64)[rows.codes[column]]
+        return replace(rows, label=label, classes=len(classes))
+
+    def _size(self) -> int:
+        return super()._size() if self.held is None else len(self.held.label)
+
+    def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Return a column's distinct values and counts, from rows in memory or else from the engine."""
+        rows, name = self.held, column.get_name()
+        if rows is None or not column.equals(self.source.table[name]):
+            return super()._distinct(column)
+        return rows.values[name], rows.rows(name)
+
+    def _frequency(self, *_: Any) -> FrequencyTable | None:
+        """Return None: rules are checked on the frequency table of the whole summary."""
+        return None
+
+
+def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -> Summary:
+    """Summarise rows in memory as `summarize` does, but without their frequency table.
+
+    Parameters
+    ----------
+    held
+        The rows, with the columns that the policy names.
+    policy, seed
+        As for `summarize`.
+    origin
+        Name of the rows in messages.
+    """
+    types = {name: values.type for name, values in held.values.items()}
+    table = ibis.table(ibis.Schema.from_pyarrow(pa.schema(types)), name="held")
+    return HeldBuilder(Source(table, origin), policy, held, seed=seed).build(None)
+
+
+class TaskBuilder(HeldBuilder):
+    """The steps of `summarize` for one of several labels, from rows that were read once for all
+    labels.
+
+    Parameters
+    ----------
+    whole
+        The builder that has summarised the table without a label.
+    task
+        The label.
+    like
+        The summary for the same label in another part of the data.
+    """
+
+    def __init__(self, whole: Builder, task: LabelTask, like: Summary | None) -> None:
+        super().__init__(
+            whole.source,
+            whole.policy.of_task(task),
+            whole.coded,
+            max_levels=whole.max_levels,
+            seed=whole.seed,
+            like=like,
+            progress=whole.progress,
+        )
+        self.whole = whole
+        self.several = True
+
+    def _label_mask(
+        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+    ) -> Mask:
+        if self.policy.label_mask is None:
+            return super()._label_mask(column, values, counts)
+        return self.whole.described[self.policy.label.column].candidates[0].mask
+
+    def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
+        """Return the attributes with their counts by class; their masks are fitted already."""
+        described = {
+            a.name: replace(self.whole.described[a.name], joint=self._counts(a, classes)[1])
+            for a in self.policy.features
+        }
+        return self._set_aside(described)
+
+    def _label_attribute(
+        self, attribute: Attribute, label: LabelSummary, classes: pa.Array
+    ) -> AttributeSummary:
+        """Return the label as an attribute of all rows, with its rows by class."""
+        own = self.whole.described[attribute.name]
+        joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
+        np.fill_diagonal(joint, label.weighted)
+        return replace(own, joint=joint)
