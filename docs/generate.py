@@ -26,6 +26,7 @@ from aegis.measures import MEASURES
 from aegis.options import options_of
 from aegis.policy import model, schema
 from aegis.privacy import MODELS
+from aegis.privacy.model import ModelNeed
 from aegis.words import default_value
 
 FOLDER = Path(__file__).parent / "reference"
@@ -91,11 +92,12 @@ def measures() -> str:
     """Return the page of measures and information losses."""
     lines = ["# Measures\n", NOTE.format(source="the registry of measures")]
     lines.append(
-        "A measure with the scope *configuration* scores all attributes together. A measure with the scope "
-        "*attribute* scores each attribute; the score of a configuration is the weighted mean. A measure is "
-        "*monotone* if no coarser mask can improve it. In the formulas, N is the number of rows, C the number of "
-        "classes of the label, X an attribute and Y the label. n_x is the number of rows with the value x, and "
-        "K_x the number of values of X.\n"
+        "A measure with the scope *configuration* scores all attributes together. A measure with "
+        "the scope *attribute* scores each attribute, and the score of a configuration is their "
+        "weighted mean. A measure is *monotone* if no coarser mask can improve it. In the "
+        "formulas, N is the number of rows, C the number of classes of the label, X an attribute "
+        "and Y the label. n_x is the number of rows with the value x, and K_x the number of "
+        "values of X.\n"
     )
     lines += ["| name | scope | better | monotone | range |", "|---|---|---|---|---|"]
     for m in MEASURES:
@@ -104,55 +106,80 @@ def measures() -> str:
             f"| [`{m.name}`](#{m.name}) | {m.scope} | {m.direction} | {monotone} | {_cell(m.range)} |"
         )
     for m in MEASURES:
-        lines += [f"\n## {m.name}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
-        lines.append(f"Unit: {m.unit}. Cost: {m.cost}. Source: {m.reference}.")
+        lines += [f"\n## {m.name}\n", f"**{m.title}.** {m.description}\n", f"    {m.formula}\n"]
+        unit = "none" if m.unit == "1" else m.unit
+        lines.append(f"Unit: {unit}. Computing cost: {m.cost}. Source: {m.reference}.")
     lines.append("\n# Information losses\n")
     lines.append(
-        "You can let a search minimise one of these losses, to compare with other tools: `aegis advise --search "
-        "--objective loss`. Lower is better. *Original values* are the values of the hierarchy at level 0, or of "
-        "the table.\n"
+        "A search can minimise one of these losses, so that you can compare with other tools. For "
+        "example, run `aegis advise --search --objective loss`. Lower is better. *Original "
+        "values* are the values of the hierarchy at level 0. Without a hierarchy, they are the "
+        "values of the table.\n"
     )
     for loss in OBJECTIVES:
-        lines += [f"## {loss.name}\n", f"{loss.title}: {loss.formula}. Source: {loss.reference}.\n"]
+        lines += [
+            f"## {loss.name}\n",
+            f"**{loss.title}:** {loss.formula}.\n\nSource: {loss.reference}.\n",
+        ]
     return _page(lines)
+
+
+NEEDS = {
+    ModelNeed.SENSITIVE: "the sensitive attribute",
+    ModelNeed.HIERARCHY: "the hierarchy of this attribute",
+    ModelNeed.LEAVES: "the number of original values that each shown value may represent",
+    ModelNeed.POPULATION: "the size of each class in the population",
+    ModelNeed.CROWD: "the size of each class in the population (in the table if the population is unknown)",
+    ModelNeed.REFERENCE: "the whole table, not only single classes",
+}
+"""Data that a model needs, in the words of its page."""
 
 
 def models() -> str:
     """Return the page of privacy models."""
     lines = ["# Privacy models\n", NOTE.format(source="the registry of privacy models")]
     lines.append(
-        "These are the keys of a policy's `privacy:`. A rule can require several models. The release leaves out "
-        "rows of classes that fail any of them, up to the share `suppression`. For example, `{k: 5, suppression: "
-        "0.02}` allows it to leave out 2 % of the rows. `preset: ema`, `health-canada` or `cms` requires "
-        "classes of at least 11.\n"
+        "In a policy, these are the keys of `privacy:`. A rule can require several models. A "
+        "class is an equivalence class: all rows with the same quasi-identifiers. Aegis "
+        "suppresses the rows of classes that fail any model of the rule, up to the share "
+        "`suppression`. For example, with `{k: 5, suppression: 0.02}` Aegis may suppress 2 % of "
+        "the rows. The presets `ema`, `health-canada` and `cms` require classes of at least 11 "
+        "rows.\n"
     )
     lines.append(
         "A null counts as a value. For example, a class with nulls and one known value has two distinct values, so "
         "it meets l-diversity with l = 2.\n"
     )
     lines.append(
-        "In the formulas, E is a class and |E| its number of rows. q_v is the share of the sensitive value v in the "
-        "class, and p_v its share in the table. *Coarser tables* says what happens to a table that meets the model "
-        "if you choose coarser masks, so that classes merge.\n"
+        "In the formulas, E is a class and |E| its number of rows. q_v is the share of the "
+        "sensitive value v in the class, and p_v its share in the table. *Coarser tables* says "
+        "whether a table that meets the model still meets it if you choose coarser masks, so that "
+        "classes merge.\n"
     )
     told: dict[str, str] = {}
     for m in MODELS:
         variant = f" (`{m.variant[0]}: {m.variant[1]}`)" if m.variant else ""
-        lines += [f"## {m.key}{variant}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
+        lines += [
+            f"## {m.key}{variant}\n",
+            f"**{m.title}.** {m.description}\n",
+            f"    {m.formula}\n",
+        ]
         if m.parameters:
             lines += ["| parameter | meaning | allowed | default |", "|---|---|---|---|"]
             for p in m.parameters:
                 default = "required" if p.default is None else f"{p.default:g}"
                 lines.append(f"| `{p.name}` | {_cell(p.description)} | {p.range} | {default} |")
             lines.append("")
-        needs = ", ".join(sorted(map(str, m.needs))) or "class sizes alone"
+        needs = " and ".join(text for need, text in NEEDS.items() if need in m.needs)
         if not m.monotone:
-            coarser = "may fail it."
+            coarser = "may fail the model."
         elif m.monotone_with_suppression:
-            coarser = "meet it too, also with suppressed rows."
+            coarser = "also meet the model, with or without suppressed rows."
         else:
-            coarser = "meet it too if no row is suppressed; with suppressed rows they may fail it."
-        lines.append(f"Aegis needs: {needs}. Coarser tables {coarser}\n")
+            coarser = "also meet the model if no row is suppressed. With suppressed rows, they may fail it."
+        lines.append(
+            f"To check this model, Aegis needs {needs or 'only the sizes of the classes'}. Coarser tables {coarser}\n"
+        )
         lines.append(f"Why: {_told_once(m.argument, m.key, told)}\n")
         lines.append(f"Source: {m.reference}.\n")
     return _page(lines)
@@ -161,7 +188,7 @@ def models() -> str:
 def _told_once(argument: str, key: str, told: dict[str, str]) -> str:
     """Return an argument; if a model above has the same one, name that model instead."""
     if told.setdefault(argument, key) != key:
-        return f"see `{told[argument]}`, for the same reason."
+        return f"the reason is the same as for `{told[argument]}`."
     return argument
 
 
