@@ -71,9 +71,10 @@ def masks() -> str:
     """Return the page of masks."""
     lines = ["# Masks\n", NOTE.format(source="the registry of masks")]
     lines.append(
-        "A null stays null, except where a mask below says otherwise. NaN and the infinities count as "
-        "separate values. Some masks learn from the data: cut points, for example, or frequent values. Aegis "
-        "fits such a mask once; it then masks every table in the same way.\n"
+        "A null stays null, unless a mask below says otherwise. NaN and the infinities count as "
+        "separate values. Some masks learn from the data, for example cut points or frequent "
+        "values. Aegis fits such a mask once. The fitted mask then masks every table in the same "
+        "way.\n"
     )
     for entry in MASKS:
         kinds = ", ".join(map(str, entry.kinds))
@@ -196,10 +197,12 @@ def anonymizers() -> str:
     """Return the page of record-level methods."""
     lines = ["# Record-level methods\n", NOTE.format(source="the registry of anonymizers")]
     lines.append(
-        "A record-level method changes single records, or groups records and shows common values for a group. "
-        "`aegis anonymize` makes a release with a method; `aegis advise --with` ranks its release together with "
-        "masking configurations. [Group records](../how-to/anonymizers.md) explains how to use the methods, and "
-        "what they guarantee. N is the number of rows, and D the number of distinct combinations of "
+        "A record-level method changes single records, or groups records and shows common values "
+        "for a group. `aegis anonymize` makes a release with a method. `aegis advise --with` "
+        "ranks this release together with masking configurations. [Group "
+        "records](../how-to/anonymizers.md) explains how to use the methods, and what they "
+        "guarantee. The column *keeps l* says whether a method can guarantee l-diversity. In the "
+        "costs, N is the number of rows, and D the number of distinct combinations of "
         "quasi-identifiers.\n"
     )
     lines += ["| name | what it does | cost | shows | keeps l |", "|---|---|---|---|---|"]
@@ -213,7 +216,7 @@ def anonymizers() -> str:
     shared = [option for option in listed[0] if option.name in names]
     lines += [
         "\n## Options of every method\n",
-        "k and l come from the policy's rule unless you give them.\n",
+        "If you do not give k and l, Aegis uses those of the policy's rule.\n",
     ]
     lines += _option_table(shared)
     for method, options in zip(ANONYMIZERS, listed, strict=True):
@@ -221,7 +224,9 @@ def anonymizers() -> str:
         lines += [f"\n## {method.name}\n", f"{method.summary}\n"]
         lines += _option_table(own) if own else []
         quadratic = (
-            " Larger tables are cut first, see `partition_above`." if method.quadratic else ""
+            " The method first cuts larger tables, see `partition_above`."
+            if method.quadratic
+            else ""
         )
         lines.append(f"\nCost: {method.cost}.{quadratic} Source: {method.reference}.")
     return _page(lines)
@@ -240,34 +245,40 @@ def policy() -> str:
     """Return the page of the policy file."""
     lines = ["# The policy file\n", NOTE.format(source="the schema of policies")]
     lines.append(
-        "A policy is a YAML file in UTF-8. If it has an unknown key, Aegis refuses it, and names the line and the "
-        "nearest known key. If the policy does not name a column, Aegis neither scores nor releases the column, "
-        "and every run says so.\n"
+        "A policy is a YAML file in UTF-8. If the policy has an unknown key, Aegis refuses it, "
+        "and names the line and the nearest known key. If the policy does not name a column, "
+        "Aegis neither scores nor releases the column. Every run says so.\n"
     )
     lines.append(
-        "A hierarchy is an inline tree, or a CSV file in the format of ARX: no header; in each line a value, then "
-        "one column per level. If you give a hierarchy and no `masks`, every level is a candidate; level 0 is the "
-        "value itself. A quasi-identifier with neither has the candidates `identity` and `suppress`. A configuration "
-        "may leave out attributes that have one candidate, or `identity` among them.\n"
+        "A hierarchy is an inline tree, or a CSV file in the format of ARX. The CSV file has no "
+        "header. Each line has a value, then one column per level. If you give a hierarchy and no "
+        "`masks`, every level is a candidate. Level 0 is the value itself. If you give a "
+        "quasi-identifier neither a hierarchy nor `masks`, its candidates are `identity` and "
+        "`suppress`. A configuration may leave out an attribute that has one candidate, or that "
+        "has `identity` among its candidates.\n"
     )
     lines += ["```yaml", EXAMPLE, "```\n"]
     lines += ["## Roles\n", "| role | meaning |", "|---|---|"]
     lines += [f"| `{role}` | {_cell(doc)} |" for role, doc in _members(model.Role)]
     lines.append("")
     lines.append(
-        "The label may also have an entry among the attributes, with a role and candidate masks. Aegis then "
-        "measures how masked attributes predict the masked label. As a quasi-identifier, the label forms classes. "
-        "As a feature with one mask of intervals, such as `masks: [{quantiles: {count: 5}}]`, its intervals are "
-        "the classes, for scores and in every release.\n"
+        "The label may also have an entry among the attributes, with a role and candidate masks. "
+        "Aegis then measures how well masked attributes predict the masked label. If its role is "
+        "quasi-identifier, the label is part of the equivalence classes. If its role is feature "
+        "and it has one mask of intervals, such as `masks: [{quantiles: {count: 5}}]`, the "
+        "intervals are the label's classes, in scores and in every release.\n"
     )
     lines.append(
-        "A mask may meet a value that it does not know, for example in next month's rows. With `unseen: suppress`, "
-        "the release shows `*` for it. With `unseen: error`, Aegis refuses the table and counts such values.\n"
+        "A mask may find a value that it does not know, for example in next month's rows. With "
+        "`unseen: suppress`, the release shows `*` for this value. With `unseen: error`, Aegis "
+        "refuses the table and counts such values.\n"
     )
     lines += ["## Kinds of quasi-identifiers\n"]
     lines.append(
-        "Only [record-level methods](anonymizers.md) use `kind` and `order`, for quasi-identifiers. An attribute "
-        "with an `order` is ordinal. The order must list every value of the column. Aegis compares values as "
+        "Only [record-level methods](anonymizers.md) use `kind` and `order`, and only for "
+        "quasi-identifiers. An attribute with an `order` is ordinal. The order must list every "
+        'value of the column. Aegis compares values as texts, so 1, 1.0 and "1" are the same '
+        "value. A null is a separate value, larger than all others.\n"
         'texts, so that 1, 1.0 and "1" are the same value. A null is a separate value, beyond the largest.\n'
     )
     lines += ["| kind | how values compare |", "|---|---|"]

@@ -24,17 +24,17 @@ class Role(StrEnum):
     """The role of an attribute for privacy; all but `identifier` and `ignore` are scored and released."""
 
     IDENTIFIER = "identifier"
-    """Identifies a person. Aegis never releases it; it drops the column or replaces values by
-    tokens."""
+    """Identifies a person. Aegis never releases the values: it drops the column, or replaces each
+    value by a token."""
     QUASI_IDENTIFIER = "quasi-identifier"
-    """Others may know it, and in combination it can identify a person. It forms the equivalence
-    classes."""
+    """Other people may know the value, and several such values together can identify a person.
+    Quasi-identifiers form the equivalence classes."""
     SENSITIVE = "sensitive"
-    """Nobody should learn its value for a person."""
+    """Nobody should learn the value of a person."""
     FEATURE = "feature"
-    """None of these: Aegis releases and scores it, but it does not form classes."""
+    """None of these roles. Aegis releases and scores the column, but it does not form classes."""
     IGNORE = "ignore"
-    """Neither scored nor released."""
+    """Aegis neither scores nor releases the column."""
 
 
 class Unseen(StrEnum):
@@ -67,11 +67,11 @@ class AttributeKind(StrEnum):
     """How methods that group records compare the values of a quasi-identifier."""
 
     NUMERIC = "numeric"
-    """Numbers with meaningful distances; the default for numbers."""
+    """By their distances. This is the default for numbers."""
     ORDINAL = "ordinal"
-    """Ranks only: in the stated `order`, or the natural order of numbers, dates and times."""
+    """Only by their ranks, in the stated `order`, or in the natural order of numbers, dates and times."""
     CATEGORICAL = "categorical"
-    """Equal or different only; the default for texts and booleans, and suitable for numeric codes."""
+    """Only as equal or different. This is the default for texts and booleans, and suits numeric codes."""
 
 
 @dataclass(frozen=True)
