@@ -55,10 +55,10 @@ class SearchRequest:
     top: int = keyword(5, "How many of the best to return, at least 1.")
     time_limit: float | None = option(
         None,
-        "Search until the best is proven or this time is over; Aegis then prints the best so "
+        "Search until the best is proven, or until this time is over. Aegis then prints the best so "
         "far and its gap. Without this option, the search stops after the most promising "
-        "combinations, or after work that takes about 30 seconds on an idle machine: a busy one "
-        "takes longer and finds the same. The time to read the table does not count.",
+        "combinations, or after work that takes about 30 seconds on an idle machine. A busy "
+        "machine takes longer and finds the same. The time to read the table does not count.",
         "SECONDS",
     )
     front: Span | str | None = option(
@@ -187,8 +187,8 @@ class ReleaseRequest:
     )
     seed: int | None = option(
         None,
-        "Seed of random draws, to repeat a run. Anyone who knows it can undo draws that "
-        "protect, so by default these come from the operating system.",
+        "Seed of random draws, to repeat a run. Anyone who knows the seed can undo draws that "
+        "protect. So by default, such draws come from the operating system.",
         "N",
         least=0,
     )
@@ -248,7 +248,7 @@ class ApplyRequest(ReleaseRequest):
     )
     rule_override: bool = option(
         False,
-        "Use the policy's rule even if the summary was made under another rule; the result "
+        "Use the policy's rule even if the summary was made under another rule. The result then "
         "says so. A locked summary still refuses a weaker rule.",
     )
 
@@ -319,7 +319,7 @@ class RiskRequest:
 
     policy: Any = option(
         None,
-        "Take quasi-identifiers and weight from this policy (YAML), where they are not given.",
+        "Take quasi-identifiers and weight from this policy (YAML), unless you give them by options.",
         "FILE",
         short="-p",
         kind=Path | None,

@@ -40,7 +40,7 @@ def steps() -> dict[str, Verb]:
             "Hand in a request that is a draft or was returned.",
             "An operator can then review it.",
         ),
-        "review": ("Take a request up for review.", "You can then choose what it would release."),
+        "review": ("Start the review of a request.", "You can then choose what it would release."),
         "withdraw": ("Take your own request back.", "Nobody works on it any more."),
     }
     reasoned = {
