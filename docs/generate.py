@@ -336,11 +336,11 @@ def python() -> str:
         "# Python",
         "",
         NOTE.format(source="the docstrings"),
-        "You find all of these after `import aegis`. A table may be a path, a glob, a URL of a database, a",
-        "table of pandas, Polars or PyArrow, a DuckDB relation or an Ibis table. Every error is an",
-        "`aegis.errors.AegisError`: for bad input a `PolicyError` or a `DataError`, and a",
-        "`NoAdmissibleConfiguration` if no configuration meets the rule. You can run the examples in the",
-        "folder of the repository; the tests do.",
+        "You can use all of these names after `import aegis`. A table may be a path, a glob, a URL of a",
+        "database, a table of pandas, Polars or PyArrow, a DuckDB relation or an Ibis table. Every error is an",
+        "`aegis.errors.AegisError`. For bad input it is a `PolicyError` or a `DataError`. If no configuration",
+        "meets the rule, it is a `NoAdmissibleConfiguration`. You can run the examples in the folder of the",
+        "repository, as our tests do.",
         "",
     ]
     for title, names in API.items():

@@ -89,7 +89,8 @@ class SearchRequest:
     work: float | None = keyword(
         None,
         "Without a time limit: the work after which the search stops, in seconds of an ordinary "
-        "idle machine. It is counted, so the result does not depend on how busy the machine is.",
+        "idle machine. Aegis counts the work, so the result does not depend on how busy the machine "
+        "is.",
     )
     explain_best: bool = keyword(
         False,
@@ -227,7 +228,7 @@ class ApplyRequest(ReleaseRequest):
     form: str = keyword(
         "table",
         'Form of the release in the database: "table" or "view". A view changes with the '
-        "table, and shows no row while the rule is not met.",
+        "table. It shows no row while the table does not meet the rule.",
     )
     certificate: str | Path | None = option(
         None,

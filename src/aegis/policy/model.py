@@ -121,7 +121,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One mask for each attribute in it.
+    """One mask for each attribute.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Configuration:
     certificate
         Digest of the certificate from which the configuration was read; None for any other source.
     after
-        The earlier releases that the certificate lists as taken into account; None if the
+        The earlier releases that the release of this certificate took into account; None if the
         configuration was not read from a certificate.
 
     Examples
@@ -220,12 +220,13 @@ class Policy:
     label
         The label, or `NO_LABEL`.
     attributes
-        Attributes by name, in the order of the file. Columns that are not listed are neither scored
-        nor released. The label may be listed, with a role and candidate masks.
+        Attributes by name, in the order of the file. Aegis neither scores nor releases other
+        columns. The label may be among the attributes, with a role and candidate masks.
     privacy
         The rule that a release must meet.
     measure
-        Name of the measure for rankings and searches. With None, each uses its default.
+        Name of the measure for rankings and searches. With None, rankings, searches and releases
+        use their defaults.
     configurations
         Explicit configurations, by name.
     unseen
@@ -380,8 +381,8 @@ class Policy:
     def measured_by(self, measure: str | None) -> Policy:
         """Return the policy with this measure for each of several labels that names no measure.
 
-        A policy with one label or none is returned unchanged: you give its measure to the ranking
-        or search.
+        If the policy has one label or none, the method returns it unchanged. You then give the
+        measure to the ranking or search.
 
         Examples
         --------
@@ -690,7 +691,8 @@ class Policy:
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels that every release contains. Of several, some may be left out."""
+        """The labels that every release contains. With several labels, a release may leave out
+        some."""
         gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 
