@@ -176,8 +176,8 @@ class ReleaseRequest:
     )
     measure: str | None = option(
         None,
-        "The measure of utility that the certificate states. By default: the one in the "
-        "configuration file, else the policy's.",
+        "The measure of utility that the certificate states. By default: the measure in the "
+        "configuration file, else the policy's measure.",
         "NAME",
         offers="measures",
     )

@@ -205,8 +205,8 @@ UtilityMeasure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=completion.measures,
-        help="The measure of utility that the certificate states. By default: the one in the "
-        "configuration file, else the policy's.",
+        help="The measure of utility that the certificate states. By default: the measure in the "
+        "configuration file, else the policy's measure.",
     ),
 ]
 Configurations = Annotated[

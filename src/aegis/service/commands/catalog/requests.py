@@ -79,8 +79,8 @@ def edit(
     """Change a request that is a draft or was returned. Fields that you do not give
     stay.
 
-    You give its number and the new fields, such as the purpose. Then hand it in with
-    `aegis catalog submit`."""
+    You give the number of the request and the new fields, such as the purpose. Then
+    hand it in with `aegis catalog submit`."""
     about: dict[str, Any] = {} if measure is None else {"measure": measure}
     if models is not None:
         about["models"] = [model.strip() for model in models.split(",") if model.strip()]
@@ -99,7 +99,7 @@ def status(
 ) -> None:
     """Show a request: its state, its purpose, the results, its newest job.
 
-    You give its number. Aegis shows the fields that your roles may see."""
+    You give the number of the request. Aegis shows the fields that your roles may see."""
     with connected(url, token) as client:
         matched = client.shown(number)
     if format is Format.JSON:
