@@ -345,7 +345,7 @@ class RiskRequest:
     )
     largest: int | None = option(
         None,
-        "With --special: the most columns in a set that singles out a record (default: all "
+        "With --special: the largest number of columns in a set that singles out a record (default: all "
         "columns).",
         "N",
         least=1,

@@ -50,8 +50,8 @@ class HybridOptions(Options):
     Attributes
     ----------
     epsilon
-        Numbers of records that meet the rule get Laplace noise of the scale sensitivity / epsilon.
-        Above 0.
+        Numbers in records that meet the rule get Laplace noise with the scale sensitivity /
+        epsilon. Above 0.
     epsilon_violating
         The epsilon for records that break the rule.
     sensitivity

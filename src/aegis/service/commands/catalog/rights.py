@@ -99,7 +99,7 @@ def new_token(
 def end_token(number: TokenId, url: Url = "", token: Token = "") -> None:
     """End one of your tokens.
 
-    You give its number, as `aegis catalog tokens` lists it. Nobody can use the token
+    You give the number of the token, as `aegis catalog tokens` lists it. Nobody can use the token
     any more.
     """
     from aegis.service.catalog.errors import CatalogError
