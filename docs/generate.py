@@ -26,6 +26,7 @@ from aegis.measures import MEASURES
 from aegis.options import options_of
 from aegis.policy import model, schema
 from aegis.privacy import MODELS
+from aegis.privacy.model import ModelNeed
 from aegis.words import default_value
 
 FOLDER = Path(__file__).parent / "reference"
@@ -70,9 +71,10 @@ def masks() -> str:
     """Return the page of masks."""
     lines = ["# Masks\n", NOTE.format(source="the registry of masks")]
     lines.append(
-        "A null stays null, except where a mask below says otherwise. NaN and the infinities count as "
-        "separate values. Some masks learn from the data: cut points, for example, or frequent values. Aegis "
-        "fits such a mask once; it then masks every table in the same way.\n"
+        "A null stays null, unless a mask below says otherwise. NaN and the infinities count as "
+        "separate values. Some masks learn from the data, for example cut points or frequent "
+        "values. Aegis fits such a mask once. The fitted mask then masks every table in the same "
+        "way.\n"
     )
     for entry in MASKS:
         kinds = ", ".join(map(str, entry.kinds))
@@ -91,11 +93,12 @@ def measures() -> str:
     """Return the page of measures and information losses."""
     lines = ["# Measures\n", NOTE.format(source="the registry of measures")]
     lines.append(
-        "A measure with the scope *configuration* scores all attributes together. A measure with the scope "
-        "*attribute* scores each attribute; the score of a configuration is the weighted mean. A measure is "
-        "*monotone* if no coarser mask can improve it. In the formulas, N is the number of rows, C the number of "
-        "classes of the label, X an attribute and Y the label. n_x is the number of rows with the value x, and "
-        "K_x the number of values of X.\n"
+        "A measure with the scope *configuration* scores all attributes together. A measure with "
+        "the scope *attribute* scores each attribute, and the score of a configuration is their "
+        "weighted mean. A measure is *monotone* if no coarser mask can improve it. In the "
+        "formulas, N is the number of rows, C the number of classes of the label, X an attribute "
+        "and Y the label. n_x is the number of rows with the value x, and K_x the number of "
+        "values of X.\n"
     )
     lines += ["| name | scope | better | monotone | range |", "|---|---|---|---|---|"]
     for m in MEASURES:
@@ -104,55 +107,80 @@ def measures() -> str:
             f"| [`{m.name}`](#{m.name}) | {m.scope} | {m.direction} | {monotone} | {_cell(m.range)} |"
         )
     for m in MEASURES:
-        lines += [f"\n## {m.name}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
-        lines.append(f"Unit: {m.unit}. Cost: {m.cost}. Source: {m.reference}.")
+        lines += [f"\n## {m.name}\n", f"**{m.title}.** {m.description}\n", f"    {m.formula}\n"]
+        unit = "none" if m.unit == "1" else m.unit
+        lines.append(f"Unit: {unit}. Computing cost: {m.cost}. Source: {m.reference}.")
     lines.append("\n# Information losses\n")
     lines.append(
-        "You can let a search minimise one of these losses, to compare with other tools: `aegis advise --search "
-        "--objective loss`. Lower is better. *Original values* are the values of the hierarchy at level 0, or of "
-        "the table.\n"
+        "A search can minimise one of these losses, so that you can compare with other tools. For "
+        "example, run `aegis advise --search --objective loss`. Lower is better. *Original "
+        "values* are the values of the hierarchy at level 0. Without a hierarchy, they are the "
+        "values of the table.\n"
     )
     for loss in OBJECTIVES:
-        lines += [f"## {loss.name}\n", f"{loss.title}: {loss.formula}. Source: {loss.reference}.\n"]
+        lines += [
+            f"## {loss.name}\n",
+            f"**{loss.title}:** {loss.formula}.\n\nSource: {loss.reference}.\n",
+        ]
     return _page(lines)
+
+
+NEEDS = {
+    ModelNeed.SENSITIVE: "the sensitive attribute",
+    ModelNeed.HIERARCHY: "the hierarchy of this attribute",
+    ModelNeed.LEAVES: "the number of original values that each shown value may represent",
+    ModelNeed.POPULATION: "the size of each class in the population",
+    ModelNeed.CROWD: "the size of each class in the population (in the table if the population is unknown)",
+    ModelNeed.REFERENCE: "the whole table, not only single classes",
+}
+"""Data that a model needs, in the words of its page."""
 
 
 def models() -> str:
     """Return the page of privacy models."""
     lines = ["# Privacy models\n", NOTE.format(source="the registry of privacy models")]
     lines.append(
-        "These are the keys of a policy's `privacy:`. A rule can require several models. The release leaves out "
-        "rows of classes that fail any of them, up to the share `suppression`. For example, `{k: 5, suppression: "
-        "0.02}` allows it to leave out 2 % of the rows. `preset: ema`, `health-canada` or `cms` requires "
-        "classes of at least 11.\n"
+        "In a policy, these are the keys of `privacy:`. A rule can require several models. A "
+        "class is an equivalence class: all rows with the same quasi-identifiers. Aegis "
+        "suppresses the rows of classes that fail any model of the rule, up to the share "
+        "`suppression`. For example, with `{k: 5, suppression: 0.02}` Aegis may suppress 2 % of "
+        "the rows. The presets `ema`, `health-canada` and `cms` require classes of at least 11 "
+        "rows.\n"
     )
     lines.append(
         "A null counts as a value. For example, a class with nulls and one known value has two distinct values, so "
         "it meets l-diversity with l = 2.\n"
     )
     lines.append(
-        "In the formulas, E is a class and |E| its number of rows. q_v is the share of the sensitive value v in the "
-        "class, and p_v its share in the table. *Coarser tables* says what happens to a table that meets the model "
-        "if you choose coarser masks, so that classes merge.\n"
+        "In the formulas, E is a class and |E| its number of rows. q_v is the share of the "
+        "sensitive value v in the class, and p_v its share in the table. *Coarser tables* says "
+        "whether a table that meets the model still meets it if you choose coarser masks, so that "
+        "classes merge.\n"
     )
     told: dict[str, str] = {}
     for m in MODELS:
         variant = f" (`{m.variant[0]}: {m.variant[1]}`)" if m.variant else ""
-        lines += [f"## {m.key}{variant}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
+        lines += [
+            f"## {m.key}{variant}\n",
+            f"**{m.title}.** {m.description}\n",
+            f"    {m.formula}\n",
+        ]
         if m.parameters:
             lines += ["| parameter | meaning | allowed | default |", "|---|---|---|---|"]
             for p in m.parameters:
                 default = "required" if p.default is None else f"{p.default:g}"
                 lines.append(f"| `{p.name}` | {_cell(p.description)} | {p.range} | {default} |")
             lines.append("")
-        needs = ", ".join(sorted(map(str, m.needs))) or "class sizes alone"
+        needs = " and ".join(text for need, text in NEEDS.items() if need in m.needs)
         if not m.monotone:
-            coarser = "may fail it."
+            coarser = "may fail the model."
         elif m.monotone_with_suppression:
-            coarser = "meet it too, also with suppressed rows."
+            coarser = "also meet the model, with or without suppressed rows."
         else:
-            coarser = "meet it too if no row is suppressed; with suppressed rows they may fail it."
-        lines.append(f"Aegis needs: {needs}. Coarser tables {coarser}\n")
+            coarser = "also meet the model if no row is suppressed. With suppressed rows, they may fail it."
+        lines.append(
+            f"To check this model, Aegis needs {needs or 'only the sizes of the classes'}. Coarser tables {coarser}\n"
+        )
         lines.append(f"Why: {_told_once(m.argument, m.key, told)}\n")
         lines.append(f"Source: {m.reference}.\n")
     return _page(lines)
@@ -161,7 +189,7 @@ def models() -> str:
 def _told_once(argument: str, key: str, told: dict[str, str]) -> str:
     """Return an argument; if a model above has the same one, name that model instead."""
     if told.setdefault(argument, key) != key:
-        return f"see `{told[argument]}`, for the same reason."
+        return f"the reason is the same as for `{told[argument]}`."
     return argument
 
 
@@ -169,10 +197,12 @@ def anonymizers() -> str:
     """Return the page of record-level methods."""
     lines = ["# Record-level methods\n", NOTE.format(source="the registry of anonymizers")]
     lines.append(
-        "A record-level method changes single records, or groups records and shows common values for a group. "
-        "`aegis anonymize` makes a release with a method; `aegis advise --with` ranks its release together with "
-        "masking configurations. [Group records](../how-to/anonymizers.md) explains how to use the methods, and "
-        "what they guarantee. N is the number of rows, and D the number of distinct combinations of "
+        "A record-level method changes single records, or groups records and shows common values "
+        "for a group. `aegis anonymize` makes a release with a method. `aegis advise --with` "
+        "ranks this release together with masking configurations. [Group "
+        "records](../how-to/anonymizers.md) explains how to use the methods, and what they "
+        "guarantee. The column *keeps l* says whether a method can guarantee l-diversity. In the "
+        "costs, N is the number of rows, and D the number of distinct combinations of "
         "quasi-identifiers.\n"
     )
     lines += ["| name | what it does | cost | shows | keeps l |", "|---|---|---|---|---|"]
@@ -186,7 +216,7 @@ def anonymizers() -> str:
     shared = [option for option in listed[0] if option.name in names]
     lines += [
         "\n## Options of every method\n",
-        "k and l come from the policy's rule unless you give them.\n",
+        "If you do not give k and l, Aegis uses those of the policy's rule.\n",
     ]
     lines += _option_table(shared)
     for method, options in zip(ANONYMIZERS, listed, strict=True):
@@ -194,7 +224,9 @@ def anonymizers() -> str:
         lines += [f"\n## {method.name}\n", f"{method.summary}\n"]
         lines += _option_table(own) if own else []
         quadratic = (
-            " Larger tables are cut first, see `partition_above`." if method.quadratic else ""
+            " The method first cuts larger tables, see `partition_above`."
+            if method.quadratic
+            else ""
         )
         lines.append(f"\nCost: {method.cost}.{quadratic} Source: {method.reference}.")
     return _page(lines)
@@ -213,34 +245,40 @@ def policy() -> str:
     """Return the page of the policy file."""
     lines = ["# The policy file\n", NOTE.format(source="the schema of policies")]
     lines.append(
-        "A policy is a YAML file in UTF-8. If it has an unknown key, Aegis refuses it, and names the line and the "
-        "nearest known key. If the policy does not name a column, Aegis neither scores nor releases the column, "
-        "and every run says so.\n"
+        "A policy is a YAML file in UTF-8. If the policy has an unknown key, Aegis refuses it, "
+        "and names the line and the nearest known key. If the policy does not name a column, "
+        "Aegis neither scores nor releases the column. Every run says so.\n"
     )
     lines.append(
-        "A hierarchy is an inline tree, or a CSV file in the format of ARX: no header; in each line a value, then "
-        "one column per level. If you give a hierarchy and no `masks`, every level is a candidate; level 0 is the "
-        "value itself. A quasi-identifier with neither has the candidates `identity` and `suppress`. A configuration "
-        "may leave out attributes that have one candidate, or `identity` among them.\n"
+        "A hierarchy is an inline tree, or a CSV file in the format of ARX. The CSV file has no "
+        "header. Each line has a value, then one column per level. If you give a hierarchy and no "
+        "`masks`, every level is a candidate. Level 0 is the value itself. If you give a "
+        "quasi-identifier neither a hierarchy nor `masks`, its candidates are `identity` and "
+        "`suppress`. A configuration may leave out an attribute that has one candidate, or that "
+        "has `identity` among its candidates.\n"
     )
     lines += ["```yaml", EXAMPLE, "```\n"]
     lines += ["## Roles\n", "| role | meaning |", "|---|---|"]
     lines += [f"| `{role}` | {_cell(doc)} |" for role, doc in _members(model.Role)]
     lines.append("")
     lines.append(
-        "The label may also have an entry among the attributes, with a role and candidate masks. Aegis then "
-        "measures how masked attributes predict the masked label. As a quasi-identifier, the label forms classes. "
-        "As a feature with one mask of intervals, such as `masks: [{quantiles: {count: 5}}]`, its intervals are "
-        "the classes, for scores and in every release.\n"
+        "The label may also have an entry among the attributes, with a role and candidate masks. "
+        "Aegis then measures how well masked attributes predict the masked label. If its role is "
+        "quasi-identifier, the label is part of the equivalence classes. If its role is feature "
+        "and it has one mask of intervals, such as `masks: [{quantiles: {count: 5}}]`, the "
+        "intervals are the label's classes, in scores and in every release.\n"
     )
     lines.append(
-        "A mask may meet a value that it does not know, for example in next month's rows. With `unseen: suppress`, "
-        "the release shows `*` for it. With `unseen: error`, Aegis refuses the table and counts such values.\n"
+        "A mask may find a value that it does not know, for example in next month's rows. With "
+        "`unseen: suppress`, the release shows `*` for this value. With `unseen: error`, Aegis "
+        "refuses the table and counts such values.\n"
     )
     lines += ["## Kinds of quasi-identifiers\n"]
     lines.append(
-        "Only [record-level methods](anonymizers.md) use `kind` and `order`, for quasi-identifiers. An attribute "
-        "with an `order` is ordinal. The order must list every value of the column. Aegis compares values as "
+        "Only [record-level methods](anonymizers.md) use `kind` and `order`, and only for "
+        "quasi-identifiers. An attribute with an `order` is ordinal. The order must list every "
+        'value of the column. Aegis compares values as texts, so 1, 1.0 and "1" are the same '
+        "value. A null is a separate value, larger than all others.\n"
         'texts, so that 1, 1.0 and "1" are the same value. A null is a separate value, beyond the largest.\n'
     )
     lines += ["| kind | how values compare |", "|---|---|"]
@@ -298,11 +336,11 @@ def python() -> str:
         "# Python",
         "",
         NOTE.format(source="the docstrings"),
-        "You find all of these after `import aegis`. A table may be a path, a glob, a URL of a database, a",
-        "table of pandas, Polars or PyArrow, a DuckDB relation or an Ibis table. Every error is an",
-        "`aegis.errors.AegisError`: for bad input a `PolicyError` or a `DataError`, and a",
-        "`NoAdmissibleConfiguration` if no configuration meets the rule. You can run the examples in the",
-        "folder of the repository; the tests do.",
+        "You can use all of these names after `import aegis`. A table may be a path, a glob, a URL of a",
+        "database, a table of pandas, Polars or PyArrow, a DuckDB relation or an Ibis table. Every error is an",
+        "`aegis.errors.AegisError`. For bad input it is a `PolicyError` or a `DataError`. If no configuration",
+        "meets the rule, it is a `NoAdmissibleConfiguration`. You can run the examples in the folder of the",
+        "repository, as our tests do.",
         "",
     ]
     for title, names in API.items():

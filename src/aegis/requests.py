@@ -55,10 +55,10 @@ class SearchRequest:
     top: int = keyword(5, "How many of the best to return, at least 1.")
     time_limit: float | None = option(
         None,
-        "Search until the best is proven or this time is over; Aegis then prints the best so "
+        "Search until the best is proven, or until this time is over. Aegis then prints the best so "
         "far and its gap. Without this option, the search stops after the most promising "
-        "combinations, or after work that takes about 30 seconds on an idle machine: a busy one "
-        "takes longer and finds the same. The time to read the table does not count.",
+        "combinations, or after work that takes about 30 seconds on an idle machine. A busy "
+        "machine takes longer and finds the same. The time to read the table does not count.",
         "SECONDS",
     )
     front: Span | str | None = option(
@@ -89,7 +89,8 @@ class SearchRequest:
     work: float | None = keyword(
         None,
         "Without a time limit: the work after which the search stops, in seconds of an ordinary "
-        "idle machine. It is counted, so the result does not depend on how busy the machine is.",
+        "idle machine. Aegis counts the work, so the result does not depend on how busy the machine "
+        "is.",
     )
     explain_best: bool = keyword(
         False,
@@ -175,8 +176,8 @@ class ReleaseRequest:
     )
     measure: str | None = option(
         None,
-        "The measure of utility that the certificate states. By default: the one in the "
-        "configuration file, else the policy's.",
+        "The measure of utility that the certificate states. By default: the measure in the "
+        "configuration file, else the policy's measure.",
         "NAME",
         offers="measures",
     )
@@ -187,8 +188,8 @@ class ReleaseRequest:
     )
     seed: int | None = option(
         None,
-        "Seed of random draws, to repeat a run. Anyone who knows it can undo draws that "
-        "protect, so by default these come from the operating system.",
+        "Seed of random draws, to repeat a run. Anyone who knows the seed can undo draws that "
+        "protect. So by default, such draws come from the operating system.",
         "N",
         least=0,
     )
@@ -227,7 +228,7 @@ class ApplyRequest(ReleaseRequest):
     form: str = keyword(
         "table",
         'Form of the release in the database: "table" or "view". A view changes with the '
-        "table, and shows no row while the rule is not met.",
+        "table. It shows no row while the table does not meet the rule.",
     )
     certificate: str | Path | None = option(
         None,
@@ -248,7 +249,7 @@ class ApplyRequest(ReleaseRequest):
     )
     rule_override: bool = option(
         False,
-        "Use the policy's rule even if the summary was made under another rule; the result "
+        "Use the policy's rule even if the summary was made under another rule. The result then "
         "says so. A locked summary still refuses a weaker rule.",
     )
 
@@ -319,7 +320,7 @@ class RiskRequest:
 
     policy: Any = option(
         None,
-        "Take quasi-identifiers and weight from this policy (YAML), where they are not given.",
+        "Take quasi-identifiers and weight from this policy (YAML), unless you give them by options.",
         "FILE",
         short="-p",
         kind=Path | None,
@@ -344,7 +345,7 @@ class RiskRequest:
     )
     largest: int | None = option(
         None,
-        "With --special: the most columns in a set that singles out a record (default: all "
+        "With --special: the largest number of columns in a set that singles out a record (default: all "
         "columns).",
         "N",
         least=1,

@@ -146,8 +146,10 @@ class Gap:
     raises: type[Exception] = AssertionError
 
 
-_NANOSECONDS = "Ibis casts dates to nanoseconds on Polars, which end in 1677"
-_LENGTHS = "Polars cuts texts by constant lengths only"
+_NANOSECONDS = (
+    "On Polars, Ibis casts dates to nanoseconds. These cannot represent dates before 1677"
+)
+_LENGTHS = "Polars can cut a text only at the same length in each row"
 _LITERALS = "Polars does not compare a decimal with a number that its type cannot hold"
 GAPS: dict[tuple[str, str], Gap] = {
     **{

@@ -13,19 +13,20 @@ Written by `python tests/engines/engines_reference.py` from the suite that runs 
 engine (`tests/engines`): do not edit.
 
 Each mask is one Ibis expression, so it runs on every engine that Ibis supports. Our tests compare each
-engine with the embedded engine, DuckDB, on difficult values: nulls, NaN and infinities, negative numbers,
-the limits of 64 bits, decimals, Unicode, long texts, quotes, dates before 1970, times with a zone. *yes*
-means the same result for every value. *no* means a known difference, with its reason at the end.
+engine with the embedded engine, DuckDB. They use difficult values, for example nulls, NaN and infinities,
+negative numbers, the limits of 64 bits, decimals, Unicode, long texts, quotes, dates before 1970, and times
+with a zone. *yes* means that the engine gives the same result for every value. *no* means that we know a
+difference. The section Gaps has the reasons.
 
 | | DuckDB | PostgreSQL | Spark | other engines of Ibis |
 |---|---|---|---|---|
 | open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables in its catalog; in Python also DataFrames | an Ibis table, in Python |
 | summarise, advise, audit | yes | yes; the server counts pairs | yes; the executors count pairs | as the engine's SQL allows |
-| standard errors of scores | yes | yes | yes | no: Aegis does not know their hash functions |
+| standard errors of scores | yes | yes | yes | no: Aegis does not know the hash functions of these engines |
 | `apply` to a file | yes | yes | a folder, written by the executors | yes |
 | `apply --into` a table or view | `duckdb://` | yes, in one transaction | with `aegis sql` | with `aegis sql` |
-| masks with noise | yes | yes, drawn in this process | no: all rows would come to the driver | yes, drawn in this process |
-| record-level methods | yes | yes, in memory | no: all rows would come to the driver | yes, in memory |
+| masks with noise | yes | yes, Aegis draws the noise in its process | no: the driver would have to read all rows | yes, Aegis draws the noise in its process |
+| record-level methods | yes | yes, in memory | no: the driver would have to read all rows | yes, in memory |
 | `aegis sql` | yes | yes | yes | Snowflake, BigQuery, Trino, Databricks, ClickHouse |
 
 """
@@ -40,7 +41,7 @@ def reference() -> str:
         lines.append(f"| {_cell(case.name)} | " + " | ".join(marks) + " |")
     lines.append("\n## Gaps\n")
     for (engine, case), gap in sorted(GAPS.items()):
-        lines.append(f"- **{engine}**, {_cell(case)}: {gap.reason}")
+        lines.append(f"- **{engine}**, {_cell(case)}: {gap.reason}.")
     if not GAPS:
         lines.append("None is known.")
     return "\n".join(lines) + "\n"

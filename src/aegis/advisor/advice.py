@@ -29,7 +29,8 @@ SCHEMA_VERSION = 2
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The ranking of configurations. Those that meet the rule come first, the best at the top.
+    """The ranking of configurations. Configurations that meet the rule come first, the best at
+    the top.
 
     Attributes
     ----------
@@ -40,8 +41,8 @@ class Advice:
     unmasked
         The measure of the unmasked table.
     optimal
-        Whether the best configuration is proven to be the best of all combinations of the
-        candidates.
+        Whether Aegis has proven that the best configuration is the best of all combinations of
+        the candidates.
     combinations
         Number of combinations of the candidates.
     summary
@@ -74,9 +75,10 @@ class Advice:
     owner_rule
         The rule of the summary, if Aegis had only a summary.
     rule_override
-        The rule used instead of the owner's; None if the owner's rule was used.
+        The rule that Aegis used instead of the owner's rule; None if it used the owner's rule.
     estimated
-        How scores were estimated, if they come from a protected summary; None for exact counts.
+        How Aegis estimated the scores, if they come from a protected summary; None for exact
+        counts.
     masked_tables
         Whether Aegis ranked masked tables instead of combinations of candidate masks. Then
         `combinations` is the number of tables, and `unmasked` is the score of the best table.
@@ -116,7 +118,7 @@ class Advice:
     labels: tuple[ServedLabel, ...] = ()
 
     def share_lost(self, name: str) -> float | None:
-        """Return the percent of utility that masking only this attribute loses; None if it is
+        """Return the percent of utility that you lose if you mask only this attribute; None if
         unknown.
 
         If a mask increases the score (by chance, or because models learn fewer values better), the
@@ -194,7 +196,7 @@ class Advice:
 
     @property
     def ranked_things(self) -> str:
-        """The name of the things that are ranked: "configuration" or "masked table"."""
+        """The name of the things that Aegis ranks: "configuration" or "masked table"."""
         return "masked table" if self.masked_tables else "configuration"
 
     @property

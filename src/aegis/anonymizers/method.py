@@ -26,16 +26,16 @@ class Options:
     k
         Smallest number of records in a group, at least 2.
     l
-        Smallest number of distinct values of every sensitive attribute in a group; 1 requires
-        nothing. Only methods that can guarantee l accept more than 1.
+        Smallest number of distinct values of every sensitive attribute in a group. 1 requires
+        nothing. Only methods that can guarantee l accept a larger number.
     rounded
         Round means to the resolution of their column, so that whole numbers stay whole. By
-        default means are exact, and whole numbers can become decimals.
+        default, means are exact, and whole numbers can become decimals.
     partition_above
-        If the table has more records than this, methods with quadratic cost first cut it into
-        cells by Mondrian, and group inside each cell.
+        If the table has more records than this, a method with quadratic cost first cuts the table
+        into cells by Mondrian. Then it groups the records inside each cell.
     cell_size
-        Smallest number of records in such a cell.
+        Smallest number of records in a cell of `partition_above`.
 
     Raises
     ------

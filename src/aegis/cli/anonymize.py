@@ -147,9 +147,9 @@ def command(asked: AnonymizeCommand) -> None:
     You give a table, its policy and a record-level method. Aegis forms groups of
     records and shows one common value of each quasi-identifier for a group. The release
     has no identifiers and no rows of classes that break the rule. Aegis prints its
-    information loss. Before the file gets its name, Aegis measures privacy on it: the
-    policy's rule, and the k that the method promises. If the file fails, no file stays
-    and the exit code is 1."""
+    information loss. Before the file gets its name, Aegis checks that it meets the
+    policy's rule and the k that the method promises. If it does not, Aegis removes the
+    file, and the exit code is 1."""
     from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document
     from aegis.signing import load_private_key

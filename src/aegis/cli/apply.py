@@ -154,7 +154,7 @@ def command(asked: ApplyCommand) -> None:
     You give a table, its policy and a configuration. Aegis writes the masked table
     without identifiers and without the rows of classes that break the rule. It first
     writes to a temporary name, measures privacy on that file, and renames it only if it
-    meets the rule. Otherwise, no file stays and the exit code is 1. The same
+    meets the rule. Otherwise, Aegis removes the file, and the exit code is 1. The same
     configuration masks next month's rows in the same way."""
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key

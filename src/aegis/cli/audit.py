@@ -95,7 +95,7 @@ class AskedRoles:
             "--configuration",
             "-c",
             metavar="FILE",
-            help="The masks that the table was made with (YAML): its noise is accounted for. "
+            help="The configuration with which you made the table (YAML). Aegis takes its noise into account. "
             "Needs --policy.",
         ),
     ] = None
@@ -192,11 +192,13 @@ def command(asked: AuditCommand) -> None:
 
     You give a table and its quasi-identifiers, by option or in a policy. Aegis prints
     class sizes, every privacy model and the risk of re-identification. If you give a
-    rule, it also says whether the table meets it. If not, the exit code is 1.
+    rule, it also says whether the table meets the rule. If the table does not, the exit
+    code is 1.
 
-    With a certificate, Aegis says whether it matches this file. It prints a line for
-    each field that differs; if one does, the exit code is 1. It also lists the fields
-    that it could not check. Give the original table (--original) to check more of them.
+    With a certificate, Aegis says whether the certificate matches this file. It prints
+    a line for each field that differs. If a field differs, the exit code is 1. Aegis
+    also lists the fields that it could not check. To check more fields, give the
+    original table (--original).
     """
     from aegis.policy import load_policy
     from aegis.signing import load_public_key

@@ -41,17 +41,17 @@ def command(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
-    """Check several releases of one table together, as somebody sees them who can link
-    their rows.
+    """Check several releases of one table together, for readers who can link their
+    rows.
 
     You give the releases in the order in which you made them, the table and the policy.
     Aegis prints the classes that the releases form together, and the rows that one
-    release shows and another leaves out. It says whether the rule still holds; if not,
-    it names the attributes that break it, and the exit code is 1. A certificate records
-    which earlier releases its release took into account. For a configuration, Aegis
-    assumes that you apply it with `--after` and the earlier ones. To find and make
-    releases that keep the rule together, use `aegis advise --after` and `aegis apply
-    --after`."""
+    release shows and another leaves out. It says whether the rule still holds. If the
+    rule fails, Aegis names the attributes that break it, and the exit code is 1. A
+    certificate records which earlier releases its release took into account. For a
+    configuration, Aegis assumes that you apply it with `--after` and the earlier
+    releases. To find and make releases that keep the rule together, use `aegis advise
+    --after` and `aegis apply --after`."""
     from aegis.advisor.composition import compose, read_release, summary_of
     from aegis.policy import load_policy
 

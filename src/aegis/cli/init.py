@@ -44,8 +44,8 @@ def command(
             "-l",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column to predict. Repeat the option for several. Without it, each column is "
-            "predicted from the others.",
+            help="The column to predict. Repeat the option for several. Without a label, Aegis "
+            "predicts each column from the others.",
         ),
     ] = None,
     weight: Annotated[
@@ -74,7 +74,7 @@ def command(
 
     You give a table and, if there is one, the column to predict. Aegis writes a policy
     as commented YAML. The comments say what it found in each column and why it proposes
-    each mask. It is a guess: read it and edit it before you use it.
+    each mask. The policy is a guess, so read and edit it before you use it.
     """
     from aegis.files import write_text
     from aegis.policy.suggest import init_policy

@@ -30,11 +30,11 @@ def command(
 ) -> None:
     """Make a pair of keys (Ed25519): a private one to sign with, a public one to verify with.
 
-    You give a name. Aegis writes NAME.key, which has no password and only you can read,
-    and NAME.pub. `aegis summarize --sign NAME.key` signs a summary. Send NAME.pub to
-    the receivers in a way that they trust. With `--verify-key NAME.pub` they can check
-    that a summary comes from you and is unchanged. Both files are PEM, the format of
-    openssl.
+    You give a name. Aegis writes NAME.key and NAME.pub. NAME.key has no password, and
+    only you can read it. `aegis summarize --sign NAME.key` signs a summary. Send
+    NAME.pub to the receivers in a way that they trust. With `--verify-key NAME.pub`
+    they can check that a summary comes from you and is unchanged. Both files are PEM,
+    the format of openssl.
     """
     from aegis.files import replacing
     from aegis.signing import make_keys

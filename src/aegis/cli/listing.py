@@ -14,7 +14,12 @@ from aegis.words import default_value
 SCHEMA = 1
 """Version of the JSON form of a list; it changes when a field changes its meaning."""
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Explain this one.")]
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME", help="Name of the entry to explain. Without it, Aegis lists all."
+    ),
+]
 
 
 def print_list(

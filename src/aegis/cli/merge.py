@@ -42,7 +42,7 @@ def command(
     of all rows. For example, combine the summaries of several providers without showing
     a row. Make each later summary with `--like FIRST.aegis`, so that all parts use the
     same cut points, and those of large parts with `--exact`. Counts, classes, and
-    attributes of at most 128 groups are then those of the whole table. Attributes
+    attributes of at most 128 groups then equal those of the whole table. Attributes
     with more groups keep the groups and ranges of the first part."""
     from aegis.signing import load_public_key
     from aegis.summary import merge_bundles, save_bundle

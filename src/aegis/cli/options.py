@@ -115,8 +115,8 @@ ReleaseSeed = Annotated[
         "--seed",
         min=0,
         metavar="N",
-        help="Seed of random draws, to repeat a run. Anyone who knows it can undo draws that "
-        "protect, so by default these come from the operating system.",
+        help="Seed of random draws, to repeat a run. Anyone who knows the seed can undo draws "
+        "that protect. So by default, such draws come from the operating system.",
     ),
 ]
 VerifyKey = Annotated[
@@ -141,8 +141,8 @@ RuleOverride = Annotated[
     bool,
     typer.Option(
         "--rule-override",
-        help="Use the policy's rule even if the summary was made under another rule; the result "
-        "says so. A locked summary still refuses a weaker rule.",
+        help="Use the policy's rule even if the summary was made under another rule. The result "
+        "then says so. A locked summary still refuses a weaker rule.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
@@ -179,8 +179,8 @@ Models = Annotated[
         metavar="NAMES",
         help="The models whose metric --metric predicts, separated by commas: lr (logistic "
         "regression), nb (naive Bayes), gbdt (boosted trees), pairs (gbdt with the strongest "
-        "interaction of two attributes; AUC and R2 only). Several count equally. By default: the "
-        "better of linear models and trees.",
+        "interaction of two attributes; AUC and R2 only). Several models count equally. The default is "
+        "the better of linear models and trees.",
     ),
 ]
 ReleasedConfiguration = Annotated[
@@ -205,8 +205,8 @@ UtilityMeasure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=completion.measures,
-        help="The measure of utility that the certificate states. By default: the one in the "
-        "configuration file, else the policy's.",
+        help="The measure of utility that the certificate states. By default: the measure in the "
+        "configuration file, else the policy's measure.",
     ),
 ]
 Configurations = Annotated[

@@ -24,7 +24,7 @@ def command(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
-    """List the privacy models that a rule can ask for, or explain one.
+    """List the privacy models that a rule can require, or explain one.
 
     The list shows for each model its name and its full name. With a name, Aegis also
     shows what the model protects against, what it requires of a class, its parameters,

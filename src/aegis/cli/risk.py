@@ -64,10 +64,10 @@ def command(given: RiskCommand) -> None:
     """Measure the risk of single records: survey samples, unusual records (SUDA), perturbed numbers.
 
     You give a table and its quasi-identifiers and, if there is one, a column of
-    sampling weights, by option or in a policy. Aegis prints how likely somebody finds the person behind each
-    record in the population, and how many persons are found if all records are tried.
-    On request it also lists special uniques (SUDA), and measures how close masked
-    numbers are to the original ones.
+    sampling weights, by option or in a policy. For each record, Aegis prints the
+    probability that somebody finds its person in the population. It also prints how
+    many persons somebody finds by trying all records. On request it also lists special
+    uniques (SUDA), and measures how close masked numbers are to the original ones.
     """
     from aegis.policy import load_policy
     from aegis.release import record_risk

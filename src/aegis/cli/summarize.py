@@ -91,7 +91,7 @@ class SummaryOptions:
         typer.Option(
             "--locked",
             help="Allow no weaker rule than this policy's wherever the summary is used. Without this "
-            "option, others can use a weaker rule with --rule-override; results then say so.",
+            "option, others can use a weaker rule with --rule-override, and results say so.",
         ),
     ] = False
     verify_key: VerifyKey = None
@@ -122,10 +122,10 @@ def command(asked: SummarizeCommand) -> None:
     """Reduce a table to the counts that advice needs, in one file.
 
     You give a table and its policy. Aegis writes a summary (.aegis) from which `aegis
-    advise` works without the table. It holds counts, not rows. But exact counts of rare
-    values can point at a person, so treat it like the table. With --information
-    nothing, it holds counts of masked values only; rankings and searches stay the same.
-    To share counts safely, use aegis protect."""
+    advise` works without the table. The summary holds counts, not rows. But exact
+    counts of rare values can point at a person, so treat it like the table. With
+    --information nothing, the summary holds only counts of masked values. Rankings and
+    searches stay the same. To share counts safely, use aegis protect."""
     check_outputs(
         [(asked.output, (BUNDLE,))],
         force=asked.running.force,

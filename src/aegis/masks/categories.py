@@ -30,7 +30,7 @@ def as_text(column: ir.Column) -> ir.StringValue:
 
 @dataclass(frozen=True)
 class KeepFrequent(Mask):
-    """Shows the most frequent values, and one value for all others.
+    """Shows the most frequent values, and replaces all other values by one value.
 
     Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
     smaller ones come first. Null stays null and is not counted. Values are shown as text. Values
@@ -38,14 +38,16 @@ class KeepFrequent(Mask):
     """
 
     name: ClassVar[str] = "keep_frequent"
-    summary: ClassVar[str] = "Shows the most frequent values, and one value for all others."
+    summary: ClassVar[str] = (
+        "Shows the most frequent values, and replaces all other values by one value."
+    )
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
     example: ClassVar[str] = "{keep_frequent: {count: 10}}"
 
     count: int = field(metadata={"doc": "how many values to show, at least 1"})
     other: str = field(default="other", metadata={"doc": "the value that replaces all others"})
     values: tuple[Value, ...] | None = field(
-        default=None, metadata={"doc": "the values to show; learnt from the data"}
+        default=None, metadata={"doc": "the values to show. Aegis learns them from the data"}
     )
 
     def __post_init__(self) -> None:

@@ -36,9 +36,7 @@ class Truncate(Mask):
     """
 
     name: ClassVar[str] = "truncate"
-    summary: ClassVar[str] = (
-        "Shows only the week, month, quarter or year of a date, as its first day."
-    )
+    summary: ClassVar[str] = "Replaces a date by the first day of its week, month, quarter or year."
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{truncate: {unit: month}}"
 
@@ -47,7 +45,7 @@ class Truncate(Mask):
     show: str = field(
         default="date",
         metadata={
-            "doc": '"date" (the first day); with unit year also "year"; with count 10 also "decade", '
+            "doc": '"date" (the first day). With unit year also "year". With count 10 also "decade", '
             "such as 1980s"
         },
     )

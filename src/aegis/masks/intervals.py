@@ -53,7 +53,9 @@ class Bucketize(Mask):
     example: ClassVar[str] = "{bucketize: {width: 10}}"
 
     width: int | float = field(metadata={"doc": "width of an interval, above 0"})
-    origin: int | float = field(default=0, metadata={"doc": "where an interval starts"})
+    origin: int | float = field(
+        default=0, metadata={"doc": "a number at which one of the intervals starts"}
+    )
     show: str = field(
         default="interval", metadata={"doc": '"interval" ("[20, 30[") or "lower" (the number 20)'}
     )
@@ -211,7 +213,8 @@ class _Cuts(Mask):
 
     count: int = field(metadata={"doc": "number of intervals, at least 2"})
     edges: tuple[int | float, ...] | None = field(
-        default=None, metadata={"doc": "cut points between the intervals; learnt from the data"}
+        default=None,
+        metadata={"doc": "cut points between the intervals. Aegis learns them from the data"},
     )
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC

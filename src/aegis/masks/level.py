@@ -33,7 +33,7 @@ class Level(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "{level: 2}"
 
-    level: int = field(metadata={"doc": "the level; 0 is the value itself"})
+    level: int = field(metadata={"doc": "number of the level. Level 0 is the value itself"})
     hierarchy: Hierarchy | None = field(default=None, metadata={"policy": False})
 
     def __post_init__(self) -> None:

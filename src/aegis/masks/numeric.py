@@ -34,10 +34,11 @@ class Round(Mask):
     example: ClassVar[str] = "{round: {step: 5}}"
 
     step: int | float | None = field(
-        default=None, metadata={"doc": "multiples to round to, above 0 (or give digits)"}
+        default=None,
+        metadata={"doc": "Aegis rounds to multiples of this step, above 0 (or give digits)"},
     )
     digits: int | None = field(
-        default=None, metadata={"doc": "significant digits, 1 to 15 (or give step)"}
+        default=None, metadata={"doc": "number of significant digits, 1 to 15 (or give step)"}
     )
 
     def __post_init__(self) -> None:

@@ -48,8 +48,8 @@ _INFORMATION = (
         name="mi",
         title="Mutual information, plug-in",
         description=(
-            "How many bits of information the attribute has about the label, in this table. It "
-            "favours attributes with many values. Use it to reproduce published results."
+            "The information that the attribute has about the label in this table, in bits. The "
+            "measure favours attributes with many values. Use it to reproduce published results."
         ),
         formula="sum p_xy log2(p_xy / (p_x p_y))",
         reference="Cover, Thomas, Elements of Information Theory, 2006, equation 2.28",
@@ -68,8 +68,8 @@ _INFORMATION = (
         name="adjusted-mi",
         title="Mutual information, bias-corrected",
         description=(
-            "Mutual information minus its expected value under independence, to first order. The "
-            "best choice if you score attributes one by one."
+            "Mutual information minus its expected value under independence, to first order. It "
+            "is the best choice if you score attributes one by one."
         ),
         formula="max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2))",
         reference=(
@@ -107,8 +107,8 @@ _INFORMATION = (
         name="rfi",
         title="Reliable fraction of information",
         description=(
-            "The share of the label's entropy that the attribute explains beyond the exact mean"
-            " under random permutation of the label."
+            "The share of the label's entropy that the attribute explains, minus the exact mean "
+            "of this share under random permutations of the label."
         ),
         formula="(MI - E0[MI]) / H(Y)",
         reference=(
@@ -131,8 +131,8 @@ _CHI_SQUARE = (
         title="Pearson's chi-square",
         description=(
             "The squared deviation of counts from independence, relative to the expected counts. "
-            "It grows with the number of rows and of values. Use it to reproduce published "
-            "results."
+            "Chi-square grows with the number of rows and of values. Use it to reproduce "
+            "published results."
         ),
         formula="sum (O - E)^2 / E, E = n_x n_y / N",
         reference="Pearson, Philosophical Magazine 50, 1900, page 157",
@@ -169,7 +169,7 @@ _CHI_SQUARE = (
         name="adjusted-cramers-v",
         title="Cramer's V, bias-corrected",
         description=(
-            "Strength of association on a scale from 0 to 1, with Bergsma's correction of its bias."
+            "The strength of association on a scale from 0 to 1, with Bergsma's correction of its bias."
         ),
         formula=(
             "sqrt(phi2~ / min(r~ - 1, c~ - 1)), phi2~ = max(0, phi2 - (r-1)(c-1)/(N-1)),"
@@ -191,7 +191,7 @@ _CHI_SQUARE = (
     Measure(
         name="cramers-v-plain",
         title="Cramer's V",
-        description="Strength of association on a scale from 0 to 1, without correction.",
+        description="The strength of association on a scale from 0 to 1, without a correction.",
         formula="sqrt(phi2 / min(K_x - 1, K_y - 1))",
         reference="Cramer, Mathematical Methods of Statistics, 1946, section 21.9",
         range="0 .. 1",
@@ -241,8 +241,8 @@ _DEPENDENCY = (
         name="g3",
         title="Error g3 of the functional dependency",
         description=(
-            "The error of a prediction by the majority class of each value, on the same rows. An "
-            "attribute that is unique in each row has error 0."
+            "The share of wrong predictions if you predict the majority class of each value, on "
+            "the same rows. If an attribute is unique in each row, its error is 0."
         ),
         formula="1 - sum_x max_y n_xy / N",
         reference=_KIVINEN,
@@ -261,9 +261,9 @@ _DEPENDENCY = (
         name="held-out-g3",
         title="Error g3, leave-one-out",
         description=(
-            "The error of a prediction of each row by the majority class of the other rows with "
-            "the same value, or by the overall majority if there is no other row. An attribute "
-            "that is unique in each row is then useless."
+            "The share of wrong predictions if you predict each row by the majority class of the "
+            "other rows with the same value. If there is no other row, the overall majority is "
+            "the prediction. So an attribute that is unique in each row is useless."
         ),
         formula="share of rows whose class is not the majority among the other N - 1 rows",
         reference=(

@@ -233,10 +233,10 @@ HELD_OUT_ANY = Measure(
     name=UNLABELLED_MEASURE,
     title="Each column predicted from the others, on rows held out",
     description=(
-        "How well linear models predict each column from all others on rows that they were "
-        "not fitted to, as a mean over columns. Use it for a table without a label, if you "
-        "do not know which column somebody will predict. Columns that determine each other "
-        "count once. It ignores a label."
+        "The measure shows how well linear models predict each column from all other columns, on "
+        "rows that took no part in their fit. It is a mean over columns. Use it for a table "
+        "without a label, if you do not know which column somebody will predict. Columns that "
+        "determine each other count once. The measure ignores a label."
     ),
     formula=(
         "weighted mean over columns A of V_A/(1 + V_A), V_A = largest over p = 1, 10, 100 rows of"
@@ -247,7 +247,7 @@ HELD_OUT_ANY = Measure(
     reference=(
         "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; several targets by a weighted sum:"
         " LeFevre, DeWitt, Ramakrishnan, Workload-aware anonymization, KDD 2006; of two columns without"
-        " penalty V is Pearson's phi2; all columns from one inverse our own"
+        " penalty V is Pearson's phi2; the computation of all columns from one inverse is ours"
     ),
     range="0 .. 1",
     unit="1",

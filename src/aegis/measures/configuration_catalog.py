@@ -14,9 +14,10 @@ CONFIGURATION = (
         name="adjusted-pillai",
         title="Pillai's trace, adjusted",
         description=(
-            "How much of the label all masked attributes explain together. Redundant information "
-            "counts once, and the part due to chance is subtracted. A search by another measure "
-            "uses it to list the combinations to score."
+            "The measure shows how much of the label all masked attributes explain together. "
+            "Information that attributes share counts once. The measure subtracts the part that "
+            "is due to chance. A search by another measure uses adjusted-pillai to list the "
+            "combinations to score."
         ),
         formula="V - (1 - V/(C-1)) d (C-1)/(N-d-1), V as pillai-plain, d the rank of S_zz",
         reference=(
@@ -38,7 +39,8 @@ CONFIGURATION = (
         title="Pillai's trace, plug-in",
         description=(
             "The sum of squared canonical correlations between the masked attributes and the "
-            "label: a chi-square of many attributes at once. A search uses it as a bound."
+            "label. This is a chi-square of many attributes at once. A search uses it as an upper "
+            "bound of scores."
         ),
         formula="V = trace(S_zz^+ S_zu S_uu^+ S_uz)",
         reference=(
@@ -58,9 +60,10 @@ CONFIGURATION = (
         name="held-out-pillai-values",
         title="Pillai's trace, held out",
         description=(
-            "How much of the label ridge regressions explain on rows that they were not fitted "
-            "to, as a mean over penalties from weak to strong. Rare values lower the score, "
-            "because models overfit to them. It suits models that treat each value separately."
+            "The measure shows how much of the label ridge regressions explain on rows that took "
+            "no part in their fit. It is a mean over penalties from weak to strong. Rare values "
+            "lower the score, because models overfit to them. The measure suits models that treat "
+            "each value separately."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = sum_c (TSS_c - RSS_c(p_k)"
@@ -76,7 +79,7 @@ CONFIGURATION = (
         direction=Direction.HIGHER,
         monotone=False,
         scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, about three times pillai",
+        cost="O(d^3) in the number of masked levels d, about three times that of adjusted-pillai",
         compute=held_out.held_out,
         trace=Trace.BELOW,
     ),
@@ -84,10 +87,10 @@ CONFIGURATION = (
         name="held-out-pillai",
         title="Pillai's trace, held out, under two codings",
         description=(
-            "A weighted mean of two held-out traces. Two thirds come from single values, with a "
-            "charge for rare values that share a level. One third comes from thresholds, which "
-            "use the order of numbers and dates as trees do. It replaces the default if Aegis "
-            "cannot predict an AUC."
+            "A weighted mean of two held-out traces. Two thirds come from single values, minus a "
+            "penalty for rare values that share a level. One third comes from thresholds, which "
+            "use the order of numbers and dates as trees do. Aegis uses this measure by default "
+            "if it cannot predict an AUC."
         ),
         formula=(
             "(2 H(Z, p) + H(L, 100 p)) / 3, H as held-out-pillai-values; Z indicators of values, with a"
@@ -95,16 +98,17 @@ CONFIGURATION = (
             " a number or a date"
         ),
         reference=(
-            "As held-out-pillai-values; ridge on thresholds penalises steps between neighbours "
-            "as in Whittaker, On a new method of graduation, Proceedings of the Edinburgh "
-            "Mathematical Society 41, 1923; the charge and the mean over codings are ours"
+            "As held-out-pillai-values; ridge regression on thresholds penalises steps between "
+            "neighbours as in Whittaker, On a new method of graduation, Proceedings of the "
+            "Edinburgh Mathematical Society 41, 1923; the penalty for rare values and the mean "
+            "over codings are ours"
         ),
         range="0 .. C - 1",
         unit="1",
         direction=Direction.HIGHER,
         monotone=False,
         scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, about twice held-out-pillai-values",
+        cost="O(d^3) in the number of masked levels d, about twice that of held-out-pillai-values",
         compute=ordered.held_out_codings,
         needs=(Need.ORDER, Need.POOLED),
     ),
@@ -112,9 +116,9 @@ CONFIGURATION = (
         name="target-coded",
         title="Target-coded trace, adjusted",
         description=(
-            "Pillai's trace of numeric codes: one code per attribute and class, the share of the "
-            "class among the rows of each masked value. It needs only label tables and one small "
-            "matrix, so a protected summary can hold them."
+            "Pillai's trace of numeric codes. For each attribute and class, the code of a masked "
+            "value is the share of the class among the rows with this value. The measure needs "
+            "only label tables and one small matrix, which a protected summary can hold."
         ),
         formula=(
             "V - (1 - V/(C-1)) f (C-1)/(N-f-1), V = trace(S_xx^+ S_xu S_uu^+ S_ux), x the codes"
@@ -139,8 +143,8 @@ CONFIGURATION = (
         description=(
             "The target-coded trace on held-out rows, as a mean over penalties from weak to "
             "strong. It approximates held-out-pillai-values from label tables and one small "
-            "matrix. For two classes, it uses how far scores separate them, as the expected AUC "
-            "does. Protected summaries rank by it."
+            "matrix. For two classes, it uses how well scores separate the classes, as the "
+            "expected AUC does. Aegis ranks by this measure if it has only a protected summary."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = C-1 - (C-1 - V s_k) ((N-1)/(N-1 - f_k V/S))^2,"
@@ -151,8 +155,9 @@ CONFIGURATION = (
             " f_k = sum of n_x/(n_x+p) (1 - n_x/N), ridge penalties p = 1, 3, 10, 30, 100, 300 rows"
         ),
         reference=(
-            "As target-coded; the separation as in held-out-auc (Su, Liu, 1993); the charge as in held-out-pillai-values (Golub, Heath, Wahba,"
-            " Technometrics 21, 1979), one attribute at a time our own"
+            "As target-coded; the separation as in held-out-auc (Su, Liu, 1993); the penalty as "
+            "in held-out-pillai-values (Golub, Heath, Wahba, Technometrics 21, 1979), its use for "
+            "one attribute at a time is ours"
         ),
         range="0 .. C - 1",
         unit="1",
@@ -180,7 +185,7 @@ CONFIGURATION = (
         direction=Direction.HIGHER,
         monotone=False,
         scope=Scope.CONFIGURATION,
-        cost="O(cells of the pair tables looked at)",
+        cost="O(cells of the pair tables that it reads)",
         compute=cmim.cmim,
         needs=(Need.PAIRS,),
     ),
@@ -188,9 +193,9 @@ CONFIGURATION = (
         name="adjusted-contingency",
         title="Mean square contingency of all pairs, corrected for chance",
         description=(
-            "How closely the columns are associated. Each pair of columns has the same weight. "
-            "Use it for a table without a label that has too many values for held-out-any. It "
-            "ignores a label."
+            "The measure shows how closely the columns are associated. Each pair of columns has "
+            "the same weight. Use it for a table without a label that has too many values for "
+            "held-out-any. The measure ignores a label."
         ),
         formula=(
             "mean over pairs of x / (1 + |x|), x = phi2 - (K_a - 1)(K_b - 1)/(N - 1), phi2 = sum"

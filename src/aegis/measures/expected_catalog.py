@@ -16,10 +16,10 @@ _SAID: dict[Merit, dict[str, Any]] = {
     Merit.AUC: {
         "title": "Expected AUC on rows held out",
         "description": (
-            "The AUC (area under the ROC curve) that models should reach on rows that they were "
-            "not fitted to. Aegis fits linear discriminants with several penalties and takes the "
-            "best. It tries numbers and dates both as numbers and as thresholds; texts are "
-            "categories. Rare classes count as much as frequent ones."
+            "An estimate of the AUC (area under the ROC curve) that models reach on rows that "
+            "took no part in their fit. Aegis fits linear discriminants with several penalties "
+            "and takes the best. It tries numbers and dates both as numbers and as thresholds. "
+            "Texts are categories. Rare classes count as much as frequent classes."
         ),
         "formula": (
             "largest over p = 10, 100, 1,000 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
@@ -32,9 +32,10 @@ _SAID: dict[Merit, dict[str, Any]] = {
     Merit.ACCURACY: {
         "title": "Expected accuracy on rows held out",
         "description": (
-            "The share of correct predictions that models should reach on rows that they were "
-            "not fitted to, from the same scores as the expected AUC. It shows little about rare "
-            "classes: a model that never predicts them is still nearly always right."
+            "An estimate of the share of correct predictions that models reach on rows that took "
+            "no part in their fit. It uses the same scores as the expected AUC. The measure shows "
+            "little about rare classes: a model that never predicts a rare class is still nearly "
+            "always right."
         ),
         "formula": (
             "largest over p = 10, 100, 1,000 rows of the largest share of rows on their class's side of a"
@@ -47,9 +48,9 @@ _SAID: dict[Merit, dict[str, Any]] = {
     Merit.LOG_LOSS: {
         "title": "Expected log loss on rows held out",
         "description": (
-            "The log loss that models should reach on rows that they were not fitted to, from "
-            "the same scores as the expected AUC. It is small if predicted probabilities are "
-            "close to the truth."
+            "An estimate of the log loss that models reach on rows that took no part in their "
+            "fit. It uses the same scores as the expected AUC. The log loss is small if predicted "
+            "probabilities are close to the truth."
         ),
         "formula": (
             "least over p = 10, 100, 1,000 rows of the least mean of -ln P(own class) of a logistic curve,"

@@ -226,10 +226,10 @@ def r2_measure(what: ExpectedR2) -> Measure:
         name=what.name,
         title=f"Expected R2 on rows held out{of}",
         description=(
-            "The share of the variance of a numeric label that models should explain on rows "
-            "that they were not fitted to. Aegis fits ridge regressions with several penalties "
-            "and takes the best. It tries numbers and dates both as numbers and as thresholds; "
-            "texts are categories."
+            "An estimate of the share of the variance of a numeric label that models explain on "
+            "rows that took no part in their fit. Aegis fits ridge regressions with several "
+            "penalties and takes the best. It tries numbers and dates both as numbers and as "
+            "thresholds. Texts are categories."
         ),
         formula=(
             "largest over p = 1, 10, 100, 1,000 rows of 1 - sum_k |y - y_k - (x - x_k)' (S_k + p I)^-1 s_k|^2"

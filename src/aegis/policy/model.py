@@ -24,17 +24,17 @@ class Role(StrEnum):
     """The role of an attribute for privacy; all but `identifier` and `ignore` are scored and released."""
 
     IDENTIFIER = "identifier"
-    """Identifies a person. Aegis never releases it; it drops the column or replaces values by
-    tokens."""
+    """Identifies a person. Aegis never releases the values: it drops the column, or replaces each
+    value by a token."""
     QUASI_IDENTIFIER = "quasi-identifier"
-    """Others may know it, and in combination it can identify a person. It forms the equivalence
-    classes."""
+    """Other people may know the value, and several such values together can identify a person.
+    Quasi-identifiers form the equivalence classes."""
     SENSITIVE = "sensitive"
-    """Nobody should learn its value for a person."""
+    """Nobody should learn the value of a person."""
     FEATURE = "feature"
-    """None of these: Aegis releases and scores it, but it does not form classes."""
+    """None of these roles. Aegis releases and scores the column, but it does not form classes."""
     IGNORE = "ignore"
-    """Neither scored nor released."""
+    """Aegis neither scores nor releases the column."""
 
 
 class Unseen(StrEnum):
@@ -67,11 +67,11 @@ class AttributeKind(StrEnum):
     """How methods that group records compare the values of a quasi-identifier."""
 
     NUMERIC = "numeric"
-    """Numbers with meaningful distances; the default for numbers."""
+    """By their distances. This is the default for numbers."""
     ORDINAL = "ordinal"
-    """Ranks only: in the stated `order`, or the natural order of numbers, dates and times."""
+    """Only by their ranks, in the stated `order`, or in the natural order of numbers, dates and times."""
     CATEGORICAL = "categorical"
-    """Equal or different only; the default for texts and booleans, and suitable for numeric codes."""
+    """Only as equal or different. This is the default for texts and booleans, and suits numeric codes."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One mask for each attribute in it.
+    """One mask for each attribute.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Configuration:
     certificate
         Digest of the certificate from which the configuration was read; None for any other source.
     after
-        The earlier releases that the certificate lists as taken into account; None if the
+        The earlier releases that the release of this certificate took into account; None if the
         configuration was not read from a certificate.
 
     Examples
@@ -220,12 +220,13 @@ class Policy:
     label
         The label, or `NO_LABEL`.
     attributes
-        Attributes by name, in the order of the file. Columns that are not listed are neither scored
-        nor released. The label may be listed, with a role and candidate masks.
+        Attributes by name, in the order of the file. Aegis neither scores nor releases other
+        columns. The label may be among the attributes, with a role and candidate masks.
     privacy
         The rule that a release must meet.
     measure
-        Name of the measure for rankings and searches. With None, each uses its default.
+        Name of the measure for rankings and searches. With None, rankings, searches and releases
+        use their defaults.
     configurations
         Explicit configurations, by name.
     unseen
@@ -380,8 +381,8 @@ class Policy:
     def measured_by(self, measure: str | None) -> Policy:
         """Return the policy with this measure for each of several labels that names no measure.
 
-        A policy with one label or none is returned unchanged: you give its measure to the ranking
-        or search.
+        If the policy has one label or none, the method returns it unchanged. You then give the
+        measure to the ranking or search.
 
         Examples
         --------
@@ -690,7 +691,8 @@ class Policy:
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels that every release contains. Of several, some may be left out."""
+        """The labels that every release contains. With several labels, a release may leave out
+        some."""
         gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 

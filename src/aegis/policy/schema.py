@@ -40,18 +40,18 @@ class LabelEntry(PolicyMapping):
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
     kind: Literal["classes", "number"] | None = None
-    """`number` to predict a number, such as a price; the measure is then R2. By default, each
-    value is a class."""
+    """With `number`, Aegis predicts a number, such as a price, and the measure is R2. By default,
+    each value is a class."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
     classes: list[str | int | float | bool] | None = Field(default=None, min_length=1)
-    """All classes that the label can have. Declare them if they are public knowledge; `aegis protect` then spends no privacy budget on them."""
+    """All classes that the label can have. Declare them if they are public knowledge. `aegis protect` then spends no privacy budget on them."""
     cuts: list[int | float] | None = Field(default=None, min_length=1)
     """Cut points of a numeric label in ascending order, if they are public knowledge. They
     replace the quantiles of the table."""
     bounds: list[int | float] | None = Field(default=None, min_length=2, max_length=2)
-    """Least and largest number of a numeric label, if they are public knowledge. `aegis protect`
-    needs them, and counts a number outside as the nearer bound."""
+    """Smallest and largest number of a numeric label, if they are public knowledge. `aegis protect`
+    needs them. It counts a number outside of the bounds as the nearer bound."""
 
 
 class TaskEntry(LabelEntry):
@@ -60,7 +60,7 @@ class TaskEntry(LabelEntry):
     weight: float = Field(default=1.0, allow_inf_nan=False)
     """How much the label counts in the mean of the shares kept; above zero."""
     measure: str | None = None
-    """The measure of this label; by default the policy's if it is of labels of this kind, else the default of its kind."""
+    """The measure of this label. By default, it is the policy's measure if that suits the kind of label, and otherwise the default of the kind."""
 
 
 class AttributeEntry(PolicyMapping):
@@ -69,22 +69,22 @@ class AttributeEntry(PolicyMapping):
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
     """Role of the attribute in privacy."""
     masks: list[MaskSpec] | None = Field(default=None, min_length=1)
-    """Candidate masks. By default: every level of the hierarchy, or else the default masks of the
-    role."""
+    """Candidate masks. The default is every level of the hierarchy. Without a hierarchy, it is the
+    default masks of the role."""
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """How much the attribute counts in a measure of single attributes, and with `labels: any`;
-    from 1e-9 to 1e9. (Weights of rows are the policy's `weight`.)"""
+    """Weight of the attribute in a measure of single attributes, and with `labels: any`, from 1e-9
+    to 1e9. (The key `weight` at top level is for weights of rows.)"""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How record-level methods compare values of a quasi-identifier. By default, it follows from
     the column's type."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
     """All values (texts or numbers, without null) of an ordinal quasi-identifier in ascending order."""
     type: Literal["integer", "number", "text", "date", "boolean"] | None = None
-    """Type of the values. Declare it if it is public knowledge; `aegis protect` then spends no privacy budget on it."""
+    """Type of the values. Declare it if it is public knowledge. `aegis protect` then spends no privacy budget on it."""
     values: list[str | int | float | bool] | None = Field(default=None, min_length=1)
-    """All values that the attribute can have, without null. Declare them if they are public knowledge; `aegis protect` then spends no privacy budget on them."""
+    """All values that the attribute can have, without null. Declare them if they are public knowledge. `aegis protect` then spends no privacy budget on them."""
 
 
 class ReadingShape(PolicyMapping):
@@ -98,7 +98,7 @@ class ReadingShape(PolicyMapping):
     """Character around fields (default `"`), or `none` if fields have no quotation
     marks."""
     escape: str | None = None
-    """Character before a quotation mark inside a quoted field. By default a second
+    """Character before a quotation mark inside a quoted field. The default is a second
     quotation mark."""
     header: bool | None = None
     """Whether the first line names the columns. If not, they are named `c1`, `c2`,
@@ -145,47 +145,48 @@ class PolicyShape(PolicyMapping):
     version: Literal[1]
     """Version of the format."""
     label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
-    """The label: the column to predict. Without one, each column is predicted from the others, as with `labels: any`."""
+    """The label: the column to predict. Without a label, Aegis predicts each column from the others, as with `labels: any`."""
     labels: list[Annotated[TaskEntry, BeforeValidator(_label)]] | Literal["any"] | None = None
-    """Several labels, instead of `label`: a list of columns, each as in `label`, with `weight`
-    and `measure`. Aegis combines the shares of utility kept for each. Or `any`: Aegis predicts
-    each column from all others, and weighs the columns by the `weight` of the attributes."""
+    """Several labels, instead of `label`. Give a list of columns, each as in `label`, with `weight`
+    and `measure`. Aegis then combines the shares of utility that a configuration keeps for each
+    label. Or give `any`: Aegis then predicts each column from all others, and weighs the columns
+    by the `weight` of the attributes."""
     serve: Literal["mean", "worst"] | None = None
-    """How to combine the shares kept of several labels: their weighted `mean` (the default), or
-    the `worst` of them."""
+    """How to combine the shares of utility kept for several labels: by their weighted `mean` (the
+    default), or by the `worst` of them."""
     labels_known: bool | None = None
-    """Whether a model that predicts one of several labels may use the others. By default it may
-    not."""
+    """Whether a model that predicts one of several labels may use the other labels. By default it
+    may not."""
     reading: ReadingShape | None = None
     """How to read the table's text files. Options on the command line take
     precedence."""
     measure: str | None = None
-    """The measure for rankings, searches and releases. By default `held-out-auc`, or
-    `held-out-pillai` (with a note) if Aegis cannot predict an AUC; `held-out-r2` for a numeric
-    label; `adjusted-contingency` without a label."""
+    """The measure for rankings, searches and releases. The default is `held-out-auc`, or
+    `held-out-pillai` (with a note) if Aegis cannot predict an AUC. For a numeric label, the
+    default is `held-out-r2`. Without a label, it is `held-out-any`."""
     merit: Literal["auc", "accuracy", "log-loss", "r2"] | None = None
-    """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`; `held-out-r2` for a number to predict)."""
+    """A predicted metric of models, instead of a measure. The metric selects the measure `held-out-auc`, `held-out-accuracy`, `held-out-log-loss` or, for a number to predict, `held-out-r2`."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
     """The models whose metric `merit` predicts: logistic regression, naive Bayes, boosted trees,
-    or boosted trees with the strongest interaction of two attributes (AUC and R2 only). Several count
-    equally. By default: the better of linear models and trees."""
+    or boosted trees with the strongest interaction of two attributes (AUC and R2 only). Several
+    models count equally. The default is the better of linear models and trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
-    """Column that identifies the person, if a person can have several rows. The rule, its limit
-    and risks then count persons. Aegis releases the column only as a token."""
+    """Column that identifies the person, if a person can have several rows. The rule, its suppression
+    limit and the risks then count persons. Aegis releases the column only as a token."""
     weight: Annotated[str, BeforeValidator(_column)] | None = None
     """Column of survey weights: how many people of the population a row represents. Scores,
-    models and estimates of risk use the weights; classes still count rows or persons. If a rule
-    such as k-map needs a population and the policy names none, the people of a class are the sum
-    of its weights. Aegis releases the column only under a mask."""
+    models and estimates of risk use the weights. Classes still count rows or persons. Suppose that
+    a rule such as k-map needs a population and the policy names none. Then the number of people in
+    a class is the sum of its weights. Aegis releases the column only under a mask."""
     population: str | None = None
     """Table of the population that this table is a sample of, with the same column names and
     values. Give the path relative to the policy."""
     unseen: Literal["error", "suppress"] = "error"
     """How `apply` treats a value that a mask does not know."""
     suppressed_columns: Literal["fill", "leave-out"] = "fill"
-    """How a release shows a column whose mask is `suppress`: `fill` writes `*` in every row,
+    """How a release shows a column whose mask is `suppress`. `fill` writes `*` in every row, and
     `leave-out` drops the column. Aegis always keeps a column that the rule protects."""
     attributes: dict[str, AttributeEntry]
     """Role and candidate masks of each column."""

@@ -65,11 +65,11 @@ _L = ModelParameter(
     larger_is_stronger=True,
 )
 _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
-_BETA = ModelParameter("beta", "largest relative gain of belief in a value")
-_DELTA = ModelParameter("delta", "upper bound of |log(q/p)|; the value must be below it")
+_BETA = ModelParameter("beta", "largest relative increase of the share of a value")
+_DELTA = ModelParameter("delta", "upper bound of |log(q/p)|, which must be below it")
 _BASE = ModelParameter(
     "base",
-    "base of the logarithm: e is the natural one; ARX uses 2",
+    "base of the logarithm. The default is e (natural logarithm). ARX uses 2",
     low=1,
     above=True,
     default=math.e,
@@ -87,15 +87,18 @@ _ALPHA_VALUES = ValueDemand(
 )
 
 UNION = (
-    "If classes merge, the merged class fails only if all of them failed. So merging never increases "
-    "the number of failing rows."
+    "A merged class fails only if each of the classes that it merges failed before. So merging "
+    "never increases the number of rows in failing classes."
 )
 MIXTURE = (
-    "If safe classes merge, the merged class is safe, because the condition describes a "
-    "convex set of distributions. But if a safe class merges with a large failing class, "
-    "the safe rows can fail, too."
+    "The distributions that meet the condition form a convex set. So a merger of safe classes is "
+    "safe. But a merger of a safe class and a large failing class may fail. Then the safe rows "
+    "fail, too."
 )
-_MOVING = f"{MIXTURE} Suppression also changes the distribution of the kept rows."
+_MOVING = (
+    f"{MIXTURE} Suppression also changes the distribution of the kept rows, with which the model "
+    "compares each class."
+)
 _OTHER_DISTANCES = ("t_closeness.ordered", "t_closeness.hierarchical")
 _SENSITIVE = frozenset({ModelNeed.SENSITIVE})
 _COMPARED = frozenset({ModelNeed.SENSITIVE, ModelNeed.REFERENCE})
@@ -158,7 +161,7 @@ MODELS.register_all(
     PrivacyModel(
         name="alpha_k",
         title="(alpha,k)-anonymity",
-        description="No sensitive value makes up more than the share alpha of a class of k or more.",
+        description="Every class has at least k rows, and no sensitive value has a share above alpha in it.",
         formula="max_v q_v <= alpha and |E| >= k",
         reference="Wong, Li, Fu, Wang: (alpha,k)-Anonymity (KDD 2006)",
         direction=Comparison.AT_MOST,
@@ -234,19 +237,22 @@ MODELS.register_all(
     PrivacyModel(
         name="l_diversity.recursive",
         title="recursive (c,l)-diversity",
-        description="The most frequent value is not too frequent compared with the rarer ones.",
+        description=(
+            "In every class, the most frequent sensitive value occurs less than c times as often "
+            "as the l-th most frequent value and all rarer values together."
+        ),
         formula="r_1 < c (r_l + ... + r_m), r_1 >= r_2 >= ... the value frequencies of E",
         reference=f"{_MACHANAVAJJHALA}, Definition 4.2",
         direction=Comparison.BELOW,
         limit="c",
-        parameters=(_L, ModelParameter("c", "bound on r_1 / (r_l + ... + r_m)", above=True)),
+        parameters=(_L, ModelParameter("c", "upper bound of r_1 / (r_l + ... + r_m)", above=True)),
         monotone=True,
         monotone_with_suppression=False,
         argument=(
-            "If safe classes merge, the merged class is safe: its largest count is at most the "
-            "sum of their largest counts, and its remaining counts (r_l and rarer) are at least "
-            "the sum of theirs. But if a safe class merges with a failing class, the result can "
-            "fail."
+            "If safe classes merge, the merged class is safe. Its largest count is at most the "
+            "sum of the largest counts of its parts. Its count of the l-th and rarer values is at "
+            "least the sum of these counts of its parts. But if a safe class merges with a "
+            "failing class, the merged class may fail."
         ),
         figures=lambda table, criterion: recursive_ratio(
             criterion.counts(table), int(criterion["l"])
@@ -287,7 +293,7 @@ for _distance, _formula, _figures, _dense, _caps in (
             name=f"t_closeness.{_distance}",
             title=f"t-closeness ({_distance} distance)",
             description=(
-                "In every class the sensitive values are distributed almost as in the whole release."
+                "In every class, the sensitive values have almost the same distribution as in the whole release."
             ),
             formula=_formula,
             reference=_LI,
@@ -328,7 +334,7 @@ for _kind, _formula, _figures, _dense, _caps in (
         PrivacyModel(
             name=f"beta_likeness.{_kind}",
             title=f"{_kind} beta-likeness",
-            description="Belief in any sensitive value grows by at most the factor 1 + beta.",
+            description="The share of a sensitive value in a class is at most 1 + beta times its share in the table.",
             formula=_formula,
             reference=_CAO,
             direction=Comparison.AT_MOST,
@@ -376,8 +382,8 @@ MODELS.register_all(
         name="delta_disclosure.present",
         title="delta-disclosure privacy of present values",
         description=(
-            "Delta-disclosure privacy that ignores values absent from a class. Several other "
-            "tools compute it in this way."
+            "This is delta-disclosure privacy that ignores the values which a class lacks. "
+            "Several other tools compute delta-disclosure in this way."
         ),
         formula="|log(q_v / p_v)| < delta for every v with q_v > 0, log to the base",
         reference=f"{_BRICKELL}, without the values absent from a class",
@@ -387,9 +393,9 @@ MODELS.register_all(
         monotone=False,
         monotone_with_suppression=False,
         argument=(
-            "The set of allowed distributions is not convex. For example, a value is absent from "
-            "one safe class and at its lower bound in another; if they merge, it falls below the "
-            "bound."
+            "The set of allowed distributions is not convex. For example, a value may be absent "
+            "from one safe class and have its smallest allowed share in another class. If both "
+            "classes merge, the share of the value is too small."
         ),
         figures=lambda table, criterion: (
             log_ratio(criterion.counts(table), absent=False) / math.log(criterion["base"])

@@ -104,7 +104,7 @@ for _kind, _title, _people in (
             title=f"no attack by a {_kind}",
             description=(
                 f"No attack pays for an adversary {_title}: the gain from identifying a person, times the "
-                "probability of success, is below the cost of an attack. Give gain and cost in any one unit."
+                "probability of success, is below the cost of an attack. Give gain and cost in the same unit."
             ),
             formula=f"gain / {_people} < cost",
             reference=_WAN,
@@ -135,7 +135,7 @@ for _kind, _title, _people in (
             description=(
                 "Every released row is worth more to its publisher than the expected loss by attacks of a "
                 f"{_kind}. The worth is the benefit, reduced by the share of information (in bits) that "
-                "masks hide. Aegis suppresses all other rows. Give the four amounts in any one unit."
+                "masks hide. Aegis suppresses all other rows. Give the four amounts in the same unit."
             ),
             formula=(
                 f"benefit * (1 - hidden(E)) > loss / {_people} where gain / {_people} > cost, else > 0; "
@@ -149,8 +149,8 @@ for _kind, _title, _people in (
             monotone=False,
             monotone_with_suppression=False,
             argument=(
-                "A coarser class is worth less to the publisher. But if it is still so small that "
-                "attacks pay, the expected loss stays."
+                "A coarser class is worth less to the publisher. But if the class is still so "
+                "small that attacks pay, its rows still cause a loss."
             ),
             figures=partial(_taken, _kind),
             shortfall=("that do not pay: benefit {benefit}, loss {loss}, gain {gain}, cost {cost}"),

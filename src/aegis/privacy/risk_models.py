@@ -65,9 +65,10 @@ MODELS.register_all(
         title="delta-presence",
         description=(
             "For every person in the population, the probability that the release contains the "
-            "person is in the interval from minimum to maximum. If a class has no released row, "
-            "a reader knows that its people are absent. So a minimum above 0 admits no such "
-            "class; with `reference: input`, only classes without rows before suppression count."
+            "person is at least `minimum` and at most `maximum`. If a class has no released row, "
+            "a reader knows that the people of this class are absent. So a minimum above 0 admits "
+            "no such class. With `reference: input`, this refers only to classes that have no "
+            "rows before suppression."
         ),
         formula="minimum <= |E| / population of E <= maximum",
         reference=_NERGIZ,
@@ -91,7 +92,7 @@ MODELS.register_all(
         ),
         monotone=True,
         monotone_with_suppression=False,
-        argument="The share of a merger lies between the shares of its parts. " + MIXTURE,
+        argument="The share of a merged class lies between the shares of its parts. " + MIXTURE,
         figures=lambda table, _: table.sizes / table.crowds,
         fails=_presence_outside,
         ordered=("minimum", "maximum"),
@@ -103,7 +104,8 @@ MODELS.register_all(
     PrivacyModel(
         name="max_risk.prosecutor",
         title="prosecutor risk",
-        description="The largest probability of finding a person who is known to be in the table.",
+        description="The largest probability that an attacker finds a person whom the attacker knows to be in "
+        "the table.",
         formula="1 / |E| <= threshold",
         reference=_RISKS,
         direction=Comparison.AT_MOST,
@@ -123,7 +125,7 @@ MODELS.register_all(
     PrivacyModel(
         name="max_risk.journalist",
         title="journalist risk",
-        description="The largest probability of finding any person of the population.",
+        description="The largest probability that an attacker identifies any person of the population.",
         formula="1 / population of E <= threshold",
         reference=_RISKS,
         direction=Comparison.AT_MOST,
@@ -144,7 +146,7 @@ MODELS.register_all(
         description=(
             "The share of rows that an attacker is expected to identify by matching the whole "
             "release with a register of the population. If the population is unknown, Aegis uses "
-            "the table instead. It removes the classes with the fewest people first, until the "
+            "the table instead. Aegis removes the classes with the fewest people first, until the "
             "share meets the threshold."
         ),
         formula="sum_E |E| / population of E <= threshold * rows",
@@ -155,10 +157,10 @@ MODELS.register_all(
         monotone=True,
         monotone_with_suppression=False,
         argument=(
-            "Merging never increases the mean: (a + b) / (A + B) <= a/A + b/B. But it can "
-            "increase the number of rows to remove. For example, many classes of one row merge "
-            "to classes of two rows, and Aegis must remove them together with a class of two "
-            "rows that it kept before."
+            "Merging never increases the mean risk: (a + b) / (A + B) <= a/A + b/B. But it can "
+            "increase the number of rows to remove. For example, many classes of one row merge to "
+            "classes of two rows. Aegis then removes all classes of two rows, also one that it "
+            "kept before."
         ),
         figures=lambda table, _: 1.0 / table.crowds,
         fails=_too_lonely,

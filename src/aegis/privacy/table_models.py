@@ -59,9 +59,9 @@ MODELS.register_all(
         name="l_diversity.entropy-grassberger",
         title="entropy l-diversity, corrected",
         description=(
-            "Entropy l-diversity with a corrected estimate of the entropy, because the plain "
-            "entropy is too low in small classes. A class must also have at least l distinct "
-            "values."
+            "This is entropy l-diversity with a corrected estimate of the entropy, because the "
+            "plain entropy is too low in small classes. A class must also have at least l "
+            "distinct values."
         ),
         formula="|{v : q_v > 0}| >= l, G(|E|) - sum_v q_v G(n_v) >= ln l, G(n) = digamma(n) + (-1)^n int_0^1 x^(n-1)/(1+x)",
         reference=(
@@ -78,8 +78,8 @@ MODELS.register_all(
         monotone=False,
         monotone_with_suppression=False,
         argument=(
-            "The correction is smaller for larger classes. For example, two classes with one row "
-            "each and the same value count as more diverse than the merged class."
+            "The correction is smaller for larger classes. For example, take two classes with one "
+            "row each and the same value. They count as more diverse than the merged class."
         ),
         figures=lambda table, criterion: corrected_values(criterion.counts(table)),
         values=L_VALUES,
@@ -91,8 +91,8 @@ MODELS.register_all(
         name="sample_uniqueness",
         title="sample uniqueness",
         description=(
-            "At most this share of the released rows is unique in the quasi-identifiers. If more "
-            "are, Aegis removes all of them."
+            "At most the share `threshold` of the released rows is unique in the "
+            "quasi-identifiers. If more rows are unique, Aegis removes all unique rows."
         ),
         formula="|{E : |E| = 1}| <= threshold * rows",
         reference=_DANKAR,
@@ -103,7 +103,7 @@ MODELS.register_all(
         monotone_with_suppression=False,
         argument=(
             "Merging classes never adds unique rows. But with suppression, the share refers to "
-            "the kept rows, and other criteria change these."
+            "the kept rows. Other models of the rule change which rows are kept."
         ),
         figures=_sample_share,
         shortfall="of one row, more than the share {threshold}",
@@ -116,9 +116,9 @@ for _estimator in ESTIMATORS:
             name=f"population_uniqueness.{_estimator}",
             title=f"population uniqueness {_TITLES[_estimator]}",
             description=(
-                "At most this share of the population is expected to be unique, estimated from the "
-                "class sizes of the release. If the share is larger, Aegis removes the rows that are "
-                "unique in the release."
+                "The share of people that are expected to be unique in the population is at most "
+                "`threshold`. Aegis estimates this share from the class sizes of the release. If "
+                "the share is larger, Aegis removes the rows that are unique in the release."
             ),
             formula="expected uniques of the population <= threshold * population",
             reference=_DANKAR,
@@ -130,7 +130,10 @@ for _estimator in ESTIMATORS:
             ),
             monotone=False,
             monotone_with_suppression=False,
-            argument="The estimate uses the number of classes of each size, and can rise if classes merge.",
+            argument=(
+                "The estimate uses the number of classes of each size. It can rise if classes "
+                "merge."
+            ),
             figures=_population_share,
             shortfall="of one row, where more than the share {threshold} of the population is unique",
             needs=frozenset({ModelNeed.REFERENCE}),

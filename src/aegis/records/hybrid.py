@@ -50,18 +50,18 @@ class HybridOptions(Options):
     Attributes
     ----------
     epsilon
-        Laplace noise of scale sensitivity / epsilon on each number of records that meet the rule.
-        Above 0.
+        Numbers in records that meet the rule get Laplace noise with the scale sensitivity /
+        epsilon. Above 0.
     epsilon_violating
-        The same for records that break the rule.
+        The epsilon for records that break the rule.
     sensitivity
-        The distance of two values that the noise hides at epsilon. With 1 (as in the paper's
-        example), it hides neighbouring whole numbers; values at distance r have only epsilon
-        times r. With None, it is the range of the attribute; only then is each number
-        epsilon-differentially private.
+        The distance between two values that the noise hides at epsilon. With 1 (as in the paper's
+        example), the noise hides neighbouring whole numbers. For values at distance r, it
+        guarantees only epsilon times r. With None, the sensitivity is the range of the attribute.
+        Only then is each number epsilon-differentially private.
     diversity
-        A cluster counts as diverse if the entropy of the sensitive attribute (natural logarithm)
-        is at least this. The default is the entropy of two equally frequent values.
+        Smallest entropy of the sensitive attribute (natural logarithm) with which a cluster counts
+        as diverse. The default is the entropy of two equally frequent values.
     coverage
         An attribute is pattern-friendly if its one or two most frequent values cover at least
         this share of the rows.
@@ -73,17 +73,17 @@ class HybridOptions(Options):
     pattern_friendly
         Names of the pattern-friendly attributes. By default, a random forest finds them.
     trees
-        Number of trees in that forest.
+        Number of trees in the random forest that finds pattern-friendly attributes.
     strict
-        Make a k-anonymous release: no noise, numbers generalised to the interval of their group,
-        groups of fewer than k records suppressed.
+        Make a k-anonymous release without noise. Aegis then shows numbers as the interval of their
+        group, and suppresses groups of fewer than k records.
     drop_incomplete
         Leave out records with a missing quasi-identifier.
     drop_duplicates
         If records are equal in quasi-identifiers and sensitive attributes, keep only the first.
     limits
         Triples (attribute, lower limit, upper limit). A record with a number outside its limits is
-        an outlier, and is left out.
+        an outlier, and Aegis leaves it out.
     """
 
     epsilon: float = 5.0
@@ -466,7 +466,7 @@ HYBRID = Anonymizer(
     "Majeed and Hwang 2023",
     HybridOptions,
     Style.GENERALISED,
-    "N D of the violating part",
+    "N D, for the violating part",
     True,
     _run,
 )

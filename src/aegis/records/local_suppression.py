@@ -40,11 +40,12 @@ class SuppressionOptions(Options):
     ----------
     masks
         Masks to apply to quasi-identifiers before suppression, by name, as in a policy: `{age:
-        {bucketize: {width: 5}}}`. An attribute without a mask here stays unmasked if the policy
-        lists `identity` or no candidates for it; else it gets its first candidate.
+        {bucketize: {width: 5}}}`. If you name no mask for an attribute, it stays unmasked if the
+        policy lists `identity` or no candidates for it. Otherwise it gets its first candidate.
     importance
-        Quasi-identifiers to keep first, the most important at the beginning. For example, with
-        two names a cell of the first counts 3, a cell of the second 2, and any other cell 1.
+        Quasi-identifiers whose cells the method should keep, the most important first. For
+        example, if you give two names, suppressing a cell of the first costs 3, of the second 2,
+        and any other cell 1.
     empty
         Leave suppressed cells empty, so that numbers stay numbers. Otherwise they show `*`, and
         their column becomes text. Empty cells count as one value, together with cells that were
@@ -202,7 +203,7 @@ def _deviation(records: Records, starred: Flags, *, scaled: bool) -> float:
 
 LOCAL_SUPPRESSION = Anonymizer(
     "local-suppression",
-    "Keeps values, and suppresses only the cells that leave a record without a class of k.",
+    "Suppresses only cells, so that each record shares its values with k - 1 others.",
     "Cell suppression of Sweeney 2002 and Meyerson and Williams 2004; greedy by patterns",
     SuppressionOptions,
     Style.GENERALISED,

@@ -304,22 +304,22 @@ def _run(
 
 K_MEMBER = Anonymizer(
     "k-member",
-    "Builds clusters of k records, adding the record that increases the information loss least.",
+    "Builds clusters of k records, and each time adds the record that increases the loss least.",
     "Byun, Kamra, Bertino and Li 2007",
     Options,
     Style.GENERALISED,
-    "N D, D distinct combinations",
+    "N D",
     False,
     _run,
     quadratic=True,
 )
 KL_MEMBER = Anonymizer(
     "kl-member",
-    "k-member with clusters that grow until they have l distinct sensitive values.",
+    "Works as k-member, but clusters grow until they have l distinct sensitive values.",
     "Zheng et al. 2019",
     DiverseOptions,
     Style.GENERALISED,
-    "N D, D distinct combinations",
+    "N D",
     True,
     _run,
     quadratic=True,

@@ -255,7 +255,7 @@ def _run_v_mdav(
 
 MDAV = Anonymizer(
     "mdav",
-    "Microaggregation: groups of k records around the records farthest from the average.",
+    "Groups k records around the records farthest from the average (microaggregation).",
     "Domingo-Ferrer and Torra 2005, MDAV-generic",
     Options,
     Style.CENTROID,
@@ -266,7 +266,7 @@ MDAV = Anonymizer(
 )
 V_MDAV = Anonymizer(
     "v-mdav",
-    "Microaggregation with groups of variable size: a group grows if a neighbour is close.",
+    "Works as mdav, but a group grows beyond k records if a neighbour is close.",
     "Solanas and Martinez-Balleste 2006",
     VariableOptions,
     Style.CENTROID,

@@ -42,7 +42,7 @@ def _run(
 
 MONDRIAN = Anonymizer(
     "mondrian",
-    "Cuts the records at the median of the widest attribute, again and again.",
+    "Cuts the records at the median of the widest attribute, and then cuts each part again.",
     "LeFevre, DeWitt and Ramakrishnan 2006",
     MondrianOptions,
     Style.GENERALISED,

@@ -206,7 +206,7 @@ def _searched(
 
 SAFE_PUB = Anonymizer(
     "safe-pub",
-    "Differential privacy: a random sample of the records, masked, without small classes.",
+    "Releases a masked random sample without small classes, with differential privacy.",
     "Li, Qardaji and Su 2012; Bild, Kuhn and Prasser 2018",
     SampledOptions,
     Style.GENERALISED,

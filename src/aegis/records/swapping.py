@@ -335,7 +335,7 @@ RANK_SWAP = _swap(
 )
 RECORD_SWAP = _swap(
     "record-swap",
-    "Swaps the places of records at risk with similar records elsewhere.",
+    "Swaps the places of records at risk with the places of similar records.",
     "Targeted record swapping, as for the census round of 2021; sdcMicro",
     RecordSwapOptions,
     _record_swap,

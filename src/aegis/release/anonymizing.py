@@ -120,11 +120,12 @@ def anonymize(
 ) -> AnonymizedRelease:
     """Make a record-level release, suppress classes that fail the rule, and verify the result.
 
-    The method replaces the quasi-identifiers group by group. Other columns stay as they are; if
-    `identity` is not among their candidate masks, they get the first candidate. Identifiers are
-    dropped or replaced by tokens, as the policy says. Before the written file gets its final
-    name, Aegis reads it back and checks it against the policy's rule and the k that the method
-    guarantees. Without `output`, it audits the rows in memory in the same way, and returns them.
+    The method replaces the quasi-identifiers group by group. Other columns stay unchanged. If
+    `identity` is not among their candidate masks, they get the first candidate. Aegis drops
+    identifiers or replaces them by tokens, as the policy says. Before the written file gets its
+    final name, Aegis reads it back and checks it against the policy's rule and the k that the
+    method guarantees. Without `output`, it audits the rows in memory in the same way, and returns
+    them.
 
     Parameters
     ----------
@@ -137,8 +138,8 @@ def anonymize(
         its own options, seed and style.
     request, options
         Where to write the release and how to make it: an `AnonymizeRequest`, or its fields as
-        keywords. If you give a `seed`, a note in the release warns that anyone who knows it can
-        repeat the draws.
+        keywords. If you give a `seed`, a note in the release warns that anyone who knows the seed
+        can repeat the draws.
     progress
         Receives one step per stage.
 

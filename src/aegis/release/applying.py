@@ -61,8 +61,8 @@ class Release(Released):
     configuration
         The masks, all fitted, so that they mask equal values in the same way in any table.
     noised_quasi_identifiers
-        Quasi-identifiers that are masked with noise. The rule was checked on their true values;
-        `audit` measures the noisy values.
+        Quasi-identifiers with a noise mask. Aegis checked the rule on their true values. `audit`
+        measures the noisy values.
     seeded_noise
         Attributes with noise from a seed: a reader who knows the seed can remove the noise.
     into

@@ -37,15 +37,15 @@ class Audit:
     report
         Every privacy figure.
     quasi_identifiers, sensitive
-        The columns that were used as quasi-identifiers and as sensitive attributes.
+        The columns that Aegis used as quasi-identifiers and as sensitive attributes.
     rule
-        The rule that the table was checked against, or None.
+        The rule that Aegis checked, or None.
     violations
-        Violations of the rule without further suppression; empty if it is met.
+        Violations of the rule without further suppression; empty if the table meets the rule.
     differential_privacy
         Guarantee of the noise masks of a given configuration; None without one.
     person
-        The column whose distinct values were counted as persons; None if rows were counted.
+        The column whose distinct values Aegis counted as persons; None if it counted rows.
     outside
         Risks from columns that the rule does not cover; None for tables of more than two million
         rows.
@@ -122,7 +122,7 @@ def audit(
     leaves: ShownLeaves | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
-    """Measure the privacy of any table, whether Aegis made it or not.
+    """Measure the privacy of any table, even if Aegis did not make it.
 
     Parameters
     ----------
@@ -131,14 +131,15 @@ def audit(
     quasi_identifiers, sensitive
         Column names. By default: the policy's columns that the table has.
     policy
-        Provides roles and rule if they are not given.
+        Provides roles and rule, unless you give them separately.
     rule
         The rule to check on the table without suppression. By default: the policy's rule.
     person
-        Column that identifies persons, to count them instead of rows. By default: the policy's
-        column; if the table lacks it, Aegis counts rows, and a note says so.
+        Column that identifies persons, to count persons instead of rows. By default: the policy's
+        column. If the table lacks this column, Aegis counts rows, and a note says so.
     configuration
-        The masks of the table. Aegis takes noise and hierarchy levels from them, unverified.
+        The masks of the table. Aegis takes noise and hierarchy levels from these masks, without
+        verifying them.
     population
         The population, masked like the table: a row per person, or a column `rows` with counts.
         Needed for k-map, journalist risk and delta-presence.

@@ -79,7 +79,7 @@ class RecordRisk:
     quasi_identifiers
         The quasi-identifiers that form the key.
     weight
-        The column of sampling weights; None: every record represents itself.
+        The column of sampling weights. With None, every record represents itself.
     missing
         How a missing value of a quasi-identifier is compared with other values.
     risks
@@ -207,8 +207,8 @@ def record_risk(
     Parameters
     ----------
     table
-        Anything that `aegis.sources.open_table` opens. The quasi-identifiers of all rows are read
-        into memory.
+        Anything that `aegis.sources.open_table` opens. Aegis reads the quasi-identifiers of all
+        rows into memory.
     request, options
         The columns to examine, and how: a `RiskRequest`, or its fields as keywords.
     progress

@@ -30,13 +30,13 @@ from aegis.sources import Source, open_table
 
 
 class MaskingTransformer:
-    """Masks columns by a configuration; `fit` learns cut points, `transform` only applies them.
+    """Masks columns by a configuration. `fit` learns cut points, and `transform` only applies them.
 
     It follows scikit-learn's estimator protocol (`fit`, `transform`, `get_params`,
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
-    `ColumnTransformer`. Rows are never suppressed: a transformer must keep them aligned with the
-    target. The output is the same kind of frame as the input; a NumPy array gives an array with
-    columns called `x0`, `x1`, ... `set_output` selects another kind.
+    `ColumnTransformer`. The transformer never suppresses rows, because it must keep them aligned
+    with the target. The output is the same kind of frame as the input; a NumPy array gives an
+    array with columns called `x0`, `x1`, ... `set_output` selects another kind.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class MaskingTransformer:
     policy
         Provides hierarchies for `level` masks and the treatment of unseen values.
     keep_others
-        Whether columns that the configuration does not name are kept unchanged; otherwise they are
-        dropped.
+        Whether to keep columns that the configuration does not name. Otherwise the transformer
+        drops them.
     unseen
-        `error` or `suppress`: the treatment of values that a mask does not know. By default that of
-        the policy, else `error`.
+        `error` or `suppress`: the treatment of values that a mask does not know. The default is
+        the policy's treatment, else `error`.
     seed
-        Seed of noise masks, for tests. A reader who knows it can remove the noise, and `fit` warns
-        about that. Without a seed, noise uses the system's randomness. Draws also depend on the
-        column, so two tables get different noise.
+        Seed of noise masks, for tests. A reader who knows the seed can remove the noise, and
+        `fit` warns about that. Without a seed, noise uses the system's randomness. Draws also
+        depend on the column, so two tables get different noise.
 
     Examples
     --------

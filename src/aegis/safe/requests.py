@@ -80,7 +80,7 @@ class ProtectRequest:
     )
     rule_override: bool = option(
         False,
-        "Use the policy's rule even if the summary was made under another rule; the result "
+        "Use the policy's rule even if the summary was made under another rule. The result then "
         "says so. A locked summary still refuses a weaker rule.",
     )
 

@@ -537,7 +537,7 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     Raises
     ------
     EngineError
-        The URL is not a valid address. (The service is contacted only at the first call.)
+        The URL is not a valid address. (The client contacts the service only at the first call.)
 
     Examples
     --------

@@ -128,7 +128,7 @@ class Advising(ABC):
         Parameters
         ----------
         configurations, generate_count, measure, methods
-            As in `rank`. If the policy lists configurations, they are ranked by default.
+            As in `rank`. If the policy lists configurations, Aegis ranks these by default.
         top, time_limit, explain_best
             As in `search`. Without a time limit, the search stops after work that takes about 30
             seconds on an idle machine. The advice then says how much better another configuration
@@ -184,13 +184,13 @@ class Advising(ABC):
         exact: bool = False,
         **options: Unpack[RankOptions],
     ) -> Advice:
-        """Rank masking configurations by score. Those that meet the rule come first.
+        """Rank masking configurations by score. Configurations that meet the rule come first.
 
         Parameters
         ----------
         configurations
             Configurations to rank. By default: those that the policy lists, or else 50 random
-            ones.
+            configurations.
         request, options
             How to rank: a `RankRequest`, or its fields as keywords.
         methods
@@ -244,16 +244,16 @@ class Advising(ABC):
     ) -> Advice:
         """Search the combinations of candidate masks for the best that meets the rule.
 
-        If `optimal` is True in the advice, the result is proven to be the best.
+        If `optimal` is True in the advice, the search has proven that its result is the best.
 
         Parameters
         ----------
         request, options
             How to search: a `SearchRequest`, or its fields as keywords. Without a time limit, the
-            search runs to its end; only `advise` and the command `aegis advise` stop after a
+            search runs to its end. Only `advise` and the command `aegis advise` stop after a
             stated amount of work.
         methods
-            Record-level methods whose releases are also ranked, as in `rank`.
+            Record-level methods whose releases Aegis also ranks, as in `rank`.
 
         Raises
         ------
@@ -343,7 +343,7 @@ class Advising(ABC):
         Parameters
         ----------
         configurations
-            The configurations to estimate it for, made of candidate masks.
+            The configurations for which to estimate the change. They consist of candidate masks.
         measure
             A measure that scores each attribute separately.
         know

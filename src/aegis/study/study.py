@@ -53,13 +53,13 @@ class Study(Advising):
         table.
     seed
         Seed of samples, folds and estimates: the same seed gives the same answers. It does not
-        affect draws that protect a release, such as noise; for these, give `seed` to `apply` or
-        `anonymize`.
+        affect draws that protect a release, such as noise. For such draws, give `seed` to `apply`
+        or `anonymize`.
     progress
         Receives the progress of long work, step by step.
     rule_override
-        Accept a rule that differs from the summary's. If the summary is locked, a weaker rule is
-        still refused.
+        Accept a rule that differs from the rule of the summary. A locked summary still refuses a
+        weaker rule.
     like
         The summary of another part of the same data. Aegis reuses its fitted masks and pooled
         groups, so that `aegis.merge` can add up both summaries.
@@ -67,7 +67,7 @@ class Study(Advising):
     Raises
     ------
     PolicyError
-        The policy is not valid, or a summary was made for another one or under another rule.
+        The policy is not valid, or the summary was made for another policy or under another rule.
     DataError
         The table cannot be opened. (Aegis reads its rows later, at the first question.)
 

@@ -355,7 +355,7 @@ class Summary:
     max_levels
         Largest number of levels of one attribute in multi-attribute measures.
     unnamed
-        Columns of the table that the policy does not name. They are neither scored nor released.
+        Columns of the table that the policy does not name. Aegis neither scores nor releases them.
     digests
         SHA-256 of the inputs of the summary, by name (`policy`, and `input` if requested).
     shared_rows
@@ -363,8 +363,9 @@ class Summary:
     dialects
         The dialects of the text files from which the summary was made; empty for other sources.
     read_by_context
-        Columns of text files in which other values decide how Aegis reads a value, such as the
-        order of day and month. None if unknown, as in files of earlier versions.
+        Columns of text files whose other values decide how Aegis reads a value, for example
+        whether the day or the month comes first. None if unknown, as in files of earlier
+        versions.
     timings
         Seconds per step.
     terms
@@ -463,7 +464,7 @@ class Summary:
         """Mean and standard deviation of a numeric label, over the rows of the pair counts.
 
         `one_row` is the largest share of the variance that a single row contributes, at most 1.
-        With weights, it is that of a row of average weight.
+        With weights, it is the share of a row of average weight.
         """
         sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:

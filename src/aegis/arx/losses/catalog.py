@@ -152,9 +152,9 @@ def _refuse_withheld(text: str, problem: Problem) -> None:
 NU_ENTROPY = ObjectiveType(
     "nu-entropy",
     "Non-uniform entropy",
-    "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits: n_v rows have the "
-    "value v, n_g(v) its group. Suppressed rows add the bits from their groups to one "
-    "group of all rows. Options as for loss",
+    "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits. n_v is the number of rows "
+    "with the value v, and n_g(v) the number of rows in its group. For suppressed rows, the loss "
+    "adds the bits from their groups to one group of all rows. The options are those of `loss`",
     "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009; "
     "suppression as in ARX",
     _charged,
@@ -164,14 +164,14 @@ NU_ENTROPY = ObjectiveType(
 LOSS = ObjectiveType(
     "loss",
     "Normalised certainty penalty",
-    "for each attribute, the mean over rows of the width of the shown group divided by "
-    "the width of the attribute (1 for a suppressed row); add up over the attributes. "
-    "The width is the number of original values minus one under a hierarchy, the range "
-    "of numbers, or else the number of distinct values minus one. Options: "
+    "for each attribute, the mean over rows of the width of the shown group divided by the width "
+    "of the attribute (1 for a suppressed row). The loss is the sum over the attributes. If the "
+    "attribute has a hierarchy, the width is the number of original values minus one. Otherwise "
+    "it is the range of numbers, or else the number of distinct values minus one. Options: "
     "loss(mean=sum|arithmetic|geometric|max, factor=0..1, weights=equal|policy, "
-    "over=all|quasi-identifiers). mean combines the attributes (geometric: prod(1 + "
-    "x)^(1/m) - 1). factor says what counts: 0 masking only, 0.5 masking and "
-    "suppression, 1 suppression only. over says which attributes count",
+    "over=all|quasi-identifiers). The option `mean` says how to combine the attributes (geometric: prod(1 + "
+    "x)^(1/m) - 1). The option `factor` says what counts: with 0 only masking, with 0.5 masking and "
+    "suppression, with 1 only suppression. The option `over` says which attributes count",
     "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
     "2002; options as in ARX",
     _charged,
@@ -181,9 +181,9 @@ LOSS = ObjectiveType(
 PRECISION = ObjectiveType(
     "precision",
     "Precision loss",
-    "sum over attributes of the level divided by the height of the hierarchy; 1 for a "
-    "suppressed row. A mask without a hierarchy counts as its rank among the candidates, "
-    "from finest to coarsest. Options as for loss",
+    "sum over attributes of the level divided by the height of the hierarchy (1 for a suppressed "
+    "row). If an attribute has no hierarchy, the rank of the mask among the candidates counts, "
+    "from finest to coarsest. The options are those of `loss`",
     "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
     _charged,
     _read_options,
@@ -192,8 +192,8 @@ PRECISION = ObjectiveType(
 HEIGHT = ObjectiveType(
     "height",
     "Height",
-    "sum over attributes of the level in the hierarchy; a mask without a hierarchy "
-    "counts as its rank among the candidates",
+    "sum over attributes of the level in the hierarchy. If an attribute has no hierarchy, the "
+    "rank of the mask among the candidates counts",
     "Samarati, Protecting respondents' identities in microdata release, TKDE 13, 2001",
     _height,
     _refuse_options,
@@ -202,9 +202,9 @@ HEIGHT = ObjectiveType(
 LOG_WIDTH = ObjectiveType(
     "log-width",
     "Entropy-based information loss",
-    "mean over rows of the sum over attributes of log2(original values in the shown "
-    "group) / log2(all original values); an attribute of a suppressed row counts 1. "
-    "Options as for loss",
+    "mean over rows of the sum over attributes of log2(original values in the shown group) / "
+    "log2(all original values). For a suppressed row, each attribute counts 1. The options are "
+    "those of `loss`",
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015",
     _charged,
@@ -214,9 +214,9 @@ LOG_WIDTH = ObjectiveType(
 DISCERNIBILITY = ObjectiveType(
     "discernibility",
     "Discernibility",
-    "sum of squared class sizes, plus the number of all rows for each suppressed row. "
-    "discernibility(factor=0..1): with 0, suppressed classes count like kept ones; else "
-    "as for loss",
+    "sum of squared class sizes, plus the number of all rows for each suppressed row. Option: "
+    "discernibility(factor=0..1). With the factor 0, suppressed classes count like kept classes. "
+    "Otherwise the factor works as in `loss`",
     "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
     _factored,
     _read_factor,
@@ -225,10 +225,9 @@ DISCERNIBILITY = ObjectiveType(
 AVERAGE_CLASS_SIZE = ObjectiveType(
     "average-class-size",
     "Average class size",
-    "number of rows divided by number of classes; all suppressed rows count as one "
-    "class. With average-class-size(factor=0..1), kept classes count min(1, 2 factor) "
-    "each, and the class of suppressed rows min(1, 2 (1 - factor)); the factor must be "
-    "above 0",
+    "number of rows divided by number of classes. All suppressed rows count as one class. Option: "
+    "average-class-size(factor=0..1), with a factor above 0. Then each kept class counts as "
+    "min(1, 2 factor) classes, and the class of suppressed rows as min(1, 2 (1 - factor)) classes",
     "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5; factor as in ARX",
     _factored,
     _read_factor,
@@ -237,8 +236,9 @@ AVERAGE_CLASS_SIZE = ObjectiveType(
 AMBIGUITY = ObjectiveType(
     "ambiguity",
     "Ambiguity",
-    "for each row, multiply over the attributes the number of original values in the "
-    "shown group (all values for a suppressed row); add up over the rows",
+    "for each row, the number of combinations of original values that the row may represent. This "
+    "is the product over attributes of the number of original values in the shown group (all "
+    "values for a suppressed row). The loss is the sum over the rows",
     "Nergiz, Clifton, Thoughts on k-anonymization, DKE 63, 2007",
     _of_classes,
     _refuse_options,
@@ -247,10 +247,9 @@ AMBIGUITY = ObjectiveType(
 KL_DIVERGENCE = ObjectiveType(
     "kl-divergence",
     "Kullback-Leibler divergence",
-    "sum over combinations x of original values of p(x) log2(p(x) / q(x)), in bits. p(x) "
-    "is the share of the rows with x. q(x) spreads the share of each class evenly over "
-    "the combinations that it may represent; suppressed rows are spread over all "
-    "combinations",
+    "sum over combinations x of original values of p(x) log2(p(x) / q(x)), in bits. p(x) is the "
+    "share of the rows with x. q(x) spreads the share of each class evenly over the combinations "
+    "that the class may represent, and the share of suppressed rows over all combinations",
     "Kifer, Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006",
     _of_classes,
     _refuse_options,
@@ -259,12 +258,11 @@ KL_DIVERGENCE = ObjectiveType(
 PUBLISHER_PAYOUT = ObjectiveType(
     PAYOUT,
     "Lost payout of a publisher",
-    "sum over rows. Each row adds benefit times the share of information that masks hide "
-    "(log-width over the quasi-identifiers). If an attack on its class of n rows pays "
-    "(gain / n > cost), it also adds loss / n. A suppressed row adds benefit. Options: "
-    "publisher-payout(benefit=1200, loss=300, gain=300, cost=4, "
-    "attacker=prosecutor|journalist). For a journalist, n is the size of the class in "
-    "the population",
+    "sum over rows. Each row adds the benefit times the share of information that masks hide "
+    "(log-width over the quasi-identifiers). If an attack on its class of n rows pays (gain / n > "
+    "cost), the row also adds loss / n. A suppressed row adds the whole benefit. Options: "
+    "publisher-payout(benefit=1200, loss=300, gain=300, cost=4, attacker=prosecutor|journalist). "
+    "For a journalist, n is the size of the class in the population",
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015; defaults as in ARX",
     _payout,
@@ -274,13 +272,13 @@ PUBLISHER_PAYOUT = ObjectiveType(
 CLASSIFICATION = ObjectiveType(
     "classification",
     "Classification metric",
-    "share of rows that are suppressed, or whose label is not the most frequent one in "
-    "their class. classification(charges=arx, factor=0..1) counts as ARX does: a "
-    "suppressed row counts the factor; each row of a class with several most frequent "
-    "labels counts min(1, 2 factor); any other row without the most frequent label of "
-    "its class counts min(1, 2 (1 - factor)). If the label is a quasi-identifier, its "
-    "shown value counts, in classes of the other quasi-identifiers; each count then "
-    "moves towards 1 by the share of label values that the mask hides",
+    "share of rows that are suppressed, or whose label is not the most frequent label in their "
+    "class. With the option classification(charges=arx, factor=0..1), rows count as in ARX. A "
+    "suppressed row counts the factor. Each row of a class with several most frequent labels "
+    "counts min(1, 2 factor). Any other row without the most frequent label of its class counts "
+    "min(1, 2 (1 - factor)). If the label is a quasi-identifier, the metric uses the shown label, "
+    "and classes of the other quasi-identifiers. Each count then moves towards 1 by the share of "
+    "label values that the mask hides",
     "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4; options "
     "as in ARX",
     _classification,
@@ -291,9 +289,9 @@ CLASSIFICATION = ObjectiveType(
 CLASS_ENTROPY = ObjectiveType(
     "class-entropy",
     "Entropy of the label within classes",
-    "H(label | class) in bits per row; a suppressed row counts the entropy of the label. "
-    "Subtract it from the label's entropy to get the information that the classes have "
-    "about the label",
+    "H(label | class), the entropy of the label within its class, in bits per row. For a "
+    "suppressed row, the entropy of the label in the whole table counts. If you subtract the loss "
+    "from the label's entropy, you get the information that the classes have about the label",
     "Cover and Thomas, Elements of information theory, 2006, section 2.2",
     _of_classes,
     _refuse_options,

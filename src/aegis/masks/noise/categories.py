@@ -140,7 +140,9 @@ class RandomisedResponse(CategoryNoise):
     """
 
     name: ClassVar[str] = "randomised_response"
-    summary: ClassVar[str] = "Shows the true value with some probability, else a random one."
+    summary: ClassVar[str] = (
+        "Shows the true value with some probability, and otherwise a random value."
+    )
     example: ClassVar[str] = "{randomised_response: {epsilon: 2, values: [low, medium, high]}}"
 
     epsilon: int | float | None = field(
@@ -149,18 +151,24 @@ class RandomisedResponse(CategoryNoise):
     keep: int | float | None = field(
         default=None,
         metadata={
-            "doc": "probability that a value stays without a draw, 0 to 1 (or give epsilon); with K "
-            "values, the true one is shown with probability keep + (1 - keep) / K"
+            "doc": (
+                "probability that Aegis keeps a value without a draw, 0 to 1 (or give epsilon). "
+                "With K values, the mask shows the true value with probability keep + (1 - keep) "
+                "/ K"
+            )
         },
     )
     values: tuple[Value, ...] | None = field(
-        default=None, metadata={"doc": "all values; by default those of the data"}
+        default=None,
+        metadata={"doc": "all values that can occur. By default, the values in the data"},
     )
     learnt: bool = field(
         default=False,
         metadata={
-            "doc": "whether the list of values comes from the data; epsilon does not cover that. Aegis "
-            "sets it"
+            "doc": (
+                "whether the list of values comes from the data. Epsilon does not cover this. "
+                "Aegis sets the parameter"
+            )
         },
     )
 
@@ -253,8 +261,11 @@ class Pram(CategoryNoise):
     keep: int | float | None = field(
         default=None,
         metadata={
-            "doc": "probability that a value stays without a draw, 0 to 1 (or give matrix); a value "
-            "with share p is shown unchanged with probability keep + (1 - keep) p"
+            "doc": (
+                "probability that Aegis keeps a value without a draw, 0 to 1 (or give matrix). "
+                "The mask shows a value with share p unchanged with probability keep + (1 - keep) "
+                "p"
+            )
         },
     )
     values: tuple[Value, ...] | None = field(
@@ -268,7 +279,9 @@ class Pram(CategoryNoise):
     )
     shares: tuple[float, ...] | None = field(
         default=None,
-        metadata={"doc": "with keep: share of each value; by default learnt from the data"},
+        metadata={
+            "doc": "with keep: share of each value. By default, Aegis learns the shares from the data"
+        },
     )
 
     def __post_init__(self) -> None:

@@ -34,14 +34,14 @@ class DateNoise(NoiseMask):
     ordered: ClassVar[bool] = True
     learns: ClassVar[str | None] = LEARNS
 
-    days: int = field(metadata={"doc": "most days that a date moves, 1 to 36500"})
+    days: int = field(metadata={"doc": "largest number of days that a date moves, 1 to 36500"})
     lower: str | None = field(
         default=None,
-        metadata={"doc": "first day to show (ISO 8601); by default learnt from the data"},
+        metadata={"doc": "first day to show (ISO 8601). By default, Aegis learns it from the data"},
     )
     upper: str | None = field(
         default=None,
-        metadata={"doc": "last day to show (ISO 8601); by default learnt from the data"},
+        metadata={"doc": "last day to show (ISO 8601). By default, Aegis learns it from the data"},
     )
 
     def __post_init__(self) -> None:

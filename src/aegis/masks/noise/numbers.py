@@ -115,26 +115,30 @@ class Laplace(GridNoise):
     """
 
     name: ClassVar[str] = "laplace"
-    summary: ClassVar[str] = "Adds Laplace noise with a stated epsilon, by OpenDP (extra: dp)."
+    summary: ClassVar[str] = (
+        "Adds Laplace noise with the epsilon that you state. OpenDP draws it (install the extra dp)."
+    )
     example: ClassVar[str] = "{laplace: {epsilon: 2, lower: 17, upper: 90}}"
     exact_randomness: ClassVar[bool] = True
 
     epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
     lower: int | float = field(
-        metadata={"doc": "least number to show; choose it without looking at the data"}
+        metadata={"doc": "smallest number to show. Choose it without looking at the data"}
     )
     upper: int | float = field(
-        metadata={"doc": "greatest number to show; choose it without looking at the data"}
+        metadata={"doc": "largest number to show. Choose it without looking at the data"}
     )
     sensitivity: int | float | None = field(
         default=None,
         metadata={
-            "doc": "largest distance of two values that epsilon covers; by default upper - lower"
+            "doc": "largest distance between two values that epsilon hides. The default is upper - lower"
         },
     )
     resolution: int | float | None = field(
         default=None,
-        metadata={"doc": f"step of the grid; by default about {STEPS} steps, whole for integers"},
+        metadata={
+            "doc": f"distance between two shown numbers. By default there are about {STEPS} steps. For integers, the distance is a whole number"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -207,22 +211,24 @@ class Geometric(GridNoise):
     """
 
     name: ClassVar[str] = "geometric"
-    summary: ClassVar[str] = "Adds geometric noise to whole numbers, by OpenDP (extra: dp)."
+    summary: ClassVar[str] = (
+        "Adds geometric noise to whole numbers. OpenDP draws it (install the extra dp)."
+    )
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER})
     example: ClassVar[str] = "{geometric: {epsilon: 2, lower: 17, upper: 90}}"
     exact_randomness: ClassVar[bool] = True
 
     epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
     lower: int = field(
-        metadata={"doc": "least number to show; choose it without looking at the data"}
+        metadata={"doc": "smallest number to show. Choose it without looking at the data"}
     )
     upper: int = field(
-        metadata={"doc": "greatest number to show; choose it without looking at the data"}
+        metadata={"doc": "largest number to show. Choose it without looking at the data"}
     )
     sensitivity: int | float | None = field(
         default=None,
         metadata={
-            "doc": "largest distance of two values that epsilon covers; by default upper - lower"
+            "doc": "largest distance between two values that epsilon hides. The default is upper - lower"
         },
     )
 
@@ -360,19 +366,23 @@ class AddUniform(UniformNoise):
     """
 
     name: ClassVar[str] = "add_uniform"
-    summary: ClassVar[str] = "Adds uniform noise, up to a largest change."
+    summary: ClassVar[str] = "Adds uniform noise of at most the given amount."
     example: ClassVar[str] = "{add_uniform: {amount: 5}}"
 
     amount: int | float = field(metadata={"doc": "largest change, above 0"})
     resolution: int | float | None = field(
         default=None,
-        metadata={"doc": "step of the grid of shown numbers; by default learnt from the data"},
+        metadata={
+            "doc": "distance between two shown numbers. By default, Aegis learns it from the data"
+        },
     )
     lower: int | float | None = field(
-        default=None, metadata={"doc": "least number to show; by default learnt from the data"}
+        default=None,
+        metadata={"doc": "smallest number to show. By default, Aegis learns it from the data"},
     )
     upper: int | float | None = field(
-        default=None, metadata={"doc": "greatest number to show; by default learnt from the data"}
+        default=None,
+        metadata={"doc": "largest number to show. By default, Aegis learns it from the data"},
     )
 
     def __post_init__(self) -> None:
@@ -399,19 +409,23 @@ class ScaleUniform(UniformNoise):
     """
 
     name: ClassVar[str] = "scale_uniform"
-    summary: ClassVar[str] = "Multiplies a number by a random factor around 1 (uniform)."
+    summary: ClassVar[str] = "Multiplies a number by a random factor, which is uniform around 1."
     example: ClassVar[str] = "{scale_uniform: {ratio: 0.1}}"
 
     ratio: int | float = field(metadata={"doc": "largest change, as a share of the number"})
     resolution: int | float | None = field(
         default=None,
-        metadata={"doc": "step of the grid of shown numbers; by default learnt from the data"},
+        metadata={
+            "doc": "distance between two shown numbers. By default, Aegis learns it from the data"
+        },
     )
     lower: int | float | None = field(
-        default=None, metadata={"doc": "least number to show; by default learnt from the data"}
+        default=None,
+        metadata={"doc": "smallest number to show. By default, Aegis learns it from the data"},
     )
     upper: int | float | None = field(
-        default=None, metadata={"doc": "greatest number to show; by default learnt from the data"}
+        default=None,
+        metadata={"doc": "largest number to show. By default, Aegis learns it from the data"},
     )
 
     def __post_init__(self) -> None:

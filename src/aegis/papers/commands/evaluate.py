@@ -92,8 +92,8 @@ def command(given: EvaluateCommand) -> None:
     You give a table and its policy. Aegis trains each model on each configuration and
     prints the metric that it reaches. For each measure, it also prints how well the
     measure ranks the configurations (Spearman and Kendall correlations), and how much
-    its first choice loses against the best. You need scikit-learn (the extra `ml`). The
-    command takes minutes to hours; `aegis advise` takes seconds.
+    its first choice loses compared with the best configuration. You need scikit-learn
+    (the extra `ml`). The command takes minutes to hours; `aegis advise` takes seconds.
 
     You can stop it at any time. With --store, it keeps the results of finished
     trainings."""

@@ -71,7 +71,7 @@ class PublishCommand:
         typer.Option(
             "--mapping",
             metavar="FILE",
-            help="Which raw values each masked value stands for, by configuration and attribute (JSON "
+            help="Which raw values each masked value may represent, by configuration and attribute (JSON "
             "or YAML).",
         ),
     ] = None

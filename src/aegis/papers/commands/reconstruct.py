@@ -118,11 +118,11 @@ def command(asked: ReconstructCommand) -> None:
     """Estimate the joint distribution of an attribute and the label from its masked values.
 
     You give a table and its policy, or a summary. Aegis prints estimated and true
-    numbers of rows by value and class, a heat map, and the total variation distance of
-    the two (0: equal, 1: nothing in common). It also prints the attribute's estimated
-    predictive value, with guaranteed bounds. If a summary has no counts by raw value
-    and label, Aegis shows no true numbers. For a protected summary, it prints the rows
-    by cell and class that the label table reveals, each with its error."""
+    numbers of rows by value and class, a heat map, and the total variation distance
+    between both (0: equal, 1: nothing in common). It also prints the attribute's
+    estimated predictive value, with guaranteed bounds. If a summary has no counts by
+    raw value and label, Aegis shows no true numbers. For a protected summary, it prints
+    the rows by cell and class that the label table reveals, each with its error."""
     from aegis.files import write_text
     from aegis.papers.estimates.reconstructed_joint import measure_of_attributes
     from aegis.study import Study

@@ -80,9 +80,10 @@ class Evaluation:
     train_rows, test_rows
         Number of training and of test rows in one split.
     reused
-        Number of trainings whose results were read from the store.
+        Number of trainings whose results Aegis read from the store.
     releases
-        Record-level releases by name. Models are trained on them, but they are not in `agreement`.
+        Record-level releases by name. Aegis trains models on these releases, but `agreement` does
+        not include them.
     importance_shift
         For each release and the best configuration: half the sum of absolute differences between
         its feature importances and those of the unmasked table.
@@ -151,8 +152,8 @@ class Evaluation:
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
         """Return the agreement of each measure with each model, for a metric.
 
-        Models without the metric are skipped: for example, support vector machines have no log
-        loss. Raises `PolicyError` for an unknown metric.
+        The method skips models without the metric. For example, support vector machines have no
+        log loss. Raises `PolicyError` for an unknown metric.
 
         Examples
         --------

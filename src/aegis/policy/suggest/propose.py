@@ -159,8 +159,9 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        The column to predict, or several. A label with more than 20 distinct numbers is predicted
-        as a number. Without a label, each column is predicted from the others (`labels: any`).
+        The column to predict, or several. Aegis predicts a label with more than 20 distinct
+        numbers as a number. Without a label, it predicts each column from the others
+        (`labels: any`).
     weight
         The column of survey weights. With None, the policy asks you about a likely one.
     path
@@ -174,7 +175,7 @@ def init_policy(
         The table cannot be read or has no rows, a weight is negative or no number, or the label is
         missing, null everywhere, constant, unmaskable, or has more than 1,024 classes.
     PolicyError
-        No column other than the label can be scored.
+        Aegis can score no column other than the label.
 
     Examples
     --------

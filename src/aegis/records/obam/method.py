@@ -228,11 +228,11 @@ def _front(
 
 OBAM = Anonymizer(
     "mo-obam",
-    "Clusters found by local search, with low information loss and diverse sensitive values.",
+    "Searches for clusters with low information loss and diverse sensitive values.",
     "Wei et al., Multi-objective optimization-based anonymization",
     ObamOptions,
     Style.CENTROID,
-    "D n_C per sweep, D distinct combinations",
+    "D n_C per sweep, with n_C clusters",
     False,
     _run,
     front=_front,

@@ -133,7 +133,7 @@ def release_sql(
     ----------
     table
         Anything that `aegis.sources.open_table` opens, with the columns and types of the table that
-        the SQL will run on. Its rows are read only to fit masks that are not fitted.
+        the SQL will run on. Aegis reads its rows only to fit masks that are not fitted yet.
     policy, configuration
         Roles, privacy rule, treatment of unseen values; and one mask per scored attribute.
     dialect, form

@@ -183,8 +183,9 @@ def command(given: ProtectCommand) -> None:
     (.protected) from which `aegis advise` ranks and searches. The file holds no values,
     no pairs and no frequency table. Level noise (the default) gives differential
     privacy with your epsilon and delta, for each row or each person. Level counts
-    changes the counts by label until linear programming can derive no small cell. It
-    gives no formal guarantee; Aegis audits the file and writes nothing if it fails."""
+    changes the counts by label until linear programming can derive no small cell. Level
+    counts gives no formal guarantee. Aegis audits the file, and writes nothing if the
+    file fails."""
     from aegis.policy import load_policy
     from aegis.safe.protect import release_protected
 

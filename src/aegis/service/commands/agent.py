@@ -85,10 +85,11 @@ def command(given: AgentCommand) -> None:
     You give a file that names the service, the provider's key, the tables that the
     agent may read, the policy and floor of each table, and the public keys of
     approvers. The agent sends only three things to the service: a protected summary, a
-    verdict on configurations, and a masked file that it has verified. Before it sends
-    one, it signs it and records it in the agent's own ledger. It refuses a job that
-    requires more than your file allows. It opens no port: it fetches its work from the
-    service. Ctrl-C ends it. If it was killed, it resumes its work at the next start.
+    verdict on configurations, and a masked file that it has verified. Before the agent
+    sends one of these, it signs it and records it in its ledger. The agent refuses a
+    job that requires more than your file allows. It opens no port, but fetches its work
+    from the service. Ctrl-C ends the agent. After a kill, it resumes its work at the
+    next start.
     """
     from aegis.service.agent import Agent
     from aegis.service.agent_settings import AgentSettings, rotate_key

@@ -233,7 +233,7 @@ def command(given: ServeCommand) -> None:
 
     You give a database, which Aegis makes if it is missing, or with `--local` a folder
     of tables. Aegis serves pages and, under /api/v1, a REST API. The service never
-    holds an unmasked row: agents mask next to the data. Ctrl-C ends it.
+    holds an unmasked row: agents mask next to the data. Ctrl-C ends the service.
     """
     from aegis.service.run import serve
 

@@ -42,8 +42,8 @@ def command(
 
     You give the catalog's database and files. When an operator starts a search, the
     worker finds candidates, which an agent then checks on the data. When a new summary
-    arrives, the worker lists what it gives away. `aegis serve` runs a worker by itself;
-    further workers share the jobs. Ctrl-C ends it.
+    arrives, the worker lists what the summary reveals. `aegis serve` runs a worker by
+    itself. Further workers share the jobs. Ctrl-C ends a worker.
     """
     from aegis.service.catalog import Catalog, UploadLimits
     from aegis.service.worker import Worker

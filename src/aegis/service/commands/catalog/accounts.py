@@ -51,8 +51,8 @@ def account(
 ) -> None:
     """Make an account: on the machine of the service, or with --url as an admin.
 
-    You give a name and roles. Make the first account an admin, who makes the others on
-    the page "Accounts".
+    You give a name and roles. Make the first account an admin. The admin makes the
+    other accounts on the page "Accounts".
     """
     from aegis.service.catalog import Catalog, accounts
 
@@ -68,7 +68,7 @@ def account(
 
 def token(
     name: Annotated[
-        str, typer.Argument(metavar="ACCOUNT", help="The account that the token speaks for.")
+        str, typer.Argument(metavar="ACCOUNT", help="The account whose rights the token has.")
     ],
     scopes: Annotated[
         str,
@@ -176,7 +176,7 @@ def check(database: Database = CATALOG, objects: Objects = None) -> None:
     """Compare the state of a catalog with its log, on the machine of the service.
 
     Aegis lists every difference between the tables and the log, and every file that is
-    missing or was changed. The exit code is 1 if there is any.
+    missing or was changed. If there is a difference, the exit code is 1.
     """
     from aegis.service.catalog import consistency
 

@@ -37,7 +37,7 @@ def listed(
 ) -> None:
     """List the data sets that you may see.
 
-    You can give words; Aegis then lists data sets that have them in name, title, label
+    If you give words, Aegis lists only data sets with these words in name, title, label
     or columns.
     """
     with connected(url, token) as client:
@@ -89,7 +89,8 @@ def versions(
 ) -> None:
     """List the versions of a data set, the newest first.
 
-    Aegis prints number, date, digests of policy and summary, and protection of each.
+    For each version, Aegis prints number, date, digests of policy and summary, and
+    protection.
     """
     keys = ("number", "created", "policy_sha256", "summary_sha256", "protection")
     with connected(url, token) as client:
@@ -100,7 +101,7 @@ def versions(
 def policy(data_set: DataSet, url: Url = "", token: Token = "") -> None:
     """Print the policy of a data set, as YAML.
 
-    You give its name, and get the policy of its newest version.
+    You give the name of the data set. Aegis prints the policy of its newest version.
     """
     with connected(url, token) as client:
         Output().show(client.policy(data_set).rstrip())
@@ -189,8 +190,8 @@ def costs(
 ) -> None:
     """Show what each candidate mask of a data set costs, from its protected summary.
 
-    Aegis prints for each mask the percent of predictive utility that is lost if only
-    this mask is used.
+    For each mask, Aegis prints the percent of predictive utility that you lose if you
+    use only this mask.
     """
     with connected(url, token) as client:
         rows = [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
@@ -298,7 +299,10 @@ def export(
         ExportKind, typer.Option("--as", help="Croissant 1.0, DCAT 3 or Data Package 2.0.")
     ] = ExportKind.CROISSANT,
     release: Annotated[
-        bool, typer.Option("--release", help="Describe what was released to a request.")
+        bool,
+        typer.Option(
+            "--release", help="NAME is the number of a request, and Aegis describes its release."
+        ),
     ] = False,
     output: Annotated[
         Path | None,
@@ -393,8 +397,8 @@ def admit(
 ) -> None:
     """Let another provider's data sets share the budget of your population.
 
-    You give one of your data sets and a provider. Aegis prints who may name its
-    population.
+    You give one of your data sets and a provider. Aegis prints all providers that may
+    use its population.
     """
     with connected(url, token) as client:
         client.admit(data_set, account, admitted=not withdraw)
@@ -462,7 +466,7 @@ class LogCommand:
 def log(asked: LogCommand) -> None:
     """Show the log, or verify that nobody changed it.
 
-    Aegis prints the entries that concern you, the newest first; you can name an
+    Aegis prints the entries that concern you, the newest first. You can also name an
     account. With `--verify` the exit code is 1 if the chain of entries is broken.
     """
     _check_head(asked.head, check=asked.check)

@@ -97,7 +97,7 @@ def set_password(
 def sessions(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List your open sessions.
 
-    Aegis prints when each began, and when it was last used.
+    Aegis prints when each session began, and when it was last used.
     """
     with connected(url, token) as client:
         rows = [{key: row[key] for key in ("created", "seen")} for row in client.sessions()]
@@ -107,7 +107,7 @@ def sessions(url: Url = "", token: Token = "", format: FormatOption = Format.TAB
 def factor_state(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """Show whether you have a second factor.
 
-    Aegis prints whether it is on, and how many recovery codes are left.
+    Aegis prints whether the second factor is on, and how many recovery codes are left.
     """
     with connected(url, token) as client:
         show_facts(client.factor(), format)
@@ -116,7 +116,7 @@ def factor_state(url: Url = "", token: Token = "", format: FormatOption = Format
 def reopen(name: Name, url: Url = "", token: Token = "") -> None:
     """Open a closed account again.
 
-    The account has its former roles; its tokens stay revoked.
+    The account gets its former roles back. Its tokens stay revoked.
     """
     with connected(url, token) as client:
         client.reopen(name)
@@ -125,7 +125,10 @@ def reopen(name: Name, url: Url = "", token: Token = "") -> None:
 
 def end_sessions(
     name: Annotated[
-        str, typer.Argument(metavar="ACCOUNT", help="Name of the account; your own without it.")
+        str,
+        typer.Argument(
+            metavar="ACCOUNT", help="Name of the account. By default, your own account."
+        ),
     ] = "",
     tokens: Tokens = False,
     url: Url = "",
@@ -133,7 +136,8 @@ def end_sessions(
 ) -> None:
     """End all sessions of an account.
 
-    You give an account, or nothing for yours. Aegis prints how many sessions ended.
+    You give an account. Without one, Aegis ends your own sessions. Aegis prints how
+    many sessions ended.
     """
     with connected(url, token) as client:
         ended = client.end_sessions(name or None, tokens=tokens)

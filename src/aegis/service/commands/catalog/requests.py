@@ -39,7 +39,10 @@ def request(
         bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
     ] = False,
     draft: Annotated[
-        bool, typer.Option("--draft", help="Save a draft only; aegis catalog submit hands it in.")
+        bool,
+        typer.Option(
+            "--draft", help="Only save a draft. You can hand it in later with aegis catalog submit."
+        ),
     ] = False,
     url: Url = "",
     token: Token = "",
@@ -76,8 +79,8 @@ def edit(
     """Change a request that is a draft or was returned. Fields that you do not give
     stay.
 
-    You give its number and the new fields, such as the purpose. Then hand it in with
-    `aegis catalog submit`."""
+    You give the number of the request and the new fields, such as the purpose. Then
+    hand it in with `aegis catalog submit`."""
     about: dict[str, Any] = {} if measure is None else {"measure": measure}
     if models is not None:
         about["models"] = [model.strip() for model in models.split(",") if model.strip()]
@@ -96,7 +99,7 @@ def status(
 ) -> None:
     """Show a request: its state, its purpose, the results, its newest job.
 
-    You give its number. Aegis shows the fields that your roles may see."""
+    You give the number of the request. Aegis shows the fields that your roles may see."""
     with connected(url, token) as client:
         matched = client.shown(number)
     if format is Format.JSON:
@@ -127,7 +130,7 @@ def renew(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Extend a release; this needs a new approval.
+    """Extend a release. This needs a new approval.
 
     You give a released request and a number of days. If the data set requires two
     approvers, the release waits for the other one.
@@ -144,7 +147,8 @@ def statement(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Write the statement that an approver signs, to sign it on a machine without a connection.
+    """Write the statement of an approval to a file, to sign it on a machine without a
+    connection.
 
     You give a request that waits for approval. Sign the file with `aegis catalog sign`.
     """
@@ -192,7 +196,7 @@ def requests(
 ) -> None:
     """List the requests that you may see, the newest first.
 
-    You can name a state; Aegis then lists only requests in that state.
+    If you name a state, Aegis lists only requests in this state.
     """
     keys = ("id", "data_set", "consumer", "state", "purpose")
     with connected(url, token) as client:
@@ -208,7 +212,7 @@ def choose(
             "--configuration",
             "-c",
             metavar="FILE",
-            help="As aegis advise -o writes it; by default the best is searched.",
+            help="The configuration (YAML), as aegis advise -o writes it. By default, Aegis searches for the best.",
         ),
     ] = None,
     url: Url = "",
@@ -242,7 +246,7 @@ Key = Annotated[
 
 
 def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = "") -> None:
-    """Approve a request; with `--key` the approval is signed on this machine.
+    """Approve a request, and with `--key` sign the approval on this machine.
 
     You give the number of a request in review. If the data set requires two approvers,
     the request then waits for the other one. You can also sign an approval that you
@@ -268,8 +272,8 @@ def sign(
 ) -> None:
     """Sign the statement of an approval, without a connection.
 
-    You give the statement that the page of a request offers, and your key. Paste the
-    signed approval into that page.
+    You give your key and the statement, which you can download from the page of the
+    request. Paste the signed approval into that page.
     """
     from aegis.files import read_text
     from aegis.service.client import sign_approval

@@ -31,7 +31,7 @@ def me(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) ->
 def accounts(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List all accounts, as an admin.
 
-    Aegis prints the name and the roles of each, and whether it is closed.
+    Aegis prints the name and the roles of each account, and whether it is closed.
     """
     with connected(url, token) as client:
         rows = [{**row, "roles": ", ".join(row["roles"])} for row in client.accounts()]
@@ -41,8 +41,8 @@ def accounts(url: Url = "", token: Token = "", format: FormatOption = Format.TAB
 def roles(name: Account, given: Names, url: Url = "", token: Token = "") -> None:
     """Give an account other roles, as an admin.
 
-    You give an account and all roles that it shall have. They apply from its next call
-    on.
+    You give an account and all roles that it shall have. The roles apply from the
+    account's next call on.
     """
     wanted = [role.strip() for role in given.split(",") if role.strip()]
     with connected(url, token) as client:
@@ -53,7 +53,7 @@ def roles(name: Account, given: Names, url: Url = "", token: Token = "") -> None
 def close(name: Account, url: Url = "", token: Token = "") -> None:
     """Close an account with its sessions and tokens, as an admin.
 
-    Nobody can sign in with it any more.
+    Nobody can sign in with this account any more.
     """
     with connected(url, token) as client:
         client.close_account(name)
@@ -63,8 +63,8 @@ def close(name: Account, url: Url = "", token: Token = "") -> None:
 def tokens(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List your tokens.
 
-    Aegis prints number, name, scopes and end of each. It does not store their secrets,
-    so it cannot show them.
+    Aegis prints number, name, scopes and last day of each token. It does not store the
+    secrets of tokens, so it cannot show them.
     """
     keys = ("id", "name", "scopes", "expires", "revoked")
     with connected(url, token) as client:
@@ -99,7 +99,8 @@ def new_token(
 def end_token(number: TokenId, url: Url = "", token: Token = "") -> None:
     """End one of your tokens.
 
-    You give its number, as `aegis catalog tokens` lists it. Nobody can use it any more.
+    You give the number of the token, as `aegis catalog tokens` lists it. Nobody can use the token
+    any more.
     """
     from aegis.service.catalog.errors import CatalogError
 

@@ -17,7 +17,7 @@ def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
             moved = client.step(number, step)
         Output().say(f"Request {number} is {moved['state']}")
 
-    command.__doc__ = f"{doing}\n\nYou give its number. {done}"
+    command.__doc__ = f"{doing}\n\nYou give the number of the request. {done}"
     return command
 
 
@@ -29,7 +29,7 @@ def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
             moved = client.step(number, step, message=message)
         Output().say(f"Request {number} is {moved['state']}")
 
-    command.__doc__ = f"{doing}\n\nYou give its number and your reason. {done}"
+    command.__doc__ = f"{doing}\n\nYou give the number of the request and your reason. {done}"
     return command
 
 
@@ -40,7 +40,7 @@ def steps() -> dict[str, Verb]:
             "Hand in a request that is a draft or was returned.",
             "An operator can then review it.",
         ),
-        "review": ("Take a request up for review.", "You can then choose what it would release."),
+        "review": ("Start the review of a request.", "You can then choose what it would release."),
         "withdraw": ("Take your own request back.", "Nobody works on it any more."),
     }
     reasoned = {
@@ -48,7 +48,7 @@ def steps() -> dict[str, Verb]:
             "Return a request to its consumer, to be changed.",
             "The consumer can edit it and hand it in again.",
         ),
-        "reject": ("Refuse a request.", "This is final."),
+        "reject": ("Refuse a request.", "You cannot undo this."),
         "revoke": ("End a release before its time.", "Nobody can download it any more."),
     }
     number = "4f2c9a"

@@ -56,7 +56,8 @@ def job(
 
 
 def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
-    """Stop a job. A release that it was making fails; you can retry it.
+    """Stop a job. If the job was making a release, the release fails, and you can retry
+    it.
 
     You give a request, or with --job a job.
     """
