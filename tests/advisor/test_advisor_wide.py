@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -238,3 +240,31 @@ def test_advice_and_certificate_compare_with_one_reference(
     assert certified is not None
     assert (said.value, said.reference) == pytest.approx((certified.value, certified.reference))
     assert said.utility_kept == pytest.approx(certified.utility_kept)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_columns_that_explain_a_number_best_stay(
+    weight: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(8)
+    columns = {f"c{i}": random.integers(0, 4 + i, 300) for i in range(5)}
+    number = 10 * columns["c4"] + random.normal(0, 1, 300)
+    data = pa.table({**columns, "y": number.round(3), "w": random.integers(1, 4, 300)})
+    rules: dict[str, Any] = {
+        "version": 1,
+        "label": {"column": "y", "kind": "number"},
+        "attributes": {n: {"role": "feature", "masks": ["identity", "suppress"]} for n in columns},
+        **({} if weight is None else {"weight": weight}),
+    }
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=10)
+    )
+    advice = aegis.advise(data, rules, generate_count=8)
+    assert [n for n, a in aegis.summarize(data, rules).attributes.items() if not a.aside] == ["c4"]
+    [warning] = [w for w in advice.warnings if "by themselves" in w]
+    assert warning.startswith("scores use the 1 of 5 attributes that explain the number best")
+    best = advice.best
+    assert best is not None
+    assert best.score > 0.9
+    assert list(best.attributes) == ["c4"]  # of the others no R2 is known
+    json.dumps(advice.to_dict())

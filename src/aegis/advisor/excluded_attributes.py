@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from aegis.measures import Measure, Scope
+from aegis.measures import LabelKind, Measure, Scope
 from aegis.summary import AttributeSummary, PairCounts, Summary
 from aegis.summary.cooccurrence import FoldCounts
 from aegis.summary.excluded_attributes import told_alone
@@ -50,6 +50,11 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
         return (
             f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that have "
             f"the fewest values: {cause}. They do not measure associations with the other attributes.",
+        )
+    if summary.label.kind is LabelKind.NUMBER:
+        return (
+            f"scores use the {whole - out:,} of {whole:,} attributes that explain the number best by "
+            f"themselves: {cause}. Aegis does not know what the others add",
         )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
     label_classes = int(np.count_nonzero(summary.label.counts))

@@ -45,6 +45,7 @@ from aegis.measures import (
     ColumnCounts,
     Contingency,
     Cooccurrence,
+    LabelKind,
     Measure,
     Need,
     OrderedCounts,
@@ -157,9 +158,12 @@ class Scorer:
         """Return the measure of each attribute alone, masked and unmasked.
 
         If the measure predicts each column, it is how well the other columns, under their masks,
-        predict the attribute.
+        predict the attribute. Attributes that are left out have no R2: their sums were not counted.
         """
         label = self._label(choice)
+        attributes = self.summary.attributes.items()
+        of_number = measure.label is LabelKind.NUMBER
+        names = [name for name, own in attributes if not (of_number and own.aside)]
 
         @one_blas_thread
         def score(name: str) -> AttributeScore:
@@ -170,7 +174,7 @@ class Scorer:
             masked = self.attribute(own, choice[name], measure, label)
             return AttributeScore(masked, self.attribute(own, own.unmasked, measure, None))
 
-        return AttributeScores(list(self.summary.attributes), score)
+        return AttributeScores(names, score)
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:

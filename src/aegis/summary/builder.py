@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import ibis
 import ibis.expr.types as ir
@@ -47,6 +48,8 @@ from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_wi
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
 from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_text_weights
+
+Floats = npt.NDArray[np.float64]
 
 MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
@@ -349,7 +352,34 @@ class Builder:
         if self.like is not None:
             return described
         sums = None if self.weights is None else self.weights.sums
-        return set_aside(described, self.max_levels, weights=sums)
+        explained = None if self._deviations is None else self._explained
+        return set_aside(described, self.max_levels, weights=sums, explained=explained)
+
+    def _explained(self, attribute: AttributeSummary) -> float:
+        """Return the adjusted R2 of a numeric label by an attribute's unmasked levels, at least 0."""
+        assert self.coded is not None
+        assert self._deviations is not None
+        number, weight = self._deviations
+        atom = attribute.atoms[self.coded.codes[attribute.name][self.coded.labelled]]
+        level = attribute.unmasked.levels[atom]
+        rows, sums = np.bincount(level, weight), np.bincount(level, weight * number)
+        between = float((sums[rows > 0] ** 2 / rows[rows > 0]).sum())
+        whole, freedom = float((weight * number**2).sum()), len(number) - np.count_nonzero(rows)
+        if whole <= 0 or freedom <= 0:
+            return 0.0
+        return max(0.0, 1 - (1 - between / whole) * (len(number) - 1) / freedom)
+
+    @cached_property
+    def _deviations(self) -> tuple[Floats, Floats] | None:
+        """The deviation of each labelled row's number from its mean, and its weight, if rows were read."""
+        if self.response is None or self.coded is None:
+            return None
+        labelled = self.coded.labelled
+        number, weight = self._held_response(labelled), self._held_weights(labelled)
+        assert number is not None
+        of_row = np.ones(len(number)) if weight is None else weight.astype(np.float64)
+        mean = float((of_row * number).sum()) / max(float(of_row.sum()), 1.0)
+        return np.asarray(number - mean, dtype=np.float64), of_row
 
     def _counts(
         self, attribute: Attribute, classes: pa.Array

@@ -8,8 +8,9 @@ level, so they do not change a score. Measures of single attributes still use al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -58,13 +59,14 @@ def set_aside(
     max_levels: int,
     together: int = TOGETHER,
     weights: WeightSums | None = None,
+    explained: Callable[[AttributeSummary], float] | None = None,
 ) -> dict[str, AttributeSummary]:
     """Reduce attributes to a single level, except those that predict the label best.
 
     Attributes are taken in descending order of `told_alone` (ties: fewer atoms first) as long as
     all their atoms together are at most `together`. An attribute with too many atoms is skipped,
     unless it is the first. Attributes with noise masks are never reduced, because the levels of
-    their noisy values are not known here.
+    their noisy values are not known here. `explained` replaces `told_alone`, for a numeric label.
 
     Examples
     --------
@@ -78,7 +80,8 @@ def set_aside(
         return dict(attributes)
     noisy = {n for n, a in attributes.items() if _has_noise(a)}
     left = together - sum(attributes[name].n_atoms for name in noisy)
-    told = {n: told_alone(a, max_levels, weights) for n, a in attributes.items() if n not in noisy}
+    alone = explained or partial(told_alone, max_levels=max_levels, weights=weights)
+    told = {n: alone(a) for n, a in attributes.items() if n not in noisy}
     taken = set(noisy)
     for name in sorted(told, key=lambda n: (-told[n], attributes[n].n_atoms)):
         more = attributes[name].n_atoms
