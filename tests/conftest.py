@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from aegis.summary import build
 
 settings.register_profile(
     "aegis",
-    max_examples=int(os.environ.get("AEGIS_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("AEGIS_EXAMPLES", "10")),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -26,6 +27,10 @@ settings.register_profile(
 settings.load_profile("aegis")
 
 os.environ.pop("COLUMNS", None)  # a test that asks for a width sets it
+# Compiled modules are kept, also where the environment says otherwise: hundreds of tests start a process,
+# and each would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Runs of tests share the cores: several threads of one model only wait for those of another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
