@@ -95,7 +95,7 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
 
 
 @given(rows)
-@settings(max_examples=6, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=4, phases=[Phase.explicit, Phase.generate])
 def test_every_measure_on_generated_tables(given_rows: list[Row]) -> None:
     table = table_of(given_rows)
     summary = summarize(table, policy_of())
