@@ -68,6 +68,7 @@ _FEW = {"CLUSTERS": {"German": 10, "Adult": 10}}
 _PUBLIC = ("selection_public", "")
 _CONFIRMED = ("selection_quality", " --suffix _confirmed")
 _SPLITS = {"RUNS": ((("lr", "nb"), 1), (("gbdt-60", "rf-50"), 1)), "COUNT": 3}
+_MASKS = (({"equal_width": {"count": 3}},), ({"erase_digits": {"digits": 1}},), ("suppress",))
 RUNS: Mapping[str, Run] = {
     "adult_ranking": Run("--seeds 1 --splits 1", {"COUNT": 3, "POLICY": FEW_MASKS}),
     "arx_optima": Run(
@@ -99,7 +100,9 @@ RUNS: Mapping[str, Run] = {
     "figure_6a_mlp": Run("--data German --rows 200 --count 3"),
     "figure_6b_k_anonymous": Run("--data German --models lr --k 2 --count 3", {"DRAWN": 300}),
     "figure_7_configurations": Run("--data AQ", {"COUNT": 2}),
-    "figure_7_reconstruction": Run("--data German", {"SETTINGS": {"histogram": "histogram known"}}),
+    "figure_7_reconstruction": Run(
+        "--data German", {"SETTINGS": {"histogram": "histogram known"}, "_NUMERIC": _MASKS}
+    ),
     "figure_8_histogram": Run("--data German --count 3"),
     "figure_8a_time": Run("--data AQ", {"COUNT": 3}),
     "figure_9_as_designed": Run(
