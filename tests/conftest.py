@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from aegis.summary import builder
 
 settings.register_profile(
     "aegis",
-    max_examples=int(os.environ.get("AEGIS_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("AEGIS_EXAMPLES", "10")),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -26,9 +27,18 @@ settings.register_profile(
 settings.load_profile("aegis")
 
 os.environ.pop("COLUMNS", None)  # a test that asks for a width sets it
+# Compiled modules are kept, also where the environment says otherwise: hundreds of tests start a process,
+# and each would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Runs of tests share the cores: several threads of one model only wait for those of another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+SPARK = [
+    f"tests/engines/test_engines_{name}.py"
+    for name in ("masks", "persons", "rechecked", "spark", "weights")
+]
+"""Files that need Spark."""
 DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -38,10 +48,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle the tests where that is asked for: none may need another one to run before it."""
+    """Shuffle the tests where that is asked for: none may need another one to run before it.
+
+    Else those of the whole package come first: one of their files takes half a minute, for which another
+    process would wait at the end.
+    """
     seed = config.getoption("--shuffle")
     if seed is not None:
         Random(seed).shuffle(items)
+    else:
+        items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give files of tests to processes, those that need Spark to one: a Java takes 10 seconds to start."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler.loadfile import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "Spark" if file in SPARK else file
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table({n: pa.array(c, t) for (n, c), t in zip(columns.items(), types, strict=True)})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(tables())
 def test_every_column_is_a_ridge_regression_of_it_on_the_others(table: pa.Table) -> None:
     summary = summarize(table, policy_of(table))

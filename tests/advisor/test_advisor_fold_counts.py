@@ -45,7 +45,7 @@ def summarised(seed: int, classes: int):
     pick=st.tuples(*(st.integers(0, 3) for _ in "abcy")),
     cells=st.sampled_from([1, 1_000, 10_000]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_classes_counted_one_by_one_say_what_all_at_once_say(seed, classes, common, pick, cells):
     summary = summarised(seed, classes)
     own = list(summary.all_attributes)
@@ -97,7 +97,7 @@ def test_a_label_of_many_classes_takes_the_memory_of_few():
     common=st.sampled_from(["a", "ab", "c", "bc", "ac"]),
     picks=st.lists(st.tuples(*(st.integers(0, 3) for _ in "abcy")), min_size=1, max_size=6),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_what_configurations_have_in_common_changes_no_figure(seed, classes, common, picks):
     summary = summarised(seed, classes)
     own = list(summary.all_attributes)

@@ -69,7 +69,7 @@ def test_every_model_with_masks_of_label_and_protected_attribute() -> None:
 
 
 def test_uniqueness_in_the_population() -> None:
-    compare(random_rows(5), policy_of(), stride=40, rules=UNIQUENESS)
+    compare(random_rows(5), policy_of(), stride=120, rules=UNIQUENESS)
 
 
 def test_the_rules_cover_every_model_that_the_plan_can_check() -> None:

@@ -85,7 +85,7 @@ HIGH = STAKES | {"loss": 40.0, "gain": 30.0}
 
 @pytest.mark.wings
 @pytest.mark.parametrize("attacker", ["prosecutor", "journalist"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     loss=st.sampled_from([4, 12, 40]),

@@ -95,7 +95,7 @@ def test_a_summary_alone_names_columns_but_no_rows() -> None:
 HIDDEN_MASKS = ["identity", {"group": {"groups": {"ab": ["a", "b"]}, "rest": "other"}}, "suppress"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.integers(0, 2), st.none() | st.integers(0, 9)),

@@ -95,7 +95,7 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
 
 
 @given(rows)
-@settings(max_examples=6, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=4, phases=[Phase.explicit, Phase.generate])
 def test_every_measure_on_generated_tables(given_rows: list[Row]) -> None:
     table = table_of(given_rows)
     summary = summarize(table, policy_of())
@@ -106,7 +106,7 @@ def test_every_measure_on_generated_tables(given_rows: list[Row]) -> None:
 def test_every_measure_with_a_masked_label() -> None:
     table = table_of(random_rows(5))
     summary = summarize(table, policy_of(label_masks=LABEL_MASKS))
-    for choice in some(summary, 5):
+    for choice in some(summary, 2):
         compare(table, summary, choice)
 
 
@@ -191,7 +191,7 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
 
 def test_memory_changes_nothing(small: Summary) -> None:
     warm = Scorer(small)
-    choices = some(small, 8)
+    choices = some(small, 3)
     for measure in measures_of(LabelKind.CLASSES):
         for choice in choices:
             warm.value(choice, measure)

@@ -38,7 +38,9 @@ EVERYWHERE = [(v, o) for v in VARIANTS for o in ("adjusted-mi", "discernibility"
 
 @pytest.mark.parametrize(("variant", "objective"), [("plain", "adjusted-pillai"), *EVERYWHERE])
 def test_every_rule(variant: str, objective: str) -> None:
-    for rule in rules():
+    # One of the seven is held against every rule, the others against every third, in turn.
+    first, step = (0, 1) if objective == "adjusted-pillai" else (list(VARIANTS).index(variant), 3)
+    for rule in list(rules())[first::step]:
         assert_best(shared(variant, objective), variant, rule, top=3)
 
 

@@ -128,7 +128,7 @@ def costs(
 
 
 @pytest.mark.parametrize("persons", [False, True], ids=["rows", "persons"])
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(
     seed=st.integers(0, 10_000),
     count=st.sampled_from([24, 60]),
@@ -162,7 +162,7 @@ def travels(seed: int, persons: int) -> list[Visit]:
 
 
 @pytest.mark.parametrize("diversity", [None, 2], ids=["k", "k and diversity"])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10_000), count=st.integers(18, 30), k=st.integers(2, 6))
 def test_one_person_of_many_rows_is_one_person_to_suppress(
     diversity: int | None, seed: int, count: int, k: int

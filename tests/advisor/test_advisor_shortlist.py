@@ -21,7 +21,7 @@ MERITS = ("held-out-auc", "held-out-accuracy", "held-out-log-loss(nb)", "cmim")
 searching = sys.modules[Searcher.__module__]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     st.integers(0, 1_000),
     st.sampled_from(MERITS),

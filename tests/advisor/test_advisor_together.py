@@ -41,7 +41,7 @@ def classes_of(masked: pd.DataFrame, k: int) -> pd.Series:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_joint_classes_are_those_that_pandas_counts(data):
     rows = data.draw(
         st.lists(

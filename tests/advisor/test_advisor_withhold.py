@@ -54,7 +54,7 @@ def full() -> Summary:
     return summarize(table_of(random_rows(5, 90)), hiding())
 
 
-@settings(max_examples=8, phases=[Phase.generate])
+@settings(max_examples=4, phases=[Phase.generate])
 @given(given_rows=rows, most=st.sampled_from([3, 128]), setting=st.sampled_from(LESS))
 def test_every_score_and_check_is_that_of_the_full_summary(given_rows, most, setting):
     policy = hiding()

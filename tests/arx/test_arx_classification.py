@@ -57,7 +57,7 @@ def by_hand(objective: str, rows: list[Row], k: int, age: int, town: int) -> tup
     return arx_classification(objective, labelled, kept), lost
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     rows=rows_of_people,
     k=st.integers(2, 5),
@@ -104,7 +104,7 @@ LABELS = [
 ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     rows=rows_of_people,
     k=st.integers(1, 4),

@@ -76,7 +76,7 @@ def test_the_best_are_those_of_every_configuration(objective: str) -> None:
     objective=st.sampled_from(OBJECTIVES),
     sizes=st.tuples(st.integers(1, 20), st.integers(1, 60)),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_sieve_finds_what_counting_all_finds(
     seed: int, k: int, share: float, objective: str, sizes: tuple[int, int]
 ) -> None:

@@ -10,6 +10,9 @@ import pytest
 
 from postgres_server import Server, server
 
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a Java that lives for a minute: what it compiles best pays off after that."""
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
@@ -38,6 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
+        .config("spark.driver.extraJavaOptions", JAVA)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()
     )

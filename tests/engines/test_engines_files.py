@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,9 @@ import ibis
 import pyarrow as pa
 import pytest
 
+from aegis.cli.main import run
+
+Aegis = Callable[..., tuple[int, str, str]]
 POLICY = """version: 1
 label: label
 privacy: {k: 2}
@@ -21,14 +23,20 @@ configurations: {plain: {zip: {blur: {keep: 1}}, age: identity}}
 """
 
 
-def aegis(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from aegis.cli.main import main; main()", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def aegis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Aegis:
+    """Run `aegis` with these words in the folder of the test; return its code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+
+    def ran(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(words)
+        out, error = capsys.readouterr()
+        return code, out, error
+
+    return ran
 
 
 @pytest.fixture
@@ -50,18 +58,20 @@ def people(postgres: Any, tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".arrow", ".xlsx"])
 def test_a_release_from_a_database_goes_into_a_file(
-    people: str, tmp_path: Path, suffix: str
+    people: str, tmp_path: Path, aegis: Aegis, suffix: str
 ) -> None:
     words = ("--table", "files_people", "-p", "policy.yaml", "-c", "policy.yaml")
     (tmp_path / "c.yaml").write_text("{zip: {blur: {keep: 1}}, age: identity}\n")
-    done = aegis(tmp_path, "apply", people, *words[:4], "-c", "c.yaml", "-o", f"out{suffix}")
-    assert done.returncode == 0, done.stderr
-    audit = aegis(tmp_path, "audit", f"out{suffix}", "-p", "policy.yaml", "-f", "json")
-    assert audit.returncode == 0, audit.stderr
-    assert '"rows": 80' in audit.stdout
+    code, _, error = aegis("apply", people, *words[:4], "-c", "c.yaml", "-o", f"out{suffix}")
+    assert code == 0, error
+    code, out, error = aegis("audit", f"out{suffix}", "-p", "policy.yaml", "-f", "json")
+    assert code == 0, error
+    assert '"rows": 80' in out
 
 
-def test_every_command_takes_a_table_of_a_database(people: str, tmp_path: Path) -> None:
+def test_every_command_takes_a_table_of_a_database(
+    people: str, tmp_path: Path, aegis: Aegis
+) -> None:
     table = (people, "--table", "files_people")
     for words in (
         ("init", *table, "--label", "label", "-o", "proposed.yaml"),
@@ -70,16 +80,16 @@ def test_every_command_takes_a_table_of_a_database(people: str, tmp_path: Path) 
         ("anonymize", *table, "-p", "policy.yaml", "--method", "mondrian", "-o", "grouped.csv"),
         ("reconstruct", *table, "-p", "policy.yaml", "--attribute", "zip"),
     ):
-        done = aegis(tmp_path, *words)
-        assert done.returncode == 0, (words, done.stderr)
-        assert "pa:ss" not in done.stdout + done.stderr
+        code, out, error = aegis(*words)
+        assert code == 0, (words, error)
+        assert "pa:ss" not in out + error
     text = (tmp_path / "proposed.yaml").read_text()
     assert "pa%3Ass" not in text
     assert "pa:ss" not in text
 
 
-def test_a_table_of_a_database_is_named(people: str, tmp_path: Path) -> None:
-    done = aegis(tmp_path, "init", people, "--label", "label")
-    assert done.returncode == 2
-    assert "--table" in done.stderr
-    assert "pa%3Ass" not in done.stderr
+def test_a_table_of_a_database_is_named(people: str, aegis: Aegis) -> None:
+    code, _, error = aegis("init", people, "--label", "label")
+    assert code == 2
+    assert "--table" in error
+    assert "pa%3Ass" not in error

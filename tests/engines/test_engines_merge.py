@@ -78,7 +78,7 @@ def labels_of(rows: list[tuple[Any, ...]]) -> set[Any]:
 
 
 @given(ROWS, st.lists(ROWS, min_size=1, max_size=2), st.sampled_from([4, 128]))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_parts_like_the_first_add_up_to_the_whole(
     head: list[tuple[Any, ...]], tail: list[list[tuple[Any, ...]]], max_levels: int
 ) -> None:
@@ -315,7 +315,7 @@ NOISY: dict[str, Any] = {
 
 
 @given(st.integers(0, 2**32), st.integers(8, 60), st.integers(2, 6))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_parts_under_noise_masks_add_up_to_the_whole(seed: int, size: int, cut: int) -> None:
     random = np.random.default_rng(seed)
     numbers = random.integers(-9, 10, size)

@@ -9,6 +9,7 @@ from typing import Any
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import aegis
@@ -72,8 +73,7 @@ CHOSEN = Configuration(
 @pytest.fixture(params=["postgres", "polars", "spark"])
 def people(request: pytest.FixtureRequest) -> Iterator[Source]:
     """The visits on one engine."""
-    kinds = "person string, age long, town string, ill string, y string"
-    yield from on_engine(request, visits(), kinds)
+    yield from on_engine(request, visits())
 
 
 @pytest.fixture(params=["postgres", "polars", "spark"])
@@ -88,15 +88,15 @@ def panel(request: pytest.FixtureRequest) -> Iterator[Source]:
             "y": ["yes" if i * i % 7 > 2 else "no" for i in range(1000)],
         }
     )
-    kinds = "who long, male boolean, race string, month long, y string"
-    yield from on_engine(request, table, kinds)
+    yield from on_engine(request, table)
 
 
-def on_engine(request: pytest.FixtureRequest, table: pa.Table, kinds: str) -> Iterator[Source]:
+def on_engine(request: pytest.FixtureRequest, table: pa.Table) -> Iterator[Source]:
     if request.param == "spark":
         session = request.getfixturevalue("spark")
-        rows = [tuple(row.values()) for row in table.to_pylist()]
-        yield open_table(session.createDataFrame(rows, kinds))
+        file = request.getfixturevalue("tmp_path") / "table.parquet"
+        pq.write_table(table, file)
+        yield open_table(session.read.parquet(str(file)))
         return
     if request.param == "polars":
         connection = ibis.polars.connect()

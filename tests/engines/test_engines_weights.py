@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from aegis.sources import Source, open_table
@@ -77,7 +79,6 @@ def test_postgresql_adds_up_weights_as_the_embedded_engine_does(postgres: Any) -
     connection.disconnect()
 
 
-def test_spark_adds_up_weights_as_the_embedded_engine_does(spark: Any) -> None:
-    rows = [tuple(row.values()) for row in table().to_pylist()]
-    kinds = "age long, town string, y string, price double, w double"
-    assert_same(open_table(spark.createDataFrame(rows, kinds)))
+def test_spark_adds_up_weights_as_the_embedded_engine_does(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "weighted.parquet")
+    assert_same(open_table(spark.read.parquet(str(tmp_path / "weighted.parquet"))))

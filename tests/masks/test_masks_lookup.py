@@ -54,7 +54,7 @@ def both(work: Any) -> tuple[Any, Any]:
         lookup.MANY = before
 
 
-@settings(max_examples=80)
+@settings(max_examples=16)
 @given(CASES, st.integers(1, 2))
 def test_values_are_grouped_alike(case, number):
     known, held, kind = case
@@ -64,7 +64,7 @@ def test_values_are_grouped_alike(case, number):
     assert found.shown.to_pylist() == expected.shown.to_pylist()
 
 
-@settings(max_examples=80)
+@settings(max_examples=16)
 @given(CASES, st.integers(1, 2))
 def test_rows_are_masked_alike_and_in_order(case, number):
     known, held, kind = case
@@ -80,7 +80,7 @@ def test_rows_are_masked_alike_and_in_order(case, number):
         assert unknown == ({"v": missing, "w": missing} if missing else {})
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=2, max_size=20))
 def test_cells_are_counted_alike(held):
     tree = {"levels": {v: [g, "all"] for v, g in zip("abcd", "xxyy", strict=True)}}

@@ -138,7 +138,7 @@ def test_two_classes_reach_what_the_best_threshold_and_logistic_curve_do(seed):
 
 
 @given(rows=divided(), learners=st.sampled_from(["", "(lr)", "(nb)", "(gbdt)", "(lr+nb+gbdt)"]))
-@settings(max_examples=60)
+@settings(max_examples=12)
 def test_merits_stay_between_a_constant_prediction_and_perfection(rows, learners):
     counts = counted(*rows)
     classes = counts.by_part().rows.sum(axis=0)

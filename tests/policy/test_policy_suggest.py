@@ -67,7 +67,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, str]:
     return pa.table(data), label
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(tables())
 def test_the_yaml_of_any_table_reads_back_to_the_policy(case: tuple[pa.Table, str]) -> None:
     check(*case)

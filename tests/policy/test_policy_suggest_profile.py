@@ -66,7 +66,7 @@ def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(tables())
 def test_wide_tables_are_asked_some_columns_at_a_time(table: pa.Table) -> None:
     """One query for all made `init` on 2,000 columns take minutes, which no signal ended."""

@@ -52,7 +52,7 @@ def test_every_model_of_a_sensitive_attribute_has_demands_here() -> None:
 
 @pytest.mark.parametrize("name", DENSE)
 @given(given=rows)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_figures_are_those_of_the_sparse_table(name: str, given: Rows) -> None:
     criterion = criterion_of(name, DEMANDS[name][0])
     dense = criterion.model.dense
@@ -86,7 +86,7 @@ def test_admission_is_that_of_the_rule(
     merged=st.lists(st.integers(0, 2), min_size=6, max_size=6),
     reference=st.sampled_from(["released", "input"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_no_finer_table_keeps_more(
     name: str, given: Rows, place: int, share: float, merged: list[int], reference: str
 ) -> None:

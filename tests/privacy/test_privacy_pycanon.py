@@ -22,7 +22,7 @@ def canon(measure: Callable[..., object], frame: pd.DataFrame) -> object:
         return measure(frame, ["q"], ["s"])
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(rows)
 def test_figures_equal_pycanon(given: Rows) -> None:
     frame = pd.DataFrame({"q": [f"c{c}" for c, _ in given], "s": [LABELS[v] for _, v in given]})

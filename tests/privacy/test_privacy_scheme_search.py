@@ -91,7 +91,7 @@ def guessed(target: int, scheme: Scheme, shown: list[tuple[int, ...]], kept: lis
 
 
 @pytest.mark.parametrize("name", list(SCHEME_SCORES))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(given_rows=rows, another=st.tuples(*[st.integers(0, 3)] * 3), least=st.integers(1, 5))
 def test_one_record_changes_a_score_by_at_most_one(
     name: str, given_rows: list[Row], another: Row, least: int

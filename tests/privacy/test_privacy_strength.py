@@ -90,7 +90,7 @@ pairs = st.one_of(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(pairs, rows, st.lists(st.integers(0, 6), min_size=6, max_size=6))
 def test_what_meets_a_rule_at_least_as_strong_meets_the_other(
     two: tuple[PrivacyRule, PrivacyRule], given_rows: Rows, extra: list[int]
@@ -105,7 +105,7 @@ def test_what_meets_a_rule_at_least_as_strong_meets_the_other(
     assert verdict.suppressed_rows <= weak.allowed_rows(table.rows)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(rules(), rows, st.lists(st.integers(0, 6), min_size=6, max_size=6))
 def test_what_is_asked_quickly_is_what_is_checked(
     one: PrivacyRule, given_rows: Rows, extra: list[int]
@@ -121,7 +121,7 @@ def test_what_is_asked_quickly_is_what_is_checked(
         assert (room >= 0 and admits(one, table.keep(large), room)) == admissible
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(rules(), rows, st.lists(st.integers(0, 6), min_size=6, max_size=6))
 def test_what_is_kept_has_a_row_of_each_value_that_a_class_needs(
     one: PrivacyRule, given_rows: Rows, extra: list[int]

@@ -49,7 +49,7 @@ def policy(**changed: object) -> aegis.Policy:
     return load_policy(POLICY | changed)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(
     method=st.sampled_from(["mondrian", "mdav", "k-member"]),
     k=st.integers(2, 9),

@@ -68,7 +68,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("method", ANONYMIZERS.names())
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(table=tables(), data=st.data())
 def test_written_releases_keep_what_they_claim(method, table, data):
     rows, extension = table.num_rows, data.draw(st.sampled_from(["parquet", "csv"]))

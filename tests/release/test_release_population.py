@@ -34,7 +34,7 @@ def table_of(rows: list[tuple[object, ...]]) -> pa.Table:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(PEOPLE, st.data())
 def test_figures_are_those_counted_person_by_person(people: list, data: st.DataObject) -> None:
     places = data.draw(

@@ -162,6 +162,7 @@ def test_the_service_of_the_compose_file_starts_as_it_is_written_and_is_healthy(
             ).returncode:
                 assert process.poll() is None
                 assert time.monotonic() < end
+                time.sleep(0.3)  # what asks takes the time of what starts
             answer = httpx.get(
                 f"http://127.0.0.1:{port}/api/v1/live", headers={"Host": "aegis.example.org"}
             )

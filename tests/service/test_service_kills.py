@@ -20,12 +20,12 @@ SCRIPT = Path(__file__).with_name("kills.py")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_what_is_killed_loses_nothing():
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "4", "2"], capture_output=True, text=True, timeout=400
+        [sys.executable, str(SCRIPT), "2", "2"], capture_output=True, text=True, timeout=400
     )
     told = json.loads(done.stdout)
     assert told["wrong"] == [], done.stderr
-    assert sum(told["killed"].values()) == 4
-    assert told["releases"] >= 2
+    assert sum(told["killed"].values()) == 2
+    assert told["releases"] >= 1
 
 
 def test_a_store_without_space_says_so_and_keeps_nothing_half(place, monkeypatch):

@@ -155,7 +155,7 @@ def test_a_unit_that_is_lacking_late_counts(tmp_path: Path) -> None:
     assert column(tmp_path, *texts, units=("$",)) == texts
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.lists(st.one_of(st.integers(-(10**6), 10**6), st.none()), min_size=1, max_size=20),
     st.sampled_from(["$", "€", "%", "kg", "*"]),
@@ -404,7 +404,7 @@ texts = st.text(
 names = st.lists(texts.filter(bool), min_size=2, max_size=4, unique_by=lambda name: name.lower())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data(), columns=names)
 def test_what_is_written_is_read_again(
     data: st.DataObject, columns: list[str], tmp_path_factory: pytest.TempPathFactory

@@ -71,7 +71,7 @@ def added(place: float, value: int) -> Callable[[Any], Any]:
 
 
 @given(data=st.data(), place=st.floats(0, 1, exclude_max=True))
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=16, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_number_that_contradicts_the_others(
     folder: Path, bundle: bytes, data: st.DataObject, place: float
 ) -> None:

@@ -38,7 +38,7 @@ def _written(folder: Path, rows: list[tuple[Any, ...]], *, groups: int, dictiona
     return open_table(path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(rows=ROWS, groups=st.integers(1, 30), dictionary=st.booleans())
 def test_columns_as_they_are_stored_are_those_that_the_engine_reads(
     rows: list[tuple[Any, ...]],
@@ -57,7 +57,7 @@ def test_columns_as_they_are_stored_are_those_that_the_engine_reads(
         assert stored.codes[name].tolist() == engine.codes[name].tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(rows=ROWS, groups=st.integers(1, 30))
 def test_an_audit_of_rows_that_are_read_is_that_of_the_engine(
     rows: list[tuple[Any, ...]], groups: int, tmp_path_factory: pytest.TempPathFactory

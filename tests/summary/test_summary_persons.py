@@ -119,7 +119,7 @@ def masked(frame: pd.DataFrame, widths: tuple[str, str]) -> pd.DataFrame:
     return frame
 
 
-@settings(max_examples=60, phases=QUICK)
+@settings(max_examples=12, phases=QUICK)
 @given(ROWS)
 def test_classes_and_their_values_are_counted_in_persons(rows):
     frame, source = frame_of(rows), open_table(table_of(rows))
@@ -137,7 +137,7 @@ def test_classes_and_their_values_are_counted_in_persons(rows):
     assert table.keep(chosen).subjects == inside["person"].nunique()
 
 
-@settings(max_examples=60, phases=QUICK)
+@settings(max_examples=12, phases=QUICK)
 @given(ROWS, st.sampled_from(DEMANDS), st.sampled_from([0.0, 0.25, 0.5]))
 def test_plans_are_exact_for_every_configuration(rows, demand, suppression):
     frame = frame_of(rows)

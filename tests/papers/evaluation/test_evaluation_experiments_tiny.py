@@ -68,8 +68,9 @@ _FEW = {"CLUSTERS": {"German": 10, "Adult": 10}}
 _PUBLIC = ("selection_public", "")
 _CONFIRMED = ("selection_quality", " --suffix _confirmed")
 _SPLITS = {"RUNS": ((("lr", "nb"), 1), (("gbdt-60", "rf-50"), 1)), "COUNT": 3}
+_MASKS = (({"equal_width": {"count": 3}},), ({"erase_digits": {"digits": 1}},), ("suppress",))
 RUNS: Mapping[str, Run] = {
-    "adult_ranking": Run("--seeds 1 --splits 1", {"COUNT": 3}),
+    "adult_ranking": Run("--seeds 1 --splits 1", {"COUNT": 3, "POLICY": FEW_MASKS}),
     "arx_optima": Run(
         "--splits 2 --models nb",
         {"LIMITS": {2: 0.02}, "OBJECTIVES": ("adjusted-pillai",)},
@@ -84,7 +85,7 @@ RUNS: Mapping[str, Run] = {
     ),
     "confirmation": Run("--data telco --stores {folder}", _SPLITS),
     "figure_10_as_designed": Run("", {"ROWS": 500, "BINS": (2, 5), "DOMAINS": (50, 60)}),
-    "figure_10_domain": Run("--data AQ", {"BUCKETS": (2, 5), "DOMAINS": (12, 24)}),
+    "figure_10_domain": Run("--data German", {"BUCKETS": (2, 5), "DOMAINS": (12, 24)}),
     "figure_10_explained": Run("", {"ROWS": 500, "PER_VALUE": 2, "SWEEPS": 40}),
     "figure_11_parts": Run(
         "--rows 400 --attributes 3 --configurations 2",
@@ -97,9 +98,11 @@ RUNS: Mapping[str, Run] = {
     "figure_5_accuracy": Run("--data German --seeds 1 --count 3 --models lr"),
     "figure_5_time": Run("--data German --count 3 --trained 1", {"MODELS": ("lr",)}),
     "figure_6a_mlp": Run("--data German --rows 200 --count 3"),
-    "figure_6b_k_anonymous": Run("--data German --models lr --k 2 --count 3"),
+    "figure_6b_k_anonymous": Run("--data German --models lr --k 2 --count 3", {"DRAWN": 300}),
     "figure_7_configurations": Run("--data AQ", {"COUNT": 2}),
-    "figure_7_reconstruction": Run("--data German", {"SETTINGS": {"histogram": "histogram known"}}),
+    "figure_7_reconstruction": Run(
+        "--data German", {"SETTINGS": {"histogram": "histogram known"}, "_NUMERIC": _MASKS}
+    ),
     "figure_8_histogram": Run("--data German --count 3"),
     "figure_8a_time": Run("--data AQ", {"COUNT": 3}),
     "figure_9_as_designed": Run(

@@ -126,7 +126,7 @@ def test_a_distinguishing_game_stays_below_the_promise(neighbours):
     without, with_row, sensitivity = neighbours()
     apart = (with_row - without).astype(float)
     assert 0.8 * sensitivity <= np.linalg.norm(apart) <= sensitivity + 1e-9
-    draws, delta, rho = 20_000, 0.01, 0.05
+    draws, delta, rho = 8_000, 0.01, 0.05
     sigma = aegis.safe.protect.sigma_of(sensitivity, rho)
     seen = [
         discrete_gaussian(np.tile(figures, (draws, 1)), sigma, sensitivity, rho) @ apart

@@ -193,7 +193,7 @@ def plain_narrow(program, narrower):
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-4, 1e-2, 0.1]), st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_programs_nearby_and_shared_find_what_two_programs_per_cell_find(told, seed, step, nearby):
     protected = drawn(told, seed, step)
     (program,) = programs(protected)
