@@ -268,3 +268,28 @@ def test_columns_that_explain_a_number_best_stay(
     assert best.score > 0.9
     assert list(best.attributes) == ["c4"]  # of the others no R2 is known
     json.dumps(advice.to_dict())
+
+
+@pytest.mark.parametrize("serve", ["mean", "worst"])
+def test_several_labels_in_a_wide_table_have_a_share_each(
+    serve: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(9)
+    columns = {f"c{i}": random.integers(0, 4 + i, 300) for i in range(5)}
+    number = 10 * columns["c4"] + random.normal(0, 1, 300)
+    data = pa.table({**columns, "y": number.round(3), "z": (columns["c3"] > 2).astype(str)})
+    rules: dict[str, Any] = {
+        "version": 1,
+        "labels": [{"column": "y", "kind": "number"}, "z"],
+        "serve": serve,
+        "attributes": {n: {"role": "feature", "masks": ["identity", "suppress"]} for n in columns},
+    }
+    monkeypatch.setattr(
+        "aegis.summary.builder.set_aside", functools.partial(set_aside, together=10)
+    )
+    advice = aegis.advise(data, rules, generate_count=8)
+    best = advice.best
+    assert best is not None
+    assert best.score > 0.9
+    assert set(best.attributes) == set(columns)
+    json.dumps(advice.to_dict())

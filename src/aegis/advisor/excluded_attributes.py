@@ -34,6 +34,14 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     return replace(summary, attributes={attribute.name: attribute}, pairs=pairs)
 
 
+def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
+    """Return whether the measure of an attribute by itself can be computed.
+
+    A number to predict is not summed by the values of attributes that scores leave out.
+    """
+    return not (attribute.aside and measure.label is LabelKind.NUMBER)
+
+
 def sets_aside(summary: Summary) -> bool:
     """Return whether scores of whole configurations leave out attributes of this summary."""
     return any(attribute.aside for attribute in summary.attributes.values())

@@ -19,7 +19,7 @@ from aegis.advisor import expected
 from aegis.advisor.column_roles import ColumnRole, column_roles
 from aegis.advisor.common_levels import Coded, CommonParts, InCommon
 from aegis.advisor.encodings import Codings, codings, mean_numbers
-from aegis.advisor.excluded_attributes import summary_of_one
+from aegis.advisor.excluded_attributes import known_alone, summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
 from aegis.advisor.grouping import (
     GroupedCounts,
@@ -45,7 +45,6 @@ from aegis.measures import (
     ColumnCounts,
     Contingency,
     Cooccurrence,
-    LabelKind,
     Measure,
     Need,
     OrderedCounts,
@@ -158,12 +157,11 @@ class Scorer:
         """Return the measure of each attribute alone, masked and unmasked.
 
         If the measure predicts each column, it is how well the other columns, under their masks,
-        predict the attribute. Attributes that are left out have no R2: their sums were not counted.
+        predict the attribute. Attributes without `known_alone` are left out.
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()
-        of_number = measure.label is LabelKind.NUMBER
-        names = [name for name, own in attributes if not (of_number and own.aside)]
+        names = [name for name, own in attributes if known_alone(own, measure)]
 
         @one_blas_thread
         def score(name: str) -> AttributeScore:

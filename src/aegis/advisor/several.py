@@ -14,6 +14,7 @@ import numpy as np
 
 from aegis.advisor.common_levels import InCommon
 from aegis.advisor.default import measure_for
+from aegis.advisor.excluded_attributes import known_alone
 from aegis.advisor.scores import utility_kept
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import LabelKind, Measure
@@ -109,11 +110,17 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return the share of the label's utility that one masked attribute keeps by itself, from 0 to 1."""
-        if name not in self.task.summary.attributes:
+        """Return the share of the label's utility that one masked attribute keeps by itself, from 0 to 1.
+
+        None if that is not known.
+        """
+        attribute = self.task.summary.attributes.get(name)
+        if attribute is None:
             return 0.0
+        if not known_alone(attribute, self.measure):
+            return None
         own = self.candidate(name, candidate)
-        score = self.scorer.attribute(self.task.summary.attributes[name], own, self.measure, label)
+        score = self.scorer.attribute(attribute, own, self.measure, label)
         return self.share(score)
 
 
