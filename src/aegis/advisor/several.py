@@ -87,7 +87,7 @@ class TaskScorer:
         return self._own[candidate]
 
     def value(self, choice: Choice) -> float:
-        """Return the label's measure of a configuration of the whole table."""
+        """Return the score of a configuration of the whole table for this label."""
         own = self.choice(choice)
         if self.hides_label(own):
             return self.measure.worst(self.scorer.label_rows)

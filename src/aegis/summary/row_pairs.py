@@ -296,9 +296,12 @@ def count_row_pairs(
     folds, seed
         As in `count_pairs`.
     response
-        The numeric label of each row, in units; None if the label has classes.
-    weights, divisor
-        The weight of each row in units (None if each counts once), and their common divisor.
+        The numeric label of each row as a whole number of the label's unit; None if the label has
+        classes.
+    weights
+        The weight of each row as a whole number of the weights' unit; None if each row counts once.
+    divisor
+        The greatest common divisor of these whole numbers.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))

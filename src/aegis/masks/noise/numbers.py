@@ -187,7 +187,7 @@ class Laplace(GridNoise):
         return laplace(bounded, self._sensitivity / self.epsilon)
 
     def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the privacy loss of one row, over the whole range between the bounds."""
+        """Return the largest privacy loss of one row, whose number may change from one bound to the other."""
         return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, self._width)
 
     @property

@@ -14,8 +14,9 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     """Draw an original value for each masked row, and return the counts by value and label.
 
     Values are drawn with replacement from those that the masked value may represent. They are
-    equally likely, or have the probabilities of the histogram if it is known. The expectation is
-    the closed form, so a draw contains no information on the order of configurations, only noise.
+    equally likely, or have the probabilities of the histogram if it is known. The expected
+    counts are those of `closed_form`, which order nothing (Theorem 1 in theory.md). So the order of
+    configurations by drawn counts is only noise.
 
     Parameters
     ----------

@@ -69,7 +69,9 @@ def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Draw
 def evaluation_section(
     evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
 ) -> dict[str, Any] | None:
-    """Return metrics of trained models for the first `top` configurations, and the agreement."""
+    """Return the metrics of models trained on the first `top` configurations, and how well the scores
+    order all configurations as these metrics do.
+    """
     if not evaluation.scores and not evaluation.agreement:
         return None
     names = list(dict.fromkeys(score.configuration for score in evaluation.scores))

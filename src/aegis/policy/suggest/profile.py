@@ -319,7 +319,7 @@ def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
 def _find_frequent(
     source: Source, sample: ir.Table, grouped: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find the most frequent values of all categories."""
+    """Return the facts with the most frequent values of each column that may have categories."""
     columns = [f"c{i}" for i, column in enumerate(facts) if _countable(column)]
     if not columns:
         return list(facts)

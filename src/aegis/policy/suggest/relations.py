@@ -84,8 +84,8 @@ def find_twins(
 ) -> dict[str, Twin]:
     """Return for each column the quasi-identifier that it reveals best, if there is one.
 
-    The share is measured on held-out rows of a sample, so that a key, which has a different value
-    in each row, reveals nothing.
+    The share of right guesses (`Twin.right`) is measured on held-out rows of a sample. So a key, which
+    has a different value in each row, reveals nothing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`aegis agent`: mask the releases of a catalog next to the data."""
+"""`aegis agent`: run next to the data, and summarise and mask tables for a catalog."""
 
 from __future__ import annotations
 

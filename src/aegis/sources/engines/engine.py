@@ -123,7 +123,7 @@ class AnyEngine:
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return None, because rows can be transferred."""
+        """Return None: rows may be transferred, so `Source.digest` computes the digest here."""
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
