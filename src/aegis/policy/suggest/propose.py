@@ -159,9 +159,8 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        The column to predict, or several. Aegis predicts a label with more than 20 distinct
-        numbers as a number. Without a label, it predicts each column from the others
-        (`labels: any`).
+        The column to predict, or several. More than 20 distinct numbers are predicted as a number.
+        None: predict each column from the others (`labels: any`).
     weight
         The column of survey weights. With None, the policy asks you about a likely one.
     path
