@@ -296,12 +296,9 @@ def count_row_pairs(
     folds, seed
         As in `count_pairs`.
     response
-        The numeric label of each row as a whole number of the label's unit; None if the label has
-        classes.
-    weights
-        The weight of each row as a whole number of the weights' unit; None if each row counts once.
-    divisor
-        The greatest common divisor of these whole numbers.
+        The numeric label of each row in its unit, as an integer; None if the label has classes.
+    weights, divisor
+        The weight of each row in its unit, as an integer (None: each counts once), and their gcd.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))
