@@ -92,7 +92,7 @@ class LedgerCommand:
     digest: Annotated[
         str,
         typer.Option(
-            "--digest", metavar="SHA256", help="Digest of the output, with commit and list."
+            "--digest", metavar="SHA256", help="For commit and list: the SHA-256 digest of the output file."
         ),
     ] = ""
     note: Annotated[
