@@ -92,7 +92,9 @@ class LedgerCommand:
     digest: Annotated[
         str,
         typer.Option(
-            "--digest", metavar="SHA256", help="For commit and list: the SHA-256 digest of the output file."
+            "--digest",
+            metavar="SHA256",
+            help="For commit and list: the SHA-256 digest of the output file.",
         ),
     ] = ""
     note: Annotated[
