@@ -75,8 +75,8 @@ class LedgerCommand:
         str,
         typer.Argument(
             metavar="ACTION",
-            help="show or verify; for a population: open, reserve or list; for an entry: commit or "
-            "cancel.",
+            help="show or verify; with the name of a population: open, reserve or list; with the "
+            "number of an entry: commit or cancel.",
         ),
     ] = "show"
     subject: Annotated[
@@ -92,7 +92,9 @@ class LedgerCommand:
     digest: Annotated[
         str,
         typer.Option(
-            "--digest", metavar="SHA256", help="Digest of the output, with commit and list."
+            "--digest",
+            metavar="SHA256",
+            help="For commit and list: the SHA-256 digest of the output file.",
         ),
     ] = ""
     note: Annotated[
