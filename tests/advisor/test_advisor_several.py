@@ -249,3 +249,23 @@ def test_the_released_rows_of_each_label_are_measured() -> None:
     mean = combined("mean", [s / 100 for s in shares if s is not None], [2, 1, 0.5])
     assert utility.value == pytest.approx(mean)
     assert utility.utility_kept == pytest.approx(100 * mean)
+
+
+@pytest.mark.parametrize("cut", [{"bins": 3}, {"cuts": [1.5]}])
+@pytest.mark.parametrize("held", [True, False])
+def test_a_label_cut_into_ranges_scores_as_it_does_alone(
+    cut: dict[str, Any], held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not held:
+        monkeypatch.setattr("aegis.summary.coded_rows.MOST_ROWS", 0)
+    label, data = {"column": "n", **cut}, table(4)
+    both, own = policy(labels=["y", label]), alone(policy(labels=["y", label]), "n")
+    advice = aegis.Study(data, both).rank(every(both)[:6], prefer="score")
+    single = aegis.Study(data, own).rank(every(both)[:6], prefer="score")
+    measure = MEASURES.get(single.measure)
+    kept = {
+        r.name: utility_kept(r.score, single.unmasked, measure, single.label_rows)
+        for r in single.ranking
+    }
+    for ranked in advice.ranking:
+        assert ranked.labels["n"] == pytest.approx(kept[ranked.name], abs=1e-9)

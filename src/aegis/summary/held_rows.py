@@ -74,7 +74,7 @@ class HeldBuilder(Builder):
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
         """Return a column's distinct values and counts, from rows in memory or else from the engine."""
         rows, name = self.held, column.get_name()
-        if rows is None or not column.equals(self.source.table[name]):
+        if rows is None or name not in rows.values or not column.equals(self.source.table[name]):
             return super()._distinct(column)
         return rows.values[name], rows.rows(name)
 
