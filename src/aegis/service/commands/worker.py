@@ -38,7 +38,7 @@ def command(
     keep_days: KeepDays = None,
     quiet: Quiet = False,
 ) -> None:
-    """Search and audit the protected summaries of a catalog.
+    """Find good configurations from the protected summaries of a catalog, and list what each reveals.
 
     You give the catalog's database and files. When an operator starts a search, the
     worker finds candidates, which an agent then checks on the data. When a new summary

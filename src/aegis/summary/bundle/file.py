@@ -38,8 +38,8 @@ def save_bundle(
 ) -> None:
     """Write a summary to one file; `load_bundle` reads an equal summary from it.
 
-    The same summary gives the same bytes. The file contains everything except the timings:
-    hierarchies with their content, and masks as a policy writes them.
+    The same summary gives the same bytes. The file contains the whole summary except the
+    timings. It includes the content of hierarchies, and stores masks as a policy writes them.
 
     Examples
     --------
