@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import configparser
+import logging
 import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,17 @@ NEVER = ("altair", "opendp", "pandas", "polars", "psycopg", "pyspark", "sklearn"
 LIGHT = ("duckdb", "ibis", "numpy", "pyarrow", "scipy")
 
 
+@pytest.fixture
+def kept_loggers() -> Iterator[None]:
+    """Enable loggers again: import-linter disables those that exist when it sets up its own."""
+    known = [own for own in logging.root.manager.loggerDict.values() if hasattr(own, "disabled")]
+    before = [own.disabled for own in known]
+    yield
+    for own, disabled in zip(known, before, strict=True):
+        own.disabled = disabled
+
+
+@pytest.mark.usefixtures("kept_loggers")
 def test_rooms_import_downward(capsys: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(config_filename=str(ROOT / ".importlinter"), no_cache=True)
     assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
