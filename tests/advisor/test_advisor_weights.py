@@ -180,3 +180,36 @@ def test_advice_ranks_searches_and_measures_the_kept_rows(declared: dict[str, An
     assert 0 <= found.best.utility.utility_kept <= 100
     again = aegis.Study(rows.take(np.random.default_rng(1).permutation(ROWS)), declared).advise()
     assert again.best.score == found.best.score
+
+
+@pytest.mark.parametrize("mask", [{"bucketize": {"width": 2}}, {"round": {"step": 2}}])
+def test_a_weight_that_is_released_masked_still_weights_unmasked(
+    mask: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figures of a release are those of the rows that were read, or of a query for them."""
+    draw = np.random.default_rng(6)
+    data = pa.table(
+        {
+            "age": draw.integers(20, 60, 400),
+            "sex": draw.choice(["f", "m"], 400),
+            "y": draw.choice(["no", "yes"], 400),
+            "w": draw.integers(1, 9, 400),
+        }
+    )
+    rules = {
+        "version": 1,
+        "label": "y",
+        "weight": "w",
+        "privacy": {"k": 5, "suppression": 0.1},
+        "attributes": {
+            "age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 10}}]},
+            "sex": {"role": "quasi-identifier"},
+            "w": {"role": "feature", "masks": [mask]},
+        },
+    }
+    read = aegis.advise(data, rules, generate_count=2).best
+    monkeypatch.setattr("aegis.advisor.released.kept_codes", lambda *_: None)
+    asked = aegis.advise(data, rules, generate_count=2).best
+    assert read is not None
+    assert asked is not None
+    assert read.utility == asked.utility

@@ -15,6 +15,7 @@ from aegis.advisor.scoring import Choice
 from aegis.masks import Kind
 from aegis.policy import Policy
 from aegis.summary import Summary
+from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import CodedRows
 
 Codes = npt.NDArray[np.integer[Any]]
@@ -27,7 +28,8 @@ class KeptCodes:
     Attributes
     ----------
     original, masked
-        The columns of these rows before they are masked, and as they are released.
+        The columns of these rows before they are masked, and as they are released. The column
+        `WEIGHT` has the unmasked weights, if rows have weights.
     """
 
     original: CodedRows
@@ -64,6 +66,8 @@ def kept_codes(
             frequency.quasi, frequency.sensitive, summary.attributes, frequency.label
         )
         keep = plan.kept_cells(choice)[cell]
+    if policy.weight is not None:
+        known = known.with_copy(policy.weight, WEIGHT)
     groups: dict[str, tuple[Codes, pa.Array]] = {}
     for name, values in known.values.items():
         own = choice.get(name)

@@ -237,11 +237,12 @@ class ReleasedRows:
         """Summarise the kept rows of a release, and return their counts."""
         assert self.policy is not None
         policy = as_it_is(self.policy)
+        if policy.weight is not None:
+            policy = replace(policy, weight=WEIGHT)
         if isinstance(rest, CodedRows):
             column = policy.label.column
             several = rest.tells_apart(column) if column else len(rest.label) > 0
         else:
-            policy = policy if policy.weight is None else replace(policy, weight=WEIGHT)
             several = tells_classes_apart(rest, policy)
         if not several:
             counted = self._from_cells(summary, choice)

@@ -73,6 +73,11 @@ class CodedRows:
             self, values={**self.values, name: values}, codes={**self.codes, name: codes}
         )
 
+    def with_copy(self, name: str, copy: str) -> CodedRows:
+        """Return the rows with a second column `copy` that has the values of `name`."""
+        values = {**self.values, copy: self.values[name]}
+        return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
+
     def only(self, keep: Flags) -> CodedRows:
         """Return some of the rows; values of no row stay."""
         codes = {name: own[keep] for name, own in self.codes.items()}
