@@ -1,4 +1,4 @@
-"""Fit the help of a command on one screen: explain the first options, list the rest by name.
+"""Shorten the help of a command: explain the first options, and list the rest by name.
 
 `--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
 explains all of them. A command names its first options in `FIRST`; by default, these are the
@@ -78,7 +78,7 @@ def panel_of(name: str) -> str | None:
 
 
 class PanelCommand(TyperCommand):
-    """A command whose `--help` fits on a screen."""
+    """A command whose `--help` explains the first options and lists the rest by name."""
 
     first: tuple[str, ...] = ()
 
@@ -112,7 +112,7 @@ class PanelCommand(TyperCommand):
         return _switch(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: all options for `--help-all`, else the help that fits on a screen."""
+        """Write the help: all options for `--help-all`, else those that people use first."""
         whole = bool(ctx.meta.get(_HELP_ALL))
         shown = self if whole else self._short()
         TyperCommand.format_help(shown, ctx, formatter)
