@@ -21,8 +21,8 @@ difference. The section Gaps has the reasons.
 | | DuckDB | PostgreSQL | Spark | other engines of Ibis |
 |---|---|---|---|---|
 | open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables in its catalog; in Python also DataFrames | an Ibis table, in Python |
-| summarise, advise, audit | yes | yes; above two million rows, the server counts | yes; the executors count pairs | as the engine's SQL allows |
-| standard errors of scores | yes | yes | yes | yes, up to two million rows |
+| summarise, advise, audit | yes | yes; the server counts pairs | yes; the executors count pairs | as the engine's SQL allows |
+| standard errors of scores | yes | yes | yes | no: Aegis does not know the hash functions of these engines |
 | `apply` to a file | yes | yes | a folder, written by the executors | yes |
 | `apply --into` a table or view | `duckdb://` | yes, in one transaction | with `aegis sql` | with `aegis sql` |
 | masks with noise | yes | yes, Aegis draws the noise in its process | no: the driver would have to read all rows | yes, Aegis draws the noise in its process |

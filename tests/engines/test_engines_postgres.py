@@ -34,7 +34,7 @@ from aegis.policy import dump_policy
 from aegis.progress import SILENT
 from aegis.release import applying
 from aegis.sources import Source, open_table
-from aegis.summary import builder, summarize
+from aegis.summary import summarize
 from aegis.summary.cooccurrence import FoldCounts
 from aegis.summary.deal import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
@@ -49,20 +49,11 @@ def people(postgres: Any) -> Iterator[Source]:
     connection.disconnect()
 
 
-@pytest.fixture(params=["rows are read", "the server counts"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count small tables here, as it is done, and in the server, as it is done for large ones."""
-    if request.param == "the server counts":
-        monkeypatch.setattr(builder, "fits", lambda source, *_: source.engine.in_process)
-
-
-@pytest.mark.usefixtures("either_way")
 def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     assert not people.engine.in_process
     assert_same(summarize(people, policy()), summarize(awkward(), policy()))
 
 
-@pytest.mark.usefixtures("either_way")
 def test_a_number_to_predict_is_added_up_exactly(postgres: Any) -> None:
     draw = np.random.default_rng(4)
     rows = pa.table(
@@ -91,7 +82,6 @@ def test_a_number_to_predict_is_added_up_exactly(postgres: Any) -> None:
         assert one.sum(axis=0).tolist() == two.sum(axis=0).tolist()  # folds are dealt otherwise
 
 
-@pytest.mark.usefixtures("either_way")
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
     assert_advised_alike(people, 8)
 
@@ -117,7 +107,6 @@ def test_a_view_is_sampled_row_by_row(people: Source, postgres: Any, kind: str) 
     assert summary.sampled
 
 
-@pytest.mark.usefixtures("either_way")
 def test_rows_fall_into_folds_at_random(people: Source) -> None:
     one, two = (summarize(people, policy(), seed=seed).pairs.folds for seed in (1, 2))
     again = summarize(people, policy(), seed=1).pairs.folds
@@ -157,7 +146,6 @@ def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: i
         assert np.array_equal(pairs.count[pair], summary.pairs.count[pair])
 
 
-@pytest.mark.usefixtures("either_way")
 def test_texts_coded_by_a_join_equal_those_coded_here(postgres: Any) -> None:
     texts = ["a", "A", "a ", " a", "", "\u00e4", "a\u0308", "O'Brien", "%", "\\", "1", "01", None]
     rows = pa.table(
@@ -196,7 +184,11 @@ def test_a_file_is_released_from_the_database(people: Source, tmp_path: Any) -> 
     ours = aegis.apply(people, rules, chosen, output=tmp_path / "a.parquet")
     theirs = aegis.apply(awkward(), rules, chosen, output=tmp_path / "b.parquet")
     assert ours.released_rows == theirs.released_rows > 0
-    assert ours.audit.to_dict() == theirs.audit.to_dict()
+    found, expected = ours.audit.to_dict(), theirs.audit.to_dict()
+    # Which released columns predict hidden ones is counted where rows are at hand.
+    assert found["outside"].pop("implied") is None
+    assert expected["outside"].pop("implied") is not None
+    assert found == expected
 
 
 def test_a_wrong_password_is_not_echoed(postgres: Any) -> None:

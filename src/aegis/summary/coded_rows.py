@@ -176,7 +176,7 @@ def read_coded(
     Parameters
     ----------
     source
-        The table; its engine must allow rows to be read into this process.
+        The table; its engine must run in this process.
     names
         The columns.
     label_class
@@ -196,9 +196,12 @@ def read_coded(
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether this many rows and columns may be read, and fit as codes in the memory limit."""
+    """Return whether this many rows and columns fit as codes in the memory limit.
+
+    Only the embedded engine's rows are read: of a database, only aggregates leave it.
+    """
     cells = rows * columns
-    if source.engine.rows_stay or rows > MOST_ROWS or cells > MOST_CELLS:
+    if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
         return False
     return cells * _CELL_BYTES <= parse_size(limits().memory)
 
