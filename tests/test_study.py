@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import aegis
+from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import Uncovered
 from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import DataError, PolicyError
@@ -199,7 +200,7 @@ def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str,
         for a in study.summary.all_attributes
     }
     assert study._subject.known is not None
-    by_query = outside_of_release(study.source, rule, choice)
+    by_query = outside_of_release(ReleasedRows(study.plan, study.source, rule), choice)
     assert by_query is not None
     assert outside_part(advice.uncovered) == by_query == study.apply(advice).audit.outside
 

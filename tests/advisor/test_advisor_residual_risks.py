@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
+from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risks import label_share, outside_of_release
 from aegis.errors import PolicyError
 from aegis.release import check_certificate
@@ -139,7 +140,7 @@ def test_all_ways_to_look_outside_the_rule_agree(
         a.name: a.candidate(advice.best.configuration.masks[a.name])
         for a in study.summary.all_attributes
     }
-    by_query = outside_of_release(study.source, rules, choice)
+    by_query = outside_of_release(ReleasedRows(study.plan, study.source, rules), choice)
     assert by_query is not None
     assert by_query == study.apply(advice).audit.outside
     figures = advice.uncovered.to_dict()

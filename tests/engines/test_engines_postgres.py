@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
+from aegis.advisor import released
 from aegis.cli.main import run
 from aegis.errors import (
     DataError,
@@ -84,6 +85,30 @@ def test_a_number_to_predict_is_added_up_exactly(postgres: Any) -> None:
 
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
     assert_advised_alike(people, 8)
+
+
+def test_an_advice_masks_the_rows_of_its_best_release_once(
+    people: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Utility and residual risks are counted in one stored table."""
+    masked, kept, suppress = [], [], released.suppress
+    monkeypatch.setattr(released, "suppress", lambda *a: masked.append(a) or suppress(*a))
+    keep = Source.keep
+
+    def counting(source: Source, rows: Any) -> Any:
+        kept.append(rows)
+        return keep(source, rows)
+
+    monkeypatch.setattr(Source, "keep", counting)
+    study = aegis.Study(people, policy())
+    advice = study.rank({"best": configuration(policy())})
+    assert advice.best is not None
+    assert advice.best.suppressed_rows
+    assert advice.best.utility is not None
+    assert advice.uncovered is not None
+    assert advice.uncovered.unique_rows is not None
+    assert len(masked) == 1
+    assert len(kept) == 4  # pairs of the table and of the release, the release, its distinct rows
 
 
 def test_a_sample_is_drawn_in_the_engine(people: Source) -> None:

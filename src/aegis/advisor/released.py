@@ -8,10 +8,12 @@ scored attribute, and a measure without held-out rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import ibis.expr.types as ir
 import numpy as np
 
 from aegis.advisor.advice import Advice
@@ -37,7 +39,8 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
 from aegis.masking import masked_population, masked_table, suppress
-from aegis.masks import common_refinement
+from aegis.masking.originals import WithOriginals
+from aegis.masks import Mask, common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
@@ -48,6 +51,7 @@ from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.held_rows import summarize_held
 from aegis.summary.leaves import shown_leaves
+from aegis.summary.outside import MOST_ROWS
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
@@ -183,6 +187,8 @@ class ReleasedRows:
         Seed of the sample from which a large table is scored, as in the certificate.
     known
         The rows as codes, if they have been read: then they are not read again.
+    stored
+        A configuration, and the rows that its release keeps if a server stores them.
     """
 
     def __init__(
@@ -192,16 +198,38 @@ class ReleasedRows:
         policy: Policy | None = None,
         seed: int = 0,
         known: CodedRows | None = None,
+        stored: tuple[Choice, ir.Table] | None = None,
     ) -> None:
         self.plan = plan
         self.source = source
         self.policy = policy
         self.seed = seed
         self.known = known
+        self._stored = stored
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
         """Return a counter for the same table under another rule."""
         return ReleasedRows(plan, self.source, self.policy, self.seed, self.known)
+
+    @contextmanager
+    def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
+        """Yield a counter that masks the rows of this configuration once, while the context lasts.
+
+        A server stores the kept rows in a temporary table, because each query would mask them again.
+        Above `MOST_ROWS` rows, in this process and with noise nothing is stored.
+        """
+        source, drawn = self.source, any(c.noise is not None for c in choice.values())
+        if source is None or source.engine.in_process or drawn or source.rows > MOST_ROWS:
+            yield self
+            return
+        with source.keep(self.table(choice)) as table:
+            yield ReleasedRows(
+                self.plan, source, self.policy, self.seed, self.known, (choice, table)
+            )
+
+    def stored(self, choice: Choice) -> ir.Table | None:
+        """Return the rows that the configuration's release keeps; None if no server stores them."""
+        return self._stored[1] if self._stored is not None and self._stored[0] == choice else None
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
         """Return the counts of the rows that a configuration keeps; None if they cannot be known.
@@ -219,7 +247,7 @@ class ReleasedRows:
         if codes is not None and len(codes.masked.label) <= SAMPLE_ROWS:
             rest = codes.masked
         else:
-            rest = self._masked(self.source, self.policy, choice)
+            rest = Source(self.table(choice), self._origin)
         several = self.plan.summary.several
         if several is None:
             return self._counted(rest, self.plan.summary, choice)
@@ -316,23 +344,43 @@ class ReleasedRows:
         policy = as_it_is(self.policy, original=True)
         return Scorer(summarize(self.source, policy, seed=self.seed), self._roles)
 
-    def _masked(self, source: Source, policy: Policy, choice: Choice) -> Source:
-        masks = policy.with_label(
-            {name: c.mask for name, c in choice.items()}, self.plan.summary.label.mask
-        )
-        masked = masked_table(source, masks, person=self.plan.rule.person, weight=policy.weight)
-        rule = self.plan.rule
+    def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
+        """Return the rows that a configuration's release keeps, as a query or as a stored table.
+
+        They have the masked columns, and `PERSON` and `WEIGHT` if the policy names such columns.
+
+        Parameters
+        ----------
+        choice
+            The configuration; it draws no noise.
+        originals
+            The table with copies of its hidden columns, which the result then has, too.
+        """
+        assert self.source is not None
+        assert self.policy is not None
+        if originals is None and (stored := self.stored(choice)) is not None:
+            return stored
+        policy, rule = self.policy, self.plan.rule
+        masks = self.masks(choice)
+        source = self.source if originals is None else originals.source
+        added = {} if originals is None else originals.masks
         kept_rows, _ = suppress(
             source,
-            masked,
+            masked_table(source, {**masks, **added}, person=policy.person, weight=policy.weight),
             [a.name for a in policy.quasi_identifiers],
             rule.sensitive,
             rule,
             policy.protected_hierarchies,
-            masked_population(policy, source, masks),
-            shown_leaves(source, policy, masks) if rule.by_leaves else None,
+            masked_population(policy, self.source, masks),
+            shown_leaves(self.source, policy, masks) if rule.by_leaves else None,
         )
-        return Source(kept_rows, self._origin)
+        return kept_rows
+
+    def masks(self, choice: Choice) -> dict[str, Mask | None]:
+        """Return the mask of each released column, with that of the label."""
+        assert self.policy is not None
+        chosen = {name: candidate.mask for name, candidate in choice.items()}
+        return self.policy.with_label(chosen, self.plan.summary.label.mask)
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
         """Count the kept rows from the frequency table; None if it lacks a needed attribute."""

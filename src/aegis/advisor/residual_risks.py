@@ -15,18 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.kept_codes import kept_codes
-from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.kept_codes import KeptCodes, kept_codes
+from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.masking import masked_population, masked_table, suppress
 from aegis.masking.originals import WithOriginals
-from aegis.masks import Mask
 from aegis.policy import Policy
 from aegis.privacy.inference import find_implications, lift, predictability
-from aegis.sources import Source
 from aegis.summary import PERSON, Summary
-from aegis.summary.coded_rows import CodedRows
+from aegis.summary.classes import WEIGHT
 from aegis.summary.outside import (
     MOST_ROWS,
     NEAR_KEY,
@@ -43,28 +40,17 @@ MISSING_LEAK = 0.9
 """Smallest difference in the share of nulls between a class and the others: an AUC of 0.95 by itself."""
 
 
-def with_residual_risks(
-    advice: Advice,
-    summary: Summary,
-    policy: Policy,
-    source: Source | None = None,
-    plan: PrivacyPlan | None = None,
-    known: CodedRows | None = None,
-) -> Advice:
+def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     """Add to the advice the risks of its best release that the rule does not cover.
 
     Parameters
     ----------
     advice
         A ranking.
-    summary, policy
-        The summary and the policy that the advice was made from.
-    source
-        The table, if available, to compare its rows with each other.
-    plan, known
-        The plan that checks configurations, and the rows as codes. If the codes are known, Aegis
-        does not read the table again.
+    released
+        The rows of releases, with the policy.
     """
+    summary = released.plan.summary
     label = summary.label.column or None
     missing = _missing_leaks(summary)
     leaks = {
@@ -77,8 +63,7 @@ def with_residual_risks(
     if best is None or best.method is not None:
         return _told(advice, Uncovered.of(nothing, leaks, missing))
     choice = Scorer(summary).choose(best.configuration)
-    outside = None if plan is None else _outside_known(known, plan, policy, choice)
-    outside = outside or outside_of_release(source, policy, choice, summary.label.mask)
+    outside = outside_of_release(released, choice)
     if outside is None:
         near = {
             name: candidate.size
@@ -93,14 +78,41 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
     return replace(advice, uncovered=uncovered, warnings=(*advice.warnings, *uncovered.sentences))
 
 
-def _outside_known(
-    known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
-) -> Outside | None:
-    """Return `outside_of_release` from rows that are known as codes; None if these are not enough."""
-    codes = kept_codes(known, plan, policy, choice)
-    if codes is None:
+def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
+    """Find the risks in a configuration's release that the rule does not cover, from the rows.
+
+    Return None if the table is not available or too large, or if a mask draws noise.
+    """
+    source, policy = released.source, released.policy
+    if policy is None:
         return None
-    names = dict.fromkeys((*plan.summary.attributes, *policy.label.columns))
+    codes = kept_codes(released.known, released.plan, policy, choice)
+    if codes is not None:
+        return _outside_of_codes(codes, released.plan.summary, policy, choice)
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if source is None or drawn or source.rows > MOST_ROWS:
+        return None
+    originals = None
+    if released.stored(choice) is None:
+        originals = WithOriginals.of(source, released.masks(choice))
+    table = released.table(choice, originals)
+    added = () if originals is None else tuple(originals.masks)
+    outside = outside_of(
+        source,
+        [attribute.name for attribute in policy.quasi_identifiers],
+        table=table.drop(*added, *({WEIGHT} & set(table.columns))),
+        person=None if policy.person is None else PERSON,
+        label=policy.label.column or None,
+    )
+    implied = None if originals is None else originals.implied(table)
+    return None if outside is None else replace(outside, implied=implied)
+
+
+def _outside_of_codes(
+    codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
+) -> Outside:
+    """Return `outside_of_release` from the kept rows as codes."""
+    names = dict.fromkeys((*summary.attributes, *policy.label.columns))
     shown = {name: codes.masked.codes[name] for name in names}
     values = {
         name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
@@ -112,43 +124,8 @@ def _outside_known(
         if str(candidate.mask) != "identity"
     }
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    outside = outside_of_codes(shown, values, quasi, plan.summary.label.column or None)
+    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
     return replace(outside, implied=find_implications(hidden, shown))
-
-
-def outside_of_release(
-    source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None = None
-) -> Outside | None:
-    """Find the risks in a configuration's release that the rule does not cover, from the rows.
-
-    Return None if the table is not available or too large, or if a mask draws noise.
-    """
-    drawn = any(candidate.noise is not None for candidate in choice.values())
-    if source is None or drawn or source.rows > MOST_ROWS:
-        return None
-    masks = policy.with_label(
-        {name: candidate.mask for name, candidate in choice.items()}, label_mask
-    )
-    rule = policy.privacy
-    quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    originals = WithOriginals.of(source, masks)
-    released, _ = suppress(
-        source,
-        masked_table(originals.source, {**masks, **originals.masks}, person=policy.person),
-        quasi,
-        rule.sensitive,
-        rule,
-        policy.protected_hierarchies,
-        masked_population(policy, source, masks),
-    )
-    outside = outside_of(
-        source,
-        quasi,
-        table=released.drop(*originals.masks),
-        person=None if policy.person is None else PERSON,
-        label=policy.label.column or None,
-    )
-    return None if outside is None else replace(outside, implied=originals.implied(released))
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:

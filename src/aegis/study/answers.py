@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,23 +93,19 @@ def complete_advice(
             seed=seed,
             progress=subject.progress,
         )
-    if measured:
-        advice = _with_utility(subject, advice)
-    advice = with_residual_risks(
-        advice, summary, policy, subject.source, subject.plan, subject.known
-    )
+    scorer, best = scorer_of(summary), advice.best
+    released = ReleasedRows(subject.plan, subject.source, policy, subject.seed, subject.known)
+    stored: AbstractContextManager[ReleasedRows] = nullcontext(released)
+    if measured and best is not None and best.method is None:
+        stored = released.storing(scorer.choose(best.configuration))
+    with stored as rows:
+        if measured:
+            advice = with_utility(advice, rows, scorer, subject.progress)
+        advice = with_residual_risks(advice, rows)
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
     advice = with_privacy(advice, summary, subject.plan, policy)
     return with_label_mask(advice, summary, policy)
-
-
-def _with_utility(subject: Subject, advice: Advice) -> Advice:
-    """Add to the advice the utility of its best release, measured on the released rows."""
-    released = ReleasedRows(
-        subject.plan, subject.source, subject.policy, subject.seed, subject.known
-    )
-    return with_utility(advice, released, scorer_of(subject.summary), subject.progress)
 
 
 def check_report(path: str | Path | None, *, force: bool) -> None:
