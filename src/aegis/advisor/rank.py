@@ -12,7 +12,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer
 from aegis.masks import Identity, Mask, privacy_account
 from aegis.measures import Measure
-from aegis.policy import Attribute, Configuration, Policy
+from aegis.policy import Attribute, Configuration, Policy, Role
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary import Information, Summary
@@ -70,11 +70,12 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     """Return the policy with `identity` as the only candidate mask, to measure a table as it is.
 
-    For an `original` table, the label keeps its mask if the policy has only one, because this mask
+    All attributes have the role *feature*, because scores do not need the equivalence classes. For an `original` table, the label keeps its mask if the policy has only one, because this mask
     makes the classes.
     """
     attributes = {
-        a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
+        a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)
+        for a in policy.features
     }
     own = policy.label_attribute
     if original and own is not None and policy.label_mask is not None:
