@@ -1,7 +1,7 @@
 # The command `aegis` in an image: docker run --rm -v "$PWD:/data" aegis advise table.csv -p policy.yaml
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
+COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE constraints.txt ./
 COPY src ./src
 RUN python -m venv /opt/aegis \
  && /opt/aegis/bin/pip install --no-cache-dir --constraint constraints.txt ".[ml,postgres,service]"

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,47 @@ def test_the_source_archive_makes_the_same_package(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     packed = {n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("aegis/")}
     assert {f"src/{name}" for name in packed} <= names
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/aegis"])
+def test_the_page_of_the_package_links_to_files_of_its_version(
+    address: str, tmp_path: Path
+) -> None:
+    """Only with an address, because links to files do not work there."""
+    project = (ROOT / "pyproject.toml").read_text()
+    assert '\naddress = ""\n' in project
+    kept = ["README.md", "LICENSE", "NOTICE", "hatch_build.py", "src/aegis/__init__.py"]
+    for name in kept:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    written = project.replace('\naddress = ""\n', f'\naddress = "{address}"\n')
+    (tmp_path / "pyproject.toml").write_text(written)
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "built"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "built").glob("*.whl")
+    packed = zipfile.ZipFile(wheel)
+    (name,) = (name for name in packed.namelist() if name.endswith("/METADATA"))
+    page = message_from_bytes(packed.read(name))
+    text = page.get_payload(decode=True).decode()
+    urls = dict(line.split(", ") for line in page.get_all("Project-URL", []))
+    if not address:
+        assert text == (ROOT / "README.md").read_text()
+        assert not urls
+        return
+    assert urls.keys() == {"Homepage", "Documentation", "Changelog", "Issues"}
+    targets = re.findall(r"\]\(([^)]*)\)", text)
+    assert len(targets) == len(re.findall(r"\]\(", (ROOT / "README.md").read_text())) > 40
+    for target in [*targets, urls["Documentation"], urls["Changelog"]]:
+        kind, version, path = target.removeprefix(f"{address}/").split("/", 2)
+        assert version == f"v{aegis.__version__}"
+        assert kind == ("raw" if path.endswith((".png", ".svg")) else "blob")
+        assert (ROOT / path.partition("#")[0]).exists(), target
 
 
 def test_the_version_is_one() -> None:

@@ -11,14 +11,27 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def pictures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "pictures.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def pictures() -> ModuleType:
+    return script("pictures")
+
+
+def test_the_badges_show_what_the_project_declares() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for name, badge in script("badges").badges().items():
+        assert (ROOT / "docs" / "images" / name).read_text() == badge, (
+            "make pictures draws it again"
+        )
+        assert f"(docs/images/{name})" in readme
 
 
 def test_the_picture_of_the_report_shows_what_the_demo_reports(pictures: ModuleType) -> None:
