@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from pathlib import Path
 
 from aegis.errors import AegisError, DataError, PolicyError
@@ -282,7 +283,24 @@ def require_text(path: Path, what: str, error: type[AegisError]) -> None:
 
 
 def _unreadable(path: Path, what: str, error: type[AegisError], cause: OSError) -> AegisError:
-    return error(f"Cannot read {what} file {path}: {cause.strerror}.", hint="Check the path.")
+    more = " `aegis init TABLE -o policy.yaml` proposes a policy." if what == "policy" else ""
+    return error(
+        f"Cannot read {what} file {path}: {cause.strerror}.",
+        hint=f"{nearest(path)}Check the path.{more}",
+    )
+
+
+def nearest(path: Path) -> str:
+    """Return "Did you mean ...? " with the file beside a missing one whose name is most similar.
+
+    The result is empty if no file has a similar name, or the folder cannot be read.
+    """
+    try:
+        names = [] if path.exists() else [file.name for file in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f"Did you mean {str(path.with_name(near[0]))!r}? " if near else ""
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:

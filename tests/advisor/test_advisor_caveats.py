@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from aegis import search
 from aegis.advisor import Advice
 from aegis.advisor.caveats import caveats_of
 from aegis.policy import load_policy
+from aegis.present.finding import Finding
 
 HIDDEN = dict.fromkeys(("age", "zip", "pay", "ill"), "suppress")
 
@@ -99,6 +101,12 @@ def test_a_score_within_its_standard_error() -> None:
     real = aegis.advise(table_of(given), policy, measure="adjusted-pillai")
     assert real.best.score > 2 * real.best.stderr
     assert not caveats_of(real)
+    title = Finding.of(chance, chance.best).title
+    assert title == f"{chance.best.name} is of a table that may predict by chance only"
+    assert (chance.predicts_unmasked, real.predicts_unmasked) == (False, True)
+    nothing = replace(real.best, utility=replace(real.best.utility, value=0.0))
+    hidden = replace(real, ranking=(nothing, *real.ranking[1:]))
+    assert "masks so much that what is left may" in Finding.of(hidden, nothing).title
 
 
 @pytest.mark.parametrize(("measure", "said"), [("adjusted-pillai", True), ("held-out-auc", False)])

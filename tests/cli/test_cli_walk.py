@@ -125,7 +125,7 @@ def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk
     highest = rows[scores.index(max(scores))]
     assert highest[3] != "~"
     assert rows[0][3] == "~"
-    assert "score slightly higher; Aegis treats such small differences as ties" in plain(out)
+    assert "score slightly higher, which Aegis treats as ties" in plain(out)
     assert "proven best" not in out
     assert "~: not significantly different from the highest score" in plain(out)
 

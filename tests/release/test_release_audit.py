@@ -9,11 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import aegis
 from aegis.errors import DataError, InternalError, PolicyError
-from aegis.policy import load_policy
+from aegis.masks import Identity
+from aegis.policy import Configuration, load_policy
 from aegis.privacy import PrivacyRule
 from aegis.release import audit
+from aegis.release.auditing import UNPROTECTED
 from aegis.release.released import refuse_unplanned
+from aegis.report.certificate import render_certificate
 
 TABLE = pa.table(
     {
@@ -45,6 +49,24 @@ def test_figures() -> None:
     assert found.to_dict()["passed"] is None
     assert "no rule given" in repr(found)
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_rule_without_quasi_identifiers_protects_nobody(tmp_path: Path) -> None:
+    features = {name: {"role": "feature"} for name in ("age", "zip", "ill")}
+    rules = {"version": 1, "label": "y", "privacy": {"k": 2}, "attributes": features}
+    output, stated = tmp_path / "r.parquet", tmp_path / "c.json"
+    release = aegis.apply(
+        TABLE,
+        rules,
+        Configuration("all", {name: Identity() for name in features}),
+        output=output,
+        certificate=stated,
+    )
+    assert release.warnings[0] == UNPROTECTED
+    assert audit(TABLE, policy=load_policy(rules)).warnings == (UNPROTECTED,)
+    assert UNPROTECTED in render_certificate(json.loads(stated.read_text()))
+    assert not audit(TABLE, policy=POLICY).warnings
+    assert not audit(TABLE, quasi_identifiers=[]).warnings
 
 
 def test_rule_without_suppression() -> None:

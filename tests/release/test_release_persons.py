@@ -231,3 +231,33 @@ def test_an_entropy_of_persons_is_no_query():
     policy = policy_of({"l_diversity": {"attribute": "ward", "kind": "entropy", "l": 2}})
     with pytest.raises(PolicyError, match="one query that counts persons"):
         release_sql(visits(), policy, CHOSEN, dialect="duckdb", name="people")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_does_not_show_who_belongs_together(seed: int, tmp_path: Any) -> None:
+    """The rows of a person stand together in the table; the release is the same in any order."""
+    rows = visits(seed).sort_values("patient", kind="stable")
+    path = tmp_path / "r.parquet"
+    in_order = apply(rows, policy_of(), CHOSEN).to_arrow()
+    assert in_order.num_rows
+    mixed = rows.sample(frac=1, random_state=seed)
+    apply(mixed, policy_of(), CHOSEN, output=path)
+    assert pyarrow.parquet.read_table(path).to_pylist() == in_order.to_pylist()
+    keys = [tuple(row.values()) for row in in_order.to_pylist()]
+    assert keys == sorted(keys)
+
+
+def test_a_certificate_by_persons_is_audited_by_rows(tmp_path: Any) -> None:
+    """A class has at least as many rows as persons, so that a larger k is false."""
+    output, stated = tmp_path / "r.parquet", tmp_path / "c.json"
+    release = apply(visits(), policy_of(), CHOSEN, output=output, certificate=stated)
+    check = aegis.check_certificate(output, stated)
+    assert check.passed
+    assert check.audit is not None
+    assert check.audit.report.k >= release.audit.report.k >= 5
+    assert check.audit.passed is None
+    assert any("rows are counted" in note for note in check.audit.report.notes)
+    document = json.loads(stated.read_text())
+    document["privacy"]["k"] = check.audit.report.k + 1
+    stated.write_text(json.dumps(document))
+    assert "privacy.k" in [m.what for m in aegis.check_certificate(output, stated).mismatches]

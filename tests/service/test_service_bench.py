@@ -160,9 +160,7 @@ def test_the_page_does_not_call_proven_what_scores_less_than_another():
     assert advice.search.preferred is not None
     page = best_of(bench, advice)
     assert "proven" not in page
-    assert "score slightly higher; Aegis treats such small differences as ties" in html.unescape(
-        page
-    )
+    assert "score slightly higher, which Aegis treats as ties" in html.unescape(page)
     higher = replace(advice, search=replace(advice.search, preferred=None))
     assert "does better: proven" in best_of(bench, higher)
 

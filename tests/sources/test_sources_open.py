@@ -21,7 +21,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.errors import DataError, ResourceError
+from aegis.errors import DataError, PolicyError, ResourceError
+from aegis.policy import load_policy
 from aegis.sources import Source, open_table
 
 ROWS = [
@@ -310,6 +311,11 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         open_table(str(tmp_path / "*.parquet"))
     (tmp_path / "empty.csv").touch()
+    with pytest.raises(DataError, match="No such file") as caught:
+        open_table(tmp_path / "empti.csv")
+    assert f"Did you mean {str(tmp_path / 'empty.csv')!r}? " in str(caught.value)
+    with pytest.raises(PolicyError, match="proposes a policy"):
+        load_policy(tmp_path / "none.yaml")
     with pytest.raises(DataError, match=r"empty \(0 bytes\)"):
         open_table(tmp_path / "empty.csv")
     (tmp_path / "folder").mkdir()

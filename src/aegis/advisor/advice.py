@@ -282,11 +282,20 @@ class Advice:
     @property
     def by_chance(self) -> bool:
         """Whether the best score is not significantly better than a constant prediction."""
+        return self.utility is not None and self._may_be_chance(self.utility.value)
+
+    @property
+    def predicts_unmasked(self) -> bool:
+        """Whether the score of the unmasked table is significantly better than a constant prediction."""
+        return self.utility is not None and not self._may_be_chance(self.utility.reference)
+
+    def _may_be_chance(self, value: float) -> bool:
+        """Return whether a score is within two standard errors of a constant prediction."""
         figure, measure = self.utility, MEASURES.get(self.measure)
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
         if figure is None or figure.stderr is None or not unbiased:
             return False
-        gain = measure.direction.sign * (figure.value - measure.worst(self.label_rows))
+        gain = measure.direction.sign * (value - measure.worst(self.label_rows))
         return gain < 2 * figure.stderr
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from aegis.array_cache import RememberedArrays
 from aegis.measures import UNPOOLED, pooled_losses
-from aegis.measures.counted import Counted, Together
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
-_TOGETHER = 1 << 11
-"""Largest number of levels that are counted together for many configurations."""
 _DENSE_INDICATORS = 1 << 16
 """Largest number of entries of one attribute's indicators that are multiplied as a dense matrix."""
 
@@ -31,9 +28,8 @@ class GroupedCounts(NamedTuple):
 
     Attributes
     ----------
-    counted
-        Co-occurrence, shape (d, d), as a matrix or as a selection from the counts of several
-        configurations.
+    total
+        Co-occurrence, shape (d, d).
     joint
         Rows by level and class, shape (d, C).
     offsets
@@ -43,7 +39,7 @@ class GroupedCounts(NamedTuple):
         `Cooccurrence`.
     """
 
-    counted: Counted
+    total: npt.NDArray[Any]
     joint: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64]
     chance: npt.NDArray[np.float64] | None = None
@@ -85,28 +81,6 @@ def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
 
 
-@dataclass(eq=False)
-class _Expected:
-    """Levels of announced configurations, by attribute and key, with their co-occurrence.
-
-    Attributes
-    ----------
-    levels
-        The level of each atom.
-    places
-        Indices of the levels among all levels.
-    configurations
-        Number of expected configurations.
-    total
-        Co-occurrence of all levels; None before it is counted.
-    """
-
-    levels: Mapping[tuple[int, Hashable], Levels]
-    places: Mapping[tuple[int, Hashable], npt.NDArray[np.intp]]
-    configurations: int
-    total: npt.NDArray[np.float64] | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class _SomeCounts:
     """`StackedCounts` of a selection of the attributes."""
@@ -135,34 +109,7 @@ class RowGroups:
         self._rows = RememberedArrays()
         self._joints: dict[Hashable, npt.NDArray[Any]] = {}
         self._told: dict[Hashable, Matrix | None] = {}
-        self._expected: list[_Expected] = []
         self._some: dict[tuple[int, ...], _SomeCounts] = {}
-
-    def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
-        """Announce the levels of the next `configurations` configurations, by attribute and key.
-
-        The first of them counts all levels at once; the others use these counts. This ignores noise
-        masks, and it ignores an announcement of more than `_TOGETHER` levels.
-        """
-        own = {k: level for k, level in levels.items() if level.ndim == 1}
-        sizes = [int(level.max(initial=0)) + 1 for level in own.values()]
-        if self.remember and 0 < sum(sizes) <= _TOGETHER:
-            ends = np.cumsum([0, *sizes])
-            places = {k: np.arange(*ends[i : i + 2]) for i, k in enumerate(own)}
-            self._expected.append(_Expected(own, places, configurations))
-
-    def together(self, which: Sequence[int], keys: Sequence[Hashable]) -> Together | None:
-        """Return the counts of a configuration from announced levels; None if some were not announced."""
-        wanted = list(zip(which, keys, strict=True))
-        for expected in self._expected:
-            if all(key in expected.places for key in wanted):
-                if expected.total is None:
-                    expected.total = self._total(
-                        [(i, level, key) for (i, key), level in expected.levels.items()]
-                    )
-                at = np.concatenate([expected.places[key] for key in wanted])
-                return Together(expected.total, at, expected.configurations)
-        return None
 
     @property
     def remember(self) -> bool:
@@ -185,9 +132,7 @@ class RowGroups:
         own = list(zip(places, levels, keys, strict=True))
         joint = [self._joint(*attribute) for attribute in own]
         offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
-        expected = self.together(places, keys)
-        counted = self._total(own) if expected is None else expected
-        return GroupedCounts(counted, np.concatenate(joint), offsets)
+        return GroupedCounts(self._total(own), np.concatenate(joint), offsets)
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
         """Return the counts by atom of the attributes with these indices."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.column_roles import ColumnRole, column_roles
-from aegis.advisor.common_levels import Coded, CommonParts, InCommon
+from aegis.advisor.common_levels import CommonParts, InCommon
 from aegis.advisor.encodings import Codings, codings, mean_numbers
 from aegis.advisor.excluded_attributes import known_alone, summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
@@ -104,7 +104,7 @@ class Scorer:
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
         counted = [self._names[i] for i in self._counted]
-        self.common = CommonParts(counted, self._groups, self._some, self._coded)
+        self.common = CommonParts(counted)
 
     @property
     def in_common(self) -> InCommon:
@@ -333,8 +333,6 @@ class Scorer:
         known, filled = self._counts.get(key, (None, frozenset()))
         if known is None:
             known = self._whole(which, candidates, label)
-            if which is self._counted and (common := self.common.of(candidates, label)):
-                known = known.extended(sharing=common)
         missing = frozenset(needs) - filled
         if missing:
             more: dict[str, Any] = {}
@@ -347,20 +345,6 @@ class Scorer:
                 self._counts.popitem(last=False)
         return known
 
-    def _some(
-        self, places: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> Cooccurrence:
-        """Return the counts of a selection of attributes, by level and by ordered level."""
-        which = [self._counted[place] for place in places]
-        order = self._in_order(which, candidates, label)
-        return self._whole(which, candidates, label).extended(order=order)
-
-    def _coded(self, place: int, candidate: Candidate) -> Coded:
-        """Return the unordered and the ordered levels of a candidate, each with its cache key."""
-        index = self._counted[place]
-        levels = self.levels_of(index, candidate), self._orders_of([index], [candidate])[0][0]
-        return [((index, (candidate, bool(order))), own) for order, own in enumerate(levels)]
-
     def _whole(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
@@ -370,7 +354,7 @@ class Scorer:
         return Cooccurrence(
             n=self.summary.pairs.n,
             joint=masked_classes(grouped.joint, label),
-            counted=grouped.counted,
+            total=grouped.total,
             offsets=grouped.offsets,
             chance=grouped.chance,
         )
@@ -496,7 +480,7 @@ class Scorer:
         )
         ordered = [known is not None for _, known in orders]
         joint = masked_classes(counts.joint, label)
-        return OrderedCounts(counts.counted, joint, counts.offsets, ordered, counts.chance)
+        return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
     def order(
         self, attribute: AttributeSummary, candidate: Candidate

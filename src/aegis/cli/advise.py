@@ -45,6 +45,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.files import TABLE_FORMATS, format_of
 from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.summary_formats import format_of_summary
 
@@ -504,7 +505,8 @@ def _next(
             released,
             *certificate,
         )
-    masked = unused(made.with_name("masked.parquet"))
+    kind = format_of(Path(table))
+    masked = unused(made.with_name(f"masked{kind if kind in TABLE_FORMATS else '.parquet'}"))
     subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
     return next_step(
         "mask the table, and have the result verified and certified",

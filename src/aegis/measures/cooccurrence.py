@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts
-from aegis.measures.common_factors import Sharing
-from aegis.measures.counted import UNPOOLED, Counted, Numbers, total_of
+from aegis.measures.counted import UNPOOLED, Numbers
 from aegis.measures.information import pair_information
 from aegis.measures.split import SplitCounts
 
@@ -72,7 +71,7 @@ class OrderedCounts:
 
     Attributes
     ----------
-    counted, joint, offsets
+    total, joint, offsets
         As in `Cooccurrence`, for the same rows. The levels may differ from those of `Cooccurrence`.
     ordered
         For each of the m attributes, whether its levels are ordered.
@@ -80,7 +79,7 @@ class OrderedCounts:
         As in `Cooccurrence`.
     """
 
-    counted: Counted
+    total: Numbers
     joint: Numbers
     offsets: npt.NDArray[np.int64]
     ordered: Sequence[bool]
@@ -92,11 +91,6 @@ class OrderedCounts:
                 f"{len(self.ordered)} attributes are said to be in order or not, of"
                 f" {len(self.offsets) - 1}."
             )
-
-    @property
-    def total(self) -> Numbers:
-        """Co-occurrence of all levels, as in `Cooccurrence`."""
-        return total_of(self.counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +108,9 @@ class Cooccurrence:
         Number of rows that are counted.
     joint
         Rows by level and class, shape (d, C).
-    counted
-        The source of `total`: the matrix itself, or the co-occurrence of the levels of several
-        configurations and the place of these levels in it.
+    total
+        Co-occurrence over all classes, shape (d, d), symmetric. Its diagonal has the rows of each
+        level. Two levels of the same attribute never co-occur, so the entry is 0.
     offsets
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
@@ -137,9 +131,6 @@ class Cooccurrence:
         The counts by fold and class under each coding, or a function that counts them. They take
         much memory and are used once, to compute scores. Codings with equal counts share one
         object.
-    sharing
-        The levels that this configuration shares with others, so that they are factorised only
-        once. It changes no result.
     tables_of_pairs
         Function that counts every pair of attributes by fold and class, and returns the gains of
         the pairs. Only measures of interactions call it.
@@ -149,23 +140,22 @@ class Cooccurrence:
 
     n: float
     joint: Numbers
-    counted: Counted
+    total: Numbers
     offsets: npt.NDArray[np.int64]
     chance: npt.NDArray[np.float64] | None = None
     pairs: npt.NDArray[np.float64] | None = None
     order: OrderedCounts | None = None
     pooled: npt.NDArray[np.float64] | None = None
     parts: Mapping[Coding, Divided] | None = None
-    sharing: Sharing | None = None
     tables_of_pairs: Callable[[], npt.NDArray[np.float64]] | None = None
     columns: ColumnCounts | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
         offsets = np.asarray(self.offsets)
-        if self.joint.ndim != 2 or self.counted.shape != (levels, levels):
+        if self.joint.ndim != 2 or self.total.shape != (levels, levels):
             raise InternalError(
-                f"Co-occurrence of shape {self.counted.shape} beside a joint of {self.joint.shape}."
+                f"Co-occurrence of shape {self.total.shape} beside a joint of {self.joint.shape}."
             )
         if offsets[0] != 0 or offsets[-1] != levels or (np.diff(offsets) < 1).any():
             raise InternalError(f"Offsets {offsets.tolist()} do not divide {levels} levels.")
@@ -187,15 +177,6 @@ class Cooccurrence:
     def attributes(self) -> int:
         """m, the number of attributes."""
         return len(self.offsets) - 1
-
-    @cached_property
-    def total(self) -> Numbers:
-        """Co-occurrence over all classes, shape (d, d), symmetric.
-
-        Its diagonal has the rows of each level. Two levels of the same attribute never co-occur, so
-        the entry is 0.
-        """
-        return total_of(self.counted)
 
     @cached_property
     def _remembered(self) -> dict[Hashable, Any]:
@@ -248,7 +229,7 @@ class Cooccurrence:
         if self.order is not None:
             return self.order
         unordered = [False] * self.attributes
-        return OrderedCounts(self.counted, self.joint, self.offsets, unordered)
+        return OrderedCounts(self.total, self.joint, self.offsets, unordered)
 
     @property
     def losses(self) -> npt.NDArray[np.float64]:
@@ -258,8 +239,8 @@ class Cooccurrence:
     def extended(self, **more: Any) -> Cooccurrence:
         """Return the counts with more fields filled in; cached results are kept."""
         other = replace(self, **more)
-        names = ("total", "class_totals")
-        other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
+        if "class_totals" in self.__dict__:
+            other.__dict__["class_totals"] = self.class_totals
         known = self._remembered
         other._remembered.update({k: known[k] for k in ("fit", "traces") if k in known})
         return other

@@ -8,21 +8,19 @@ import numpy as np
 
 from aegis.errors import InternalError
 from aegis.measures.banded import FROM, Banded
-from aegis.measures.common_factors import Shared
 from aegis.measures.cooccurrence import Cooccurrence
-from aegis.measures.counted import PENALTIES, UNPOOLED, Centred, Counted, Floats, Numbers
+from aegis.measures.counted import PENALTIES, UNPOOLED, Centred, Floats, Numbers
 from aegis.measures.tridiagonal import Tridiagonal
 
 
 def held_out_traces(
-    counted: Counted,
+    total: Numbers,
     joint: Numbers,
     class_counts: Numbers,
     n: float,
     penalties: Sequence[float] = PENALTIES,
     *,
     chance: Floats | None = None,
-    shared: Shared | None = None,
 ) -> Floats:
     """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
 
@@ -45,7 +43,7 @@ def held_out_traces(
 
     Parameters
     ----------
-    counted
+    total
         Co-occurrence counts between levels, shape (d, d), symmetric; may be expected counts.
     joint
         Rows by level and class, shape (d, C).
@@ -57,22 +55,16 @@ def held_out_traces(
         Ridge penalties, each above 0, in rows.
     chance
         As in `Cooccurrence`, shape (d, k); it reduces the residual sum of squares.
-    shared
-        Levels that other configurations share; they reduce the work for this configuration.
 
     Raises
     ------
     InternalError
         The counts contain NaN, or LAPACK reports a failure.
     """
-    given = Centred.of(counted, joint, class_counts, n)
+    given = Centred.of(total, joint, class_counts, n)
     if given is None:
         return np.zeros(len(penalties))
-    moments = None
-    if shared is not None and chance is None:
-        moments = shared.moments(given, penalties)
-    if moments is None:
-        moments = _moments(given, penalties, None if chance is None else chance[given.varying])
+    moments = _moments(given, penalties, None if chance is None else chance[given.varying])
     return _traces(given, n, *moments)
 
 
@@ -112,15 +104,13 @@ def value_traces(counts: Cooccurrence) -> Floats:
     """Return the held-out trace at each penalty of `UNPOOLED`, with a coefficient per value."""
 
     def traces() -> Floats:
-        shared = None if counts.sharing is None else counts.sharing.values(counts.offsets)
         return held_out_traces(
-            counts.counted,
+            counts.total,
             counts.joint,
             counts.class_totals,
             counts.n,
             UNPOOLED,
             chance=counts.chance,
-            shared=shared,
         )
 
     known: Floats = counts.remember("traces", traces)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.common_factors import SharedBlock, SharedLevels
-from aegis.measures.counted import PENALTIES, Centred, block_of
+from aegis.measures.counted import PENALTIES
 from aegis.measures.held_out import held_out_traces, mean_reached, value_traces
 
 if TYPE_CHECKING:
-    from aegis.measures.common_factors import Sharing
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
 
 Floats = npt.NDArray[np.float64]
@@ -37,8 +33,8 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     attributes keep their indicators. Levels without rows are dropped, because their threshold is
     the same as the next.
     """
-    varying = np.flatnonzero(counts.counted.diagonal() > 0)
-    total: Floats = block_of(counts.counted, varying, varying).astype(np.float64, copy=False)
+    varying = np.flatnonzero(counts.total.diagonal() > 0)
+    total: Floats = counts.total[np.ix_(varying, varying)].astype(np.float64)
     joint: Floats = counts.joint[varying].astype(np.float64)
     chance = None if counts.chance is None else counts.chance[varying]
     offsets = np.searchsorted(varying, counts.offsets)
@@ -50,35 +46,13 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
             joint[own] = joint[own][::-1].cumsum(axis=0)[::-1]
             if chance is not None:
                 chance[own] = chance[own][::-1].cumsum(axis=0)[::-1]
-    return replace(counts, counted=total, joint=joint, offsets=offsets, chance=chance)
-
-
-def levels_in_common(count: Callable[[], Cooccurrence]) -> SharedLevels:
-    """Factorise the levels of attributes whose masks many configurations share.
-
-    Parameters
-    ----------
-    count
-        Function: returns the counts of pairs of levels of only these attributes, for the same rows.
-        It is called once, at first use.
-    """
-    counts = cache(count)
-
-    def block(coded: Cooccurrence | OrderedCounts) -> SharedBlock | None:
-        if coded.chance is not None:
-            return None  # expected counts are no covariance, whose eigenvalues are all at least 0
-        totals, n = counts().class_totals, counts().n
-        centred = Centred.of(coded.counted, coded.joint, totals, n)
-        return None if centred is None else SharedBlock.of_many(centred, coded.offsets)
-
-    return SharedLevels(lambda: block(counts()), lambda: block(thresholds(counts().in_order)))
+    return replace(counts, total=total, joint=joint, offsets=offsets, chance=chance)
 
 
 def ordered_traces(
     counts: OrderedCounts,
     class_counts: npt.NDArray[np.generic],
     n: float,
-    sharing: Sharing | None = None,
 ) -> Floats:
     """Return the held-out trace of regressions on thresholds, one per penalty, shape (5,).
 
@@ -95,14 +69,11 @@ def ordered_traces(
         Rows per class, shape (C,).
     n
         Number of rows that are counted.
-    sharing
-        As in `Cooccurrence`.
     """
     coded = thresholds(counts)
     penalties = [STRONGER * penalty for penalty in PENALTIES]
-    shared = None if sharing is None else sharing.thresholds(coded.offsets)
     return held_out_traces(
-        coded.counted, coded.joint, class_counts, n, penalties, chance=coded.chance, shared=shared
+        coded.total, coded.joint, class_counts, n, penalties, chance=coded.chance
     )
 
 
@@ -115,7 +86,7 @@ def held_out_codings(counts: Cooccurrence) -> float:
     thresholds is that of `ordered_traces`. The result is from 0 to C - 1, with C classes. It is 0
     for one class, for constant attributes and without rows.
     """
-    ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n, counts.sharing)
+    ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n)
     return VALUES * mean_reached(value_traces(counts) + counts.losses) + THRESHOLDS * mean_reached(
         ordered
     )

@@ -94,7 +94,10 @@ def _share(advice: Advice, percentage: float | None) -> str:
     if Need.COLUMNS in MEASURES.get(advice.measure).needs:
         what = "predictive value of each column for the others"
     if advice.by_chance:
-        return f", in a table whose {what} may be chance"
+        left = (
+            "masks so much that what is left" if advice.predicts_unmasked else "is of a table that"
+        )
+        return f" {left} may predict by chance only"
     if advice.labels and percentage is not None:
         return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
     return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
@@ -127,7 +130,12 @@ def _proof(advice: Advice) -> str:
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
-        return f"Some of the {among} score slightly higher; Aegis treats such small differences as ties."
+        more = (
+            "None does better than these: proven"
+            if advice.optimal
+            else f"Not proven: {_possible(search)}"
+        )
+        return f"Some of the {among} score slightly higher, which Aegis treats as ties. {more}."
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}: proven."
     if search is not None:

@@ -26,6 +26,11 @@ from aegis.summary.population import people_of
 
 AUDIT_VERSION = 1
 """Version of the JSON form of `Audit`."""
+UNPROTECTED = (
+    "No column is a quasi-identifier: all rows form one class, so the rule protects nobody. Give that "
+    "role to the columns that others may know"
+)
+"""Warning about a rule without a quasi-identifier to apply to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,12 @@ class Audit:
     def passed(self) -> bool | None:
         """Whether the table meets the rule; None without a rule."""
         return None if self.rule is None else not self.violations
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons why the rule protects less than its name says."""
+        demanding = self.rule is not None and bool(self.rule.criteria)
+        return (UNPROTECTED,) if demanding and not self.quasi_identifiers else ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/reference/json.md).
@@ -246,7 +257,7 @@ def _audit(
         account = privacy_account(masks, _nulls(source, masks))
     figures = report(classes)
     if person is None and policy is not None and policy.person is not None:
-        figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
+        figures = replace(figures, notes=(*figures.notes, rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
         label = policy.label.column if policy is not None and policy.label else None
         outside = outside_of(source, quasi, person=person, coded=coded, label=label)
@@ -293,7 +304,8 @@ def _with_leaves(
     return replace(classes, hidden=known.hidden(members))
 
 
-def _rows_alone(person: str) -> str:
+def rows_alone(person: str) -> str:
+    """Return the note that rows were counted, because the table does not distinguish persons."""
     return (
         f"The policy counts persons ({person}), whom the table does not distinguish: rows are "
         "counted, which are at least as many."

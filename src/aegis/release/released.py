@@ -171,7 +171,8 @@ class Released:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings to read before you pass the release on."""
-        caveats = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
+        lost = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
+        caveats = (*self.audit.warnings, *lost)
         if not self.formulas:
             return caveats
         return (

@@ -31,6 +31,7 @@ from aegis.requests import ReleaseRequest
 from aegis.signing import PrivateKey, seal
 from aegis.sources import Source, open_table
 from aegis.sources.table_files import formulas_in, with_settled_floats
+from aegis.summary.outside import comparable
 
 R = TypeVar("R", bound=Released)
 
@@ -193,10 +194,17 @@ def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
         The engine failed while it computed or wrote the rows.
     """
     plan.table = with_settled_floats(plan.table)
+    if plan.policy.person is not None:
+        plan.table = _sorted_by_values(plan.table)
     if destination.output is None:
         data = plan.engine.collect(plan.table)
         return plan.verified(open_table(data), data=data)
     return _release_file(plan, destination.output, destination)
+
+
+def _sorted_by_values(table: ir.Table) -> ir.Table:
+    """Sort rows by their released values, so that their order does not show which belong to one person."""
+    return table.order_by(comparable(table))
 
 
 def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destination) -> R:

@@ -10,6 +10,7 @@ from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.privacy.report import same_values
+from aegis.release.auditing import UNPROTECTED
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
@@ -141,6 +142,9 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Yield the notes for the reader: first on lost classes and an overridden rule, then all others."""
+    privacy = certificate["privacy"]
+    if privacy.get("rule") and not privacy.get("quasi_identifiers"):
+        yield UNPROTECTED
     utility = certificate.get("utility")
     if utility and "reference_name" in utility:
         yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))

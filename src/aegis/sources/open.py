@@ -17,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_of_memory
+from aegis.files import nearest
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
@@ -347,7 +348,8 @@ def _files(given: str) -> tuple[Path, ...]:
         files = sorted(Path(match) for match in matches if Path(match).is_file())
     if not files:
         raise DataError(
-            f"No such file: {given}.", hint="Check the path; a glob must match at least one file."
+            f"No such file: {given}.",
+            hint=f"{nearest(path)}Check the path; a glob must match at least one file.",
         )
     if _suffix(files[0]) not in _KNOWN:
         raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")

@@ -19,7 +19,6 @@ from aegis.advisor.search.problem import (
 )
 from aegis.array_cache import RememberedArrays
 from aegis.measures import PillaiFit, pillai_trace
-from aegis.measures.counted import total_of
 from aegis.measures.partial_trace import Given, GroupedLevels
 from aegis.summary import Matrix
 
@@ -310,7 +309,7 @@ class _Corner:
         joint = counts.joint
         if len(key) > self._count:
             joint = group_classes(joint, groupings[-1].levels)
-        total = total_of(counts.counted)
+        total = counts.total
         fit = pillai_trace(total, joint, self._rows, counts.offsets, counts.chance)
         return fit, int(joint.any(axis=0).sum())
 

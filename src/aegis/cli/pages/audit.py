@@ -34,7 +34,7 @@ def print_audit(shell: Output, audited: Audit, origin: str) -> None:
         shell.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))
         shell.show(*_sensitive(audited.report))
         shell.show(*_outside(audited))
-        shell.warn(audited.report.notes)
+        shell.warn((*audited.warnings, *audited.report.notes))
         if audited.differential_privacy is not None:
             shell.warn(audited.differential_privacy.notes)
         shell.show(*_verdict(audited))
@@ -57,6 +57,8 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
 
     if check.audit is not None:
         shell.show(*_head(check.audit, origin), *_identity(check.audit.report))
+        shell.show(*_outside(check.audit))
+        shell.warn((*check.audit.warnings, *check.audit.report.notes))
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(text) for text in check.unchecked))
     if check.passed:

@@ -54,7 +54,7 @@ class ShortPage:
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
         words = Finding.of(advice, best)
         listed = [(name, mask + alone(lost)) for name, mask, lost in words.changed]
-        named = [("left out", words.dropped), ("unchanged", words.unchanged)]
+        named = [("suppressed", words.dropped), ("unchanged", words.unchanged)]
         reserved = sum(map(_height, cautions[:1])) + sum(bool(names) for _, names in named)
         room = max(left - reserved, FEWEST_MASKS)
         if len(listed) > room:
