@@ -22,7 +22,7 @@ settings.register_profile(
     max_examples=int(os.environ.get("AEGIS_EXAMPLES", "10")),
     deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("aegis")
 

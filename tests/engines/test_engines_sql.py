@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from aegis.cli.main import run
 from aegis.cli.sql import SqlDialect, SqlForm
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.policy import Configuration, Policy, dump_configurations, dump_policy, load_policy
+from aegis.privacy import MODELS, PrivacyRule
 from aegis.release import Dialect, Form, release_sql
+from aegis.release.sql.rule import rule_query
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 RULES: list[dict[str, Any]] = [
@@ -239,3 +242,22 @@ def test_names_of_several_lines_are_refused_where_they_may_not_be_read(dialect: 
     table, rules, chosen = of_lines()
     with pytest.raises(DataError, match="has a line break in its name"):
         release_sql(table, rules, chosen, dialect=dialect, name="t")
+
+
+def test_a_model_names_its_own_parameters() -> None:
+    """Not only l: a package may call the least number of values p, and ask for k rows beside it."""
+    distinct, size = MODELS.get("l_diversity.distinct"), MODELS.get("alpha_k")
+    model = replace(
+        distinct,
+        name="p_sensitive",
+        limit="p",
+        parameters=(
+            replace(next(p for p in distinct.parameters if p.name == "l"), name="p"),
+            next(p for p in size.parameters if p.name == "k"),
+        ),
+        values=None,
+        weakening=None,
+    )
+    rule = PrivacyRule((model.criterion({"attribute": "ill", "p": 2, "k": 3}),))
+    written = rule_query(rule, ["zip"], lambda name: f'"{name}"')
+    assert written.conditions == ("aegis_distinct_0 >= 2", "aegis_rows >= 3")

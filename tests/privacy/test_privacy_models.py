@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from privacy_brute import Rows, groups, rows, table_of
 from privacy_definitions import DEFINITIONS, ELSEWHERE, Class
 
-from aegis.errors import PolicyError
+from aegis.errors import InternalError, PolicyError
 from aegis.privacy import (
     MODELS,
     ClassTable,
@@ -352,3 +353,11 @@ def test_a_presence_that_no_class_can_have_is_refused() -> None:
     ):
         PrivacyRule.parse({"delta_presence": {"minimum": 0.9, "maximum": 0.1}})
     assert PrivacyRule.parse({"delta_presence": {"minimum": 0.1, "maximum": 0.1}}).criteria
+
+
+def test_a_model_with_conditions_of_its_own_refuses_a_faster_figure() -> None:
+    """A search with `dense` sees only the figure, and would call combinations impossible that are not."""
+    alpha = MODELS.get("alpha_k")
+    assert alpha.fails is not None
+    with pytest.raises(InternalError, match="has `fails` and `dense`"):
+        replace(alpha, dense=lambda table, criterion: table.sizes)

@@ -131,7 +131,7 @@ def _proof(advice: Advice) -> str:
         return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
         more = (
-            "None does better than these: proven"
+            "No score is higher than theirs: proven"
             if advice.optimal
             else f"Not proven: {_possible(search)}"
         )

@@ -374,7 +374,7 @@ class PrivacyModel:
         numbers.
     dense
         `figures` computed from rows by class and value as a plain matrix. None: there is no faster
-        way.
+        way. A model with `fails` cannot have it.
     caps
         Function: the largest shares of values that a kept part of a class can have: see
         `aegis.privacy.histograms`.
@@ -408,6 +408,13 @@ class PrivacyModel:
     implies: tuple[str, ...] = ()
     dense: Callable[[Histograms, Criterion], Figures] | None = None
     caps: Callable[[Bounds, Criterion], ShareCaps | None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.fails is not None and self.dense is not None:
+            raise InternalError(
+                f"The privacy model {self.name!r} has `fails` and `dense`, but a search that uses `dense` "
+                "compares only figures with the limit. Leave out one of them."
+            )
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
         # A copy, also one in another process, is the registered record itself.

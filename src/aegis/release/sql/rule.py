@@ -106,12 +106,15 @@ class _CriteriaWriter:
         if criterion.attribute not in self.sensitive:
             self.sensitive.append(criterion.attribute)
         place = self.sensitive.index(criterion.attribute)
+        limit, size = criterion[criterion.model.limit], dict(criterion.parameters).get("k")
         if criterion.model.window is Window.DISTINCT:
-            self._distinct(place, int(criterion["l"]))
+            self._distinct(place, int(limit))
         elif criterion.model.window is Window.ENTROPY:
-            self._entropy(place, criterion["l"])
+            self._entropy(place, limit)
         else:
-            self._share(place, criterion["alpha"], int(criterion["k"]))
+            self._share(place, limit)
+        if size is not None:
+            self.conditions.append(f"aegis_rows >= {int(size)}")
 
     def _distinct(self, place: int, least: int) -> None:
         # The greatest dense rank of a class is its number of values, null among them.
@@ -136,12 +139,11 @@ class _CriteriaWriter:
         self.figures[name] = f"LN(aegis_rows) - AVG(LN({same})) OVER ({self.partition})"
         self.conditions.append(f"EXP({name}) >= {least!r} - 2 * {_TOLERANCE}")
 
-    def _share(self, place: int, most: float, rows: int) -> None:
+    def _share(self, place: int, most: float) -> None:
         same = self._same(place)
         name = f"aegis_most_{place}"
         self.figures[name] = f"MAX({same}) OVER ({self.partition})"
         self.conditions.append(f"{name} <= ({most!r} + {_TOLERANCE}) * aegis_rows")
-        self.conditions.append(f"aegis_rows >= {rows}")
 
 
 class _PersonWriter(_CriteriaWriter):
@@ -176,6 +178,5 @@ class _PersonWriter(_CriteriaWriter):
         self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
         return name
 
-    def _share(self, place: int, most: float, rows: int) -> None:
+    def _share(self, place: int, most: float) -> None:
         self.conditions.append(f"{self._most(place)} <= ({most!r} + {_TOLERANCE}) * aegis_rows")
-        self.conditions.append(f"aegis_rows >= {rows}")
