@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Callable
+from typing import Any
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.objective import ObjectiveType
@@ -15,27 +15,16 @@ from aegis.arx.losses.classes import (
     Classification,
     ClassLoss,
     Discernibility,
-    FactoredLoss,
 )
 from aegis.arx.losses.leaf_volume_losses import Ambiguity, Divergence
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions
 from aegis.arx.losses.masked_label import ShownClassification
 from aegis.arx.losses.payout import NAME as PAYOUT
 from aegis.arx.losses.payout import PublisherPayout, Stakes
-from aegis.arx.losses.suppression_losses import CHARGED, ChargedLoss, charged_loss
+from aegis.arx.losses.suppression_losses import CHARGED, ChargedLoss
 from aegis.arx.losses.widths import height
 from aegis.errors import PolicyError
 from aegis.summary import Information
-
-FACTORED: Mapping[str, type[FactoredLoss]] = MappingProxyType(
-    {loss.name: loss for loss in (Discernibility, AverageClassSize)}
-)
-"""Losses over classes that take a factor, by name."""
-
-OF_CLASSES: Mapping[str, type[ClassLoss]] = MappingProxyType(
-    {loss.name: loss for loss in (ClassEntropy, Ambiguity, Divergence)}
-)
-"""Losses over classes that take no options, by name."""
 
 _WITH_OPTIONS = (*CHARGED, PAYOUT, Classification.name)
 
@@ -44,7 +33,7 @@ def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
     """Return the loss that `text` names: one that is summed over attributes and charges suppressed rows."""
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
-    return charged_loss(text, problem, plan)
+    return ChargedLoss(problem, plan, LossOptions.parse(text)[1], text.strip())
 
 
 def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa: ARG001 - of the seam
@@ -55,34 +44,29 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
     return Additive(text, -1, [values])
 
 
-def _factored(text: str, problem: Problem, plan: PrivacyPlan) -> FactoredLoss:
-    """Return the loss over equivalence classes that `text` names, with its factor."""
-    _check_classes(text, problem)
-    base, options = LossOptions.parse(text)
-    return FACTORED[base](problem, plan, options, text.strip())
+def _over_classes(
+    loss: Callable[[Problem, PrivacyPlan, Any, str], ClassLoss], read: Callable[[str], Any]
+) -> Callable[[str, Problem, PrivacyPlan], ClassLoss]:
+    """Return the function that makes a loss over equivalence classes; `read` reads its options."""
+
+    def made(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
+        _refuse_noise(text, problem)
+        _refuse_earlier(text, problem)
+        return loss(problem, plan, read(text), text.strip())
+
+    return made
 
 
-def _of_classes(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
-    """Return the loss over equivalence classes that `text` names; it takes no options."""
-    _check_classes(text, problem)
-    return OF_CLASSES[text](problem, plan)
-
-
-def _payout(text: str, problem: Problem, plan: PrivacyPlan) -> PublisherPayout:
-    """Return the part of the benefit that a publisher does not get, as a loss."""
-    _check_classes(text, problem)
-    return PublisherPayout(problem, plan, Stakes.parse(text), text.strip())
-
-
-def _classification(text: str, problem: Problem, plan: PrivacyPlan) -> Classification:
+def _classification(
+    problem: Problem, plan: PrivacyPlan, charges: LabelCharges, shown: str
+) -> Classification:
     """Return the classification metric; if the label is a quasi-identifier, the metric counts
     masked labels.
     """
-    _check_classes(text, problem)
     frequency = problem.summary.frequency
-    shown = frequency is not None and frequency.label in frequency.quasi
-    metric = ShownClassification if shown else Classification
-    return metric(problem, plan, LabelCharges.parse(text), text.strip())
+    masked = frequency is not None and frequency.label in frequency.quasi
+    metric = ShownClassification if masked else Classification
+    return metric(problem, plan, charges, shown)
 
 
 def _read_options(text: str) -> None:
@@ -90,11 +74,12 @@ def _read_options(text: str) -> None:
     LossOptions.parse(text)
 
 
-def _read_factor(text: str) -> None:
-    """Raise `PolicyError` if `text` has other options than a factor."""
+def _read_factor(text: str) -> LossOptions:
+    """Return the options in `text`; raise `PolicyError` if it has others than a factor."""
     base, options = LossOptions.parse(text)
     if options != LossOptions(factor=options.factor):
         raise _no_options(base, " but factor", text)
+    return options
 
 
 def _refuse_options(text: str) -> None:
@@ -109,12 +94,6 @@ def _no_options(base: str, only: str, text: str) -> PolicyError:
         f"Information loss {base!r} takes no options{only} (given: {text!r}).",
         hint=f"Those that do: {', '.join(_WITH_OPTIONS)}.",
     )
-
-
-def _check_classes(text: str, problem: Problem) -> None:
-    """Raise `PolicyError` if a loss over classes is not defined for the search space."""
-    _refuse_noise(text, problem)
-    _refuse_earlier(text, problem)
 
 
 def _refuse_earlier(loss: str, problem: Problem) -> None:
@@ -218,7 +197,7 @@ DISCERNIBILITY = ObjectiveType(
     "discernibility(factor=0..1). With the factor 0, suppressed classes count like kept classes. "
     "With 0.5, both parts count in full. With 1, only suppressed rows count",
     "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
-    _factored,
+    _over_classes(Discernibility, _read_factor),
     _read_factor,
 )
 
@@ -229,7 +208,7 @@ AVERAGE_CLASS_SIZE = ObjectiveType(
     "average-class-size(factor=0..1), with a factor above 0. Then each kept class counts as "
     "min(1, 2 factor) classes, and the class of suppressed rows as min(1, 2 (1 - factor)) classes",
     "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5; factor as in ARX",
-    _factored,
+    _over_classes(AverageClassSize, _read_factor),
     _read_factor,
 )
 
@@ -240,7 +219,7 @@ AMBIGUITY = ObjectiveType(
     "is the product over attributes of the number of original values in the shown group (all "
     "values for a suppressed row). The loss is the sum over the rows",
     "Nergiz, Clifton, Thoughts on k-anonymization, DKE 63, 2007",
-    _of_classes,
+    _over_classes(Ambiguity, _refuse_options),
     _refuse_options,
 )
 
@@ -251,7 +230,7 @@ KL_DIVERGENCE = ObjectiveType(
     "share of the rows with x. q(x) spreads the share of each class evenly over the combinations "
     "that the class may represent, and the share of suppressed rows over all combinations",
     "Kifer, Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006",
-    _of_classes,
+    _over_classes(Divergence, _refuse_options),
     _refuse_options,
 )
 
@@ -265,7 +244,7 @@ PUBLISHER_PAYOUT = ObjectiveType(
     "For a journalist, n is the size of the class in the population",
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015; defaults as in ARX",
-    _payout,
+    _over_classes(PublisherPayout, Stakes.parse),
     Stakes.parse,
 )
 
@@ -281,7 +260,7 @@ CLASSIFICATION = ObjectiveType(
     "label values that the mask hides",
     "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4; options "
     "as in ARX",
-    _classification,
+    _over_classes(_classification, LabelCharges.parse),
     LabelCharges.parse,
     of_label=True,
 )
@@ -293,28 +272,7 @@ CLASS_ENTROPY = ObjectiveType(
     "suppressed row, the entropy of the label in the whole table counts. If you subtract the loss "
     "from the label's entropy, you get the information that the classes have about the label",
     "Cover and Thomas, Elements of information theory, 2006, section 2.2",
-    _of_classes,
+    _over_classes(ClassEntropy, _refuse_options),
     _refuse_options,
     of_label=True,
 )
-
-LOSSES: Mapping[str, ObjectiveType] = MappingProxyType(
-    {
-        loss.name: loss
-        for loss in (
-            NU_ENTROPY,
-            LOSS,
-            PRECISION,
-            HEIGHT,
-            LOG_WIDTH,
-            DISCERNIBILITY,
-            AVERAGE_CLASS_SIZE,
-            AMBIGUITY,
-            KL_DIVERGENCE,
-            PUBLISHER_PAYOUT,
-            CLASSIFICATION,
-            CLASS_ENTROPY,
-        )
-    }
-)
-"""Losses by name; a label with its own role counts among the attributes."""

@@ -9,6 +9,7 @@ options make a suppressed row cost less, the bound takes that into account.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,17 @@ Floats = npt.NDArray[np.float64]
 
 
 class ClassLoss(Priced):
-    """A loss that grows with the size of equivalence classes or the impurity of their labels."""
+    """A loss that grows with the size of equivalence classes or the impurity of their labels.
+
+    Parameters
+    ----------
+    problem, plan
+        The search space, and the plan with the privacy rule.
+    options
+        The options of the loss; None if it takes none.
+    shown
+        The name with options as the user wrote it; by default the name alone.
+    """
 
     name: str
     sign = -1
@@ -34,14 +45,18 @@ class ClassLoss(Priced):
     divides = True
     follows_rule = True
 
-    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+    def __init__(
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+    ) -> None:
         self._problem = problem
         self._plan = plan
+        self._options = options
+        self.name = shown or self.name
         self._values: dict[Box, float] = {}
 
-    def under(self, plan: PrivacyPlan) -> ClassLoss:
+    def under(self, plan: PrivacyPlan) -> Self:
         """Return the same loss for the privacy rule of another plan."""
-        return type(self)(self._problem, plan)
+        return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
         """Return minus the loss of a configuration; for a box of several, an upper bound of it."""
@@ -73,26 +88,7 @@ class ClassLoss(Priced):
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
 
 
-class FactoredLoss(ClassLoss):
-    """A loss over equivalence classes with a factor that weighs masking against suppression."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        plan: PrivacyPlan,
-        options: LossOptions | None = None,
-        shown: str | None = None,
-    ) -> None:
-        super().__init__(problem, plan)
-        self.name = shown or self.name
-        self._options = options or LossOptions()
-
-    def under(self, plan: PrivacyPlan) -> FactoredLoss:
-        """Return the same loss for the privacy rule of another plan."""
-        return type(self)(self._problem, plan, self._options, self.name)
-
-
-class Discernibility(FactoredLoss):
+class Discernibility(ClassLoss):
     """The sum of |E|^2 over classes E, plus the number N of all rows for each suppressed row.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
@@ -101,6 +97,7 @@ class Discernibility(FactoredLoss):
     """
 
     name = "discernibility"
+    _options: LossOptions
 
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
@@ -122,7 +119,7 @@ class Discernibility(FactoredLoss):
         return float(self._options.masked * (sizes**2).sum())
 
 
-class AverageClassSize(FactoredLoss):
+class AverageClassSize(ClassLoss):
     """The number of rows divided by the number of classes; all suppressed rows are one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
@@ -137,16 +134,13 @@ class AverageClassSize(FactoredLoss):
     """
 
     name = "average-class-size"
+    _options: LossOptions
 
     def __init__(
-        self,
-        problem: Problem,
-        plan: PrivacyPlan,
-        options: LossOptions | None = None,
-        shown: str | None = None,
+        self, problem: Problem, plan: PrivacyPlan, options: LossOptions, shown: str = ""
     ) -> None:
         super().__init__(problem, plan, options, shown)
-        if not self._options.suppressed:
+        if not options.suppressed:
             raise PolicyError(
                 f"The factor of {AverageClassSize.name} is 0, so no class in the release would count.",
                 hint="Give a number above 0, up to 1; 0.5 counts all classes equally.",
@@ -220,8 +214,10 @@ class LabelLoss(ClassLoss):
         The summary has no frequency table.
     """
 
-    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
-        super().__init__(problem, plan)
+    def __init__(
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+    ) -> None:
+        super().__init__(problem, plan, options, shown)
         frequency = self._frequency = self._require_frequency()
         codes = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
         self._classes = len(problem.summary.label.classes)
@@ -279,37 +275,23 @@ class Classification(LabelLoss):
     """
 
     name = "classification"
-
-    def __init__(
-        self,
-        problem: Problem,
-        plan: PrivacyPlan,
-        charges: LabelCharges | None = None,
-        shown: str = "classification",
-    ) -> None:
-        super().__init__(problem, plan)
-        self.name = shown
-        self._charges = charges or LabelCharges()
-
-    def under(self, plan: PrivacyPlan) -> Classification:
-        """Return the same loss for the privacy rule of another plan."""
-        return type(self)(self._problem, plan, self._charges, self.name)
+    _options: LabelCharges
 
     def _bounded(self, joint: Floats) -> float:
         # Each group costs what its minority does, or all its rows do: where it is suppressed, or
         # its class has several most frequent labels.
         rows = joint.sum(axis=0)
-        per_row = [self._charges.suppressed, self._charges.tied]
+        per_row = [self._options.suppressed, self._options.tied]
         whole = rows * min(charge for charge in per_row if charge is not None)
-        minority = self._charges.minority * (rows - joint.max(axis=0, initial=0))
+        minority = self._options.minority * (rows - joint.max(axis=0, initial=0))
         return self._share(np.minimum(minority, whole).sum())
 
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
         rows = joint.sum(axis=0)
-        charged = self._charges.minority * (rows - joint.max(axis=0, initial=0))
-        if self._charges.tied is not None:
-            charged = np.where(self._ties(joint), self._charges.tied * rows, charged)
-        return self._share(charged.sum() + self._charges.suppressed * suppressed.sum())
+        charged = self._options.minority * (rows - joint.max(axis=0, initial=0))
+        if self._options.tied is not None:
+            charged = np.where(self._ties(joint), self._options.tied * rows, charged)
+        return self._share(charged.sum() + self._options.suppressed * suppressed.sum())
 
     @staticmethod
     def _ties(joint: Floats) -> npt.NDArray[np.bool_]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,8 @@ from aegis.arx.losses.classes import ClassLoss
 from aegis.summary.leaves import domain
 
 Floats = npt.NDArray[np.float64]
+Groups = Mapping[str, npt.NDArray[np.integer]]
+"""The group of each value, by quasi-identifier."""
 
 
 class AreaLoss(ClassLoss):
@@ -31,20 +35,22 @@ class AreaLoss(ClassLoss):
         The summary has no frequency table.
     """
 
-    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
-        super().__init__(problem, plan)
+    def __init__(
+        self, problem: Problem, plan: PrivacyPlan, options: Any = None, shown: str = ""
+    ) -> None:
+        super().__init__(problem, plan, options, shown)
         self._frequency = self._require_frequency()
         self._variables = [v for v in problem.variables if v.quasi]
         self._whole = math.fsum(math.log2(max(domain(v.attribute), 1)) for v in self._variables)
 
     def _exact(self, box: Box) -> float:
         choice = self._problem.choice(box)
-        ids = self._frequency.class_ids({n: choice[n].groups for n in self._frequency.quasi})
-        return self._loss(ids, self._areas(box), self._plan.kept_cells(choice))
+        groups = {n: choice[n].groups for n in self._frequency.quasi}
+        return self._loss(groups, self._areas(box), self._plan.kept_cells(choice))
 
     def _least(self, box: Box) -> float:
-        ids = self._frequency.class_ids(self._joined(box))
-        return self._loss(ids, self._areas(box), np.ones(len(ids), dtype=np.bool_))
+        areas = self._areas(box)
+        return self._loss(self._joined(box), areas, np.ones(len(areas), dtype=np.bool_))
 
     def _areas(self, box: Box) -> Floats:
         """Return log2 of the number of leaf combinations for each cell of the frequency table,
@@ -53,11 +59,9 @@ class AreaLoss(ClassLoss):
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
-    def _loss(
-        self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
-    ) -> float:
-        """Return the loss; `ids`, `areas` and `kept_cells` hold the class, log2 of the area and the
-        verdict of each cell, shape (cells,) each.
+    def _loss(self, groups: Groups, areas: Floats, kept_cells: npt.NDArray[np.bool_]) -> float:
+        """Return the loss; `areas` and `kept_cells` hold log2 of the area and the verdict of each
+        cell, shape (cells,) each, and `groups` forms the classes.
         """
 
 
@@ -71,7 +75,7 @@ class Ambiguity(AreaLoss):
 
     def _loss(
         self,
-        ids: npt.NDArray[np.int64],  # noqa: ARG002 - the class does not matter, its area does
+        groups: Groups,  # noqa: ARG002 - the class does not matter, its area does
         areas: Floats,
         kept_cells: npt.NDArray[np.bool_],
     ) -> float:
@@ -89,13 +93,11 @@ class Divergence(AreaLoss):
 
     name = "kl-divergence"
 
-    def _loss(
-        self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
-    ) -> float:
+    def _loss(self, groups: Groups, areas: Floats, kept_cells: npt.NDArray[np.bool_]) -> float:
         counts = self._frequency.counts.astype(np.float64)
         rows = max(counts.sum(), 1.0)
         own = self._own()
-        place = np.unique(ids, return_inverse=True)[1]
+        place = np.unique(self._frequency.class_ids(groups), return_inverse=True)[1]
         sizes = np.bincount(place, weights=counts)[place]
         gone = counts[~kept_cells].sum()
         released = np.log2(np.where(kept_cells, sizes, max(gone, 1.0)))

@@ -33,7 +33,7 @@ class ShownClassification(Classification):
         kept_rows = self._weights * kept_classes[place]
         label = groups[frequency.label]
         joint = self._predicted(groups, label, kept_rows)
-        suppressed = self._charges.suppressed * (self._weights.sum() - kept_rows.sum())
+        suppressed = self._options.suppressed * (self._weights.sum() - kept_rows.sum())
         return self._share(self._charge(joint, self._hidden(label)) + suppressed)
 
     def _least(self, box: Box) -> float:
@@ -42,7 +42,7 @@ class ShownClassification(Classification):
         variables = zip(self._problem.variables, box, strict=True)
         coarsest = next(v.meet(d) for v, d in variables if v.name == self._frequency.label)
         joint = self._predicted(self._joined(box), coarsest, self._weights)
-        charges = (self._charges.minority, self._charges.suppressed, self._charges.tied)
+        charges = (self._options.minority, self._options.suppressed, self._options.tied)
         least = min(charge for charge in charges if charge is not None)
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
@@ -50,7 +50,7 @@ class ShownClassification(Classification):
         """Return the cost of the kept rows; `joint` counts them by group of the other
         quasi-identifiers and by masked label.
         """
-        charges = self._charges
+        charges = self._options
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
         rows = joint.sum(axis=1)
         if hidden == 1:

@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.problem import Box, Problem
-from aegis.arx.losses.leaf_volume_losses import AreaLoss
+from aegis.advisor.search.problem import Box
+from aegis.arx.losses.leaf_volume_losses import AreaLoss, Floats, Groups
 from aegis.arx.losses.loss_options import read_options
 from aegis.errors import PolicyError
 from aegis.privacy.payoff_models import expected_loss
 
-Floats = npt.NDArray[np.float64]
 NAME = "publisher-payout"
 _ATTACKERS = ("prosecutor", "journalist")
 
@@ -95,45 +93,27 @@ class PublisherPayout(AreaLoss):
     """
 
     name = NAME
-
-    def __init__(
-        self, problem: Problem, plan: PrivacyPlan, stakes: Stakes, shown: str = NAME
-    ) -> None:
-        super().__init__(problem, plan)
-        self.name = shown
-        self._stakes = stakes
-
-    def under(self, plan: PrivacyPlan) -> PublisherPayout:
-        """Return the same loss for the privacy rule of another plan."""
-        return PublisherPayout(self._problem, plan, self._stakes, self.name)
+    _options: Stakes
 
     def _exact(self, box: Box) -> float:
         choice = self._problem.choice(box)
-        ids = self._frequency.class_ids({n: choice[n].groups for n in self._frequency.quasi})
+        groups = {n: choice[n].groups for n in self._frequency.quasi}
+        ids = self._frequency.class_ids(groups)
         classes = self._plan.classes(choice)
         kept_cells = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
         known = np.arange(len(classes)) if classes.ids is None else classes.ids
-        stakes = self._stakes
+        stakes = self._options
         people = classes.crowds if stakes.attacker == "journalist" else classes.sizes
         crowd = people[np.searchsorted(known, ids)]
         lost = expected_loss(crowd, stakes.gain, stakes.cost, stakes.loss)
-        unpaid = np.where(kept_cells, self._hidden(box) + lost, stakes.benefit)
-        return float((self._frequency.counts * unpaid).sum())
-
-    def _least(self, box: Box) -> float:
-        unpaid = np.minimum(self._hidden(box), self._stakes.benefit)
-        return float((self._frequency.counts * unpaid).sum())
-
-    def _hidden(self, box: Box) -> Floats:
-        """Return the least benefit that masks take from a row of each cell, shape (cells,)."""
-        hidden: Floats = self._stakes.benefit * self._areas(box) / (self._whole or 1.0)
-        return hidden
+        attacked = float((self._frequency.counts * np.where(kept_cells, lost, 0.0)).sum())
+        return self._loss(groups, self._areas(box), kept_cells) + attacked
 
     def _loss(
         self,
-        ids: npt.NDArray[np.int64],  # noqa: ARG002 - the chances are those of the plan's classes
+        groups: Groups,  # noqa: ARG002 - without attacks, the classes do not matter
         areas: Floats,
         kept_cells: npt.NDArray[np.bool_],
     ) -> float:
         unpaid = np.where(kept_cells, areas / (self._whole or 1.0), 1.0)
-        return float((self._frequency.counts * unpaid).sum() * self._stakes.benefit)
+        return float((self._frequency.counts * unpaid).sum() * self._options.benefit)

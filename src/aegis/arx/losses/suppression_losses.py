@@ -83,21 +83,13 @@ class ChargedLoss(ClassLoss):
     """
 
     divides = False
+    _options: LossOptions
 
     def __init__(
-        self,
-        problem: Problem,
-        plan: PrivacyPlan,
-        name: str,
-        loss: AttributeLoss,
-        options: LossOptions,
-        shown: str,
+        self, problem: Problem, plan: PrivacyPlan, options: LossOptions, shown: str
     ) -> None:
-        super().__init__(problem, plan)
-        self.name = shown
-        self._base = name
-        self._loss = loss
-        self._options = options
+        super().__init__(problem, plan, options, shown)
+        self._loss = loss = CHARGED[LossOptions.parse(shown)[0]]
         self._rows = [v.attribute.counts.astype(np.float64) for v in problem.variables]
         self._totals = np.array([max(float(rows.sum()), 1.0) for rows in self._rows])
         self._weights = np.array(
@@ -118,10 +110,6 @@ class ChargedLoss(ClassLoss):
         if loss.normed and loss.whole is not None:
             most = np.array([loss.whole(v.attribute) for v in problem.variables])
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
-
-    def under(self, plan: PrivacyPlan) -> ChargedLoss:
-        """Return the same loss for the privacy rule of another plan."""
-        return ChargedLoss(self._problem, plan, self._base, self._loss, self._options, self.name)
 
     def upper(self, box: Box) -> float:
         """Return minus the loss without suppression: an upper bound that needs no class counts."""
@@ -255,9 +243,3 @@ CHARGED: dict[str, AttributeLoss] = {
     "precision": AttributeLoss(rank_per_value, lambda _: 1.0, per_row=True),
 }
 """Losses over attributes that charge suppressed rows, by name."""
-
-
-def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss with the name and options in `text`."""
-    name, options = LossOptions.parse(text)
-    return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())
