@@ -54,6 +54,26 @@ class InformationLoss:
     average_class_size: float
     normalised_class_size: float
 
+    @classmethod
+    def of(
+        cls,
+        groups: RecordGroups,
+        k: int,
+        *,
+        scaled: float,
+        unscaled: float,
+        penalty: float,
+        left_out: int = 0,
+    ) -> InformationLoss:
+        """Return the figures, with those on class sizes computed from the groups.
+
+        `left_out` is the number of further records that count as suppressed.
+        """
+        size, suppressed = len(groups.of) + left_out, groups.suppressed + left_out
+        average = (size - suppressed) / len(groups) if len(groups) else 0.0
+        discernibility = int(np.sum(groups.sizes**2)) + size * suppressed
+        return cls(scaled, unscaled, penalty, discernibility, average, average / k)
+
 
 def information_loss(
     records: Records, groups: RecordGroups, k: int, *, rounded: bool = False
@@ -63,16 +83,12 @@ def information_loss(
     Suppressed records count in the penalty and in discernibility. They do not count in the centroid
     figures, which compare released records with their originals.
     """
-    size = len(records)
-    grouped = size - groups.suppressed
-    average = grouped / len(groups) if len(groups) else 0.0
-    return InformationLoss(
+    return InformationLoss.of(
+        groups,
+        k,
         scaled=centroid_loss(records, groups, scaled=True, rounded=rounded),
         unscaled=centroid_loss(records, groups, scaled=False, rounded=rounded),
         penalty=certainty_penalty(records, groups),
-        discernibility=int(np.sum(groups.sizes**2)) + size * groups.suppressed,
-        average_class_size=average,
-        normalised_class_size=average / k,
     )
 
 
@@ -90,26 +106,31 @@ def centroid_loss(
     released = records.take(groups.order) if groups.suppressed else records
     inside = groups if not groups.suppressed else RecordGroups(groups.of[groups.order])
     everything = total_groups(released)
-    within = sum(_deviation(a, inside, scaled=scaled, rounded=rounded) for a in released.attributes)
-    total = sum(
-        _deviation(a, everything, scaled=scaled, rounded=False) for a in released.attributes
-    )
+    within = total = 0.0
+    for attribute in released.attributes:
+        distances = distances_to_centroid(attribute, inside, scaled=scaled, rounded=rounded)
+        within += float(distances.sum())
+        total += float(distances_to_centroid(attribute, everything, scaled=scaled).sum())
     return within / total if total > 0 else 0.0
 
 
-def _deviation(
-    attribute: RecordAttribute, groups: RecordGroups, *, scaled: bool, rounded: bool
-) -> float:
+def distances_to_centroid(
+    attribute: RecordAttribute, groups: RecordGroups, *, scaled: bool, rounded: bool = False
+) -> Floats:
+    """Return the squared distance of each value from the centroid of its group, shape (N,).
+
+    Every record belongs to a group. For the distance, see `squared_distances`; with `rounded`, means
+    are rounded as in `centroid`.
+    """
     middle = centroid(attribute, groups, rounded=rounded)
     numeric = attribute.kind is AttributeKind.NUMERIC
-    distances = squared_distances(
+    return squared_distances(
         attribute,
         attribute.codes,
         middle.numbers[groups.of] if numeric else middle.numbers,
         middle.codes if numeric else middle.codes[groups.of],
         scaled=scaled,
     )
-    return float(distances.sum())
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:

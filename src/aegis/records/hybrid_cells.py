@@ -201,19 +201,17 @@ class ReleasedCells:
         as suppressed.
         """
         groups = RecordGroups.number(labels)
-        suppressed = groups.suppressed + left_out
-        total = len(self.records) + left_out
         grouped = np.flatnonzero(labels >= 0)
-        average = len(grouped) / len(groups) if len(groups) else 0.0
         penalty = sum(float(self._penalty(a)[grouped].sum()) for a in self.records.attributes)
-        cells = total * len(self.records.attributes)
-        return InformationLoss(
+        width = len(self.records.attributes)
+        penalty += (groups.suppressed + left_out) * width
+        return InformationLoss.of(
+            groups,
+            k,
             scaled=self._deviation(grouped, scaled=True),
             unscaled=self._deviation(grouped, scaled=False),
-            penalty=(penalty + suppressed * len(self.records.attributes)) / cells,
-            discernibility=int(np.sum(groups.sizes**2)) + total * suppressed,
-            average_class_size=average,
-            normalised_class_size=average / k,
+            penalty=penalty / ((len(self.records) + left_out) * width),
+            left_out=left_out,
         )
 
     def _penalty(self, attribute: RecordAttribute) -> Floats:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
-from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
-from aegis.anonymizers.losses import InformationLoss
+from aegis.anonymizers.groups import RecordGroups, total_groups
+from aegis.anonymizers.losses import InformationLoss, distances_to_centroid
 from aegis.anonymizers.method import fitting_groups
 from aegis.anonymizers.records import (
     Codes,
@@ -27,7 +27,6 @@ from aegis.anonymizers.records import (
     distinct_rows,
 )
 from aegis.anonymizers.release import SUPPRESSED_VALUE
-from aegis.policy import AttributeKind
 from aegis.progress import Progress
 from aegis.records.cell_search import CellSearch, Flags
 
@@ -171,15 +170,12 @@ def _loss(records: Records, starred: Flags, labels: Integers, k: int) -> Informa
     """Return the information loss; a suppressed cell counts as if it were replaced by the centroid
     of the table.
     """
-    groups = RecordGroups.number(labels)
-    average = len(records) / len(groups)
-    return InformationLoss(
+    return InformationLoss.of(
+        RecordGroups.number(labels),
+        k,
         scaled=_deviation(records, starred, scaled=True),
         unscaled=_deviation(records, starred, scaled=False),
         penalty=float(starred.mean()),
-        discernibility=int(np.sum(groups.sizes**2)),
-        average_class_size=average,
-        normalised_class_size=average / k,
     )
 
 
@@ -187,15 +183,7 @@ def _deviation(records: Records, starred: Flags, *, scaled: bool) -> float:
     whole = total_groups(records)
     lost = total = 0.0
     for place, attribute in enumerate(records.attributes):
-        middle = centroid(attribute, whole)
-        numeric = attribute.kind is AttributeKind.NUMERIC
-        distances = squared_distances(
-            attribute,
-            attribute.codes,
-            middle.numbers[whole.of] if numeric else middle.numbers,
-            middle.codes if numeric else middle.codes[whole.of],
-            scaled=scaled,
-        )
+        distances = distances_to_centroid(attribute, whole, scaled=scaled)
         lost += float(distances[starred[:, place]].sum())
         total += float(distances.sum())
     return lost / total if total > 0 else 0.0

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Method, Options, Outcome, Style, within
-from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
-from aegis.anonymizers.losses import InformationLoss
+from aegis.anonymizers.groups import RecordGroups, squared_distances, total_groups
+from aegis.anonymizers.losses import InformationLoss, distances_to_centroid
 from aegis.anonymizers.records import (
     Codes,
     Floats,
@@ -280,15 +280,12 @@ def _outcome(
 def _loss(
     records: Records, released: Mapping[str, Codes], labels: Integers, k: int, changed: float
 ) -> InformationLoss:
-    sizes = RecordGroups.number(labels).sizes
-    average = len(records) / len(sizes)
-    return InformationLoss(
+    return InformationLoss.of(
+        RecordGroups.number(labels),
+        k,
         scaled=_moved(records, released, scaled=True),
         unscaled=_moved(records, released, scaled=False),
         penalty=changed,
-        discernibility=int(np.sum(sizes**2)),
-        average_class_size=average,
-        normalised_class_size=average / k,
     )
 
 
@@ -305,16 +302,7 @@ def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> 
         moved += float(
             squared_distances(attribute, attribute.codes, numbers, codes, scaled=scaled).sum()
         )
-        middle = centroid(attribute, whole)
-        total += float(
-            squared_distances(
-                attribute,
-                attribute.codes,
-                middle.numbers[whole.of] if numeric else middle.numbers,
-                middle.codes if numeric else middle.codes[whole.of],
-                scaled=scaled,
-            ).sum()
-        )
+        total += float(distances_to_centroid(attribute, whole, scaled=scaled).sum())
     return moved / total if total > 0 else 0.0
 
 
