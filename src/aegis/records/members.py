@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.groups import RecordGroups, extent
 from aegis.anonymizers.records import Floats, Integers, RecordAttribute, Records
 from aegis.policy import AttributeKind
 from aegis.progress import Progress, Step
@@ -198,7 +199,7 @@ def k_member(
     rest = np.flatnonzero(labels < 0)
     if not cluster:
         return np.zeros(len(records), dtype=np.int64)
-    _join_cheapest(records, rest, labels, cluster)
+    _join_cheapest(records, rest, labels)
     return labels
 
 
@@ -228,17 +229,15 @@ def _grow(
     return members
 
 
-def _join_cheapest(records: Records, rest: Integers, labels: Integers, clusters: int) -> None:
+def _join_cheapest(records: Records, rest: Integers, labels: Integers) -> None:
     """Add each of the records `rest` to the cluster whose information loss then grows least; write
     it to `labels`.
     """
     if not len(rest):
         return
-    grouped = np.flatnonzero(labels >= 0)
-    grouped = grouped[np.argsort(labels[grouped], kind="stable")]
-    sizes = np.bincount(labels[grouped], minlength=clusters)
-    starts = np.cumsum(sizes) - sizes
-    covers = [_Cover(a, grouped, starts) for a in records.attributes]
+    groups = RecordGroups(labels.copy())
+    sizes = groups.sizes.copy()
+    covers = [_Cover(a, groups) for a in records.attributes]
     for record in rest:
         before = np.sum([cover.cost for cover in covers], axis=0)
         after = np.sum([cover.with_code(int(cover.codes[record])) for cover in covers], axis=0)
@@ -254,22 +253,15 @@ class _Cover:
     cluster, shape (G,).
     """
 
-    def __init__(self, attribute: RecordAttribute, grouped: Integers, starts: Integers) -> None:
+    def __init__(self, attribute: RecordAttribute, groups: RecordGroups) -> None:
         self.codes = attribute.codes
         self._attribute = attribute
         self._tree = attribute.kind is AttributeKind.CATEGORICAL
-        codes = attribute.codes[grouped]
-        places = attribute.positions[codes]
-        self._low = np.minimum.reduceat(places, starts)
-        self._high = np.maximum.reduceat(places, starts)
-        self._some = codes[starts]
-        self._height = np.zeros(len(starts))
-        if self._tree:
-            tree = attribute.tree
-            for level in range(tree.height):
-                at = tree.levels[codes, level]
-                split = np.minimum.reduceat(at, starts) != np.maximum.reduceat(at, starts)
-                self._height[split] = (level + 1) / tree.height
+        covered = extent(attribute, groups)
+        self._low = attribute.positions[covered.low]
+        self._high = attribute.positions[covered.high]
+        self._some = covered.low
+        self._height = covered.height / attribute.tree.height
 
     @property
     def cost(self) -> Floats:

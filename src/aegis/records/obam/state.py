@@ -130,12 +130,17 @@ class State:
     def distances(self, combinations: Integers) -> Floats:
         """Return the squared distance of each combination of values to each centroid, shape (D, C)."""
         rows = self.instance.first[combinations]
+        total = self._apart(rows)
+        for codes, counts in zip(self.instance.nominal[rows].T, self.counts, strict=True):
+            total += codes[:, None] != np.argmax(counts, axis=1)[None, :]
+        return total
+
+    def _apart(self, rows: Integers) -> Floats:
+        """Return the squared distance of each record's coordinates to each centre, shape (M, C)."""
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
         for column in range(points.shape[1]):
             total += (points[:, column, None] - centres[None, :, column]) ** 2
-        for codes, counts in zip(self.instance.nominal[rows].T, self.counts, strict=True):
-            total += codes[:, None] != np.argmax(counts, axis=1)[None, :]
         return total
 
     def costs_of_adding(self, combinations: Integers) -> Floats:
@@ -143,10 +148,7 @@ class State:
         (D, C).
         """
         rows = self.instance.first[combinations]
-        points, centres = self.instance.points[rows], self.centres()
-        total = np.zeros((len(rows), self.clusters))
-        for column in range(points.shape[1]):
-            total += (points[:, column, None] - centres[None, :, column]) ** 2
+        total = self._apart(rows)
         total *= self.sizes / (self.sizes + 1)
         for codes, counts, top in zip(
             self.instance.nominal[rows].T, self.counts, self.tops, strict=True
