@@ -57,10 +57,8 @@ def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
     For a mask without a hierarchy, the rank of the mask among the attribute's masks is used, from
     finest to coarsest.
     """
-    if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
-        return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)
-    ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)
-    return ladder.index(candidate.size) / max(len(ladder) - 1, 1)
+    level, highest = _level(attribute, candidate)
+    return level / max(highest, 1)
 
 
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
@@ -70,7 +68,12 @@ def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
     """Return the level of a mask; without a hierarchy, its rank among the attribute's masks."""
+    return float(_level(attribute, candidate)[0])
+
+
+def _level(attribute: AttributeSummary, candidate: Candidate) -> tuple[int, int]:
+    """Return the level of a mask, or its rank among the attribute's masks, and the highest one."""
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
-        return float(candidate.mask.level)
+        return candidate.mask.level, candidate.mask.hierarchy.height
     ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)
-    return float(ladder.index(candidate.size))
+    return ladder.index(candidate.size), len(ladder) - 1
