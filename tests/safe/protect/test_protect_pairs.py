@@ -17,7 +17,8 @@ from aegis.errors import DataError
 from aegis.safe.protect import CellMethod, Moments, audit_leak, protect
 from aegis.safe.protect.counts import _rounded, _without_pairs
 from aegis.safe.protect.derive import pairs as derive_pairs
-from aegis.safe.protect.derive.pairs import _bounds, _Program, audit_pairs, first_pinned
+from aegis.safe.protect.derive.cells import known_bounds
+from aegis.safe.protect.derive.pairs import _Program, audit_pairs, first_pinned
 from aegis.safe.protect.model import GRID
 
 STEP = 3
@@ -32,7 +33,7 @@ def told(policy):
 
 def programs(protected):
     attributes = list(protected.attributes.values())
-    bounds = [_bounds(protected, a) for a in attributes]
+    bounds = [known_bounds(protected, a) for a in attributes]
     for i, j in itertools.combinations(range(len(attributes)), 2):
         if attributes[i].codes.size and attributes[j].codes.size:
             yield _Program(

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from aegis.errors import DataError
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SLACK = 1e-6
@@ -122,8 +124,6 @@ class Nearby:
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
         """Return the counts of a block in which the first cell is as small, or as large, as possible."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
         shape = self._program.shape
         aim = np.zeros(len(places))
         aim[0] = sign
@@ -132,22 +132,46 @@ class Nearby:
         demands = np.concatenate([rows, shape[0] + columns, moments])
         matrix = sparse.vstack(
             [
-                _margins(len(rows), len(columns)),
+                margins(len(rows), len(columns)),
                 sparse.csr_array(self._program.products[:, places]),
             ],
             format="csr",
         )
-        solved: Any = milp(
-            aim,
-            bounds=Bounds(-mean, self._program.high[places] - mean),
-            constraints=LinearConstraint(matrix, self._down[demands], self._up[demands]),
-        )
-        return None if solved.x is None else mean + solved.x
+        high = self._program.high[places] - mean
+        moved = solved(aim, -mean, high, matrix, self._down[demands], self._up[demands])
+        return None if moved is None else mean + moved
+
+
+def solved(
+    aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, whole: bool = False
+) -> Floats | None:
+    """Return cells between `low` and `high` whose sums are between `least` and `most`, and whose
+    product with `aim` is as small as possible; None if there are none.
+
+    `sums` is a matrix, or None if no sums are known; `whole` asks for whole numbers.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    answer: Any = milp(
+        aim,
+        integrality=np.full(len(aim), int(whole)),
+        bounds=Bounds(low, high),
+        constraints=() if sums is None else LinearConstraint(sums, least, most),
+    )
+    return None if answer.x is None else np.asarray(answer.x)
+
+
+def contradiction(of: str = "") -> DataError:
+    """Return the error for published figures with which no table agrees."""
+    return DataError(
+        f"No table agrees with all of the published figures{of}.",
+        hint="They contradict one another: publish them from one table.",
+    )
 
 
 @cache
-def _margins(rows: int, columns: int) -> Any:
-    """Return the 0/1 matrix that sums the cells of a block by row and by column."""
+def margins(rows: int, columns: int) -> Any:
+    """Return the 0/1 matrix that sums the cells of a table by row and by column."""
     return sparse.vstack(
         [
             sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),

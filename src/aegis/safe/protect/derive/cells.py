@@ -17,12 +17,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from aegis.errors import DataError
 from aegis.safe.protect.derive.tables import MOST_CLASSES, table_ranges
 from aegis.safe.protect.mechanisms import keyed_range, rounded_range
-from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLevel
+from aegis.safe.protect.model import (
+    CellMethod,
+    ProtectedAttribute,
+    ProtectedSummary,
+    ProtectionLevel,
+)
+from aegis.safe.protect.pair_programs import contradiction, margins, solved
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -92,29 +96,15 @@ def ranges(
     DataError
         No table agrees with all bounds, so the published figures contradict each other.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    lower, upper = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    size = len(lower)
-    matrix = sparse.csr_array((0, size)) if sums is None else sparse.csr_array(sums)
-    demands = LinearConstraint(
-        matrix,
-        np.zeros(0) if least is None else np.asarray(least, dtype=np.float64),
-        np.zeros(0) if most is None else np.asarray(most, dtype=np.float64),
-    )
-    bounds, integral = Bounds(lower, upper), np.full(size, int(whole))
+    size = len(np.asarray(low))
 
     def end(place: int, sign: float) -> float:
         aim = np.zeros(size)
         aim[place] = sign
-        constraints = demands if matrix.shape[0] else ()
-        solved = milp(aim, integrality=integral, bounds=bounds, constraints=constraints)
-        if solved.x is None:
-            raise DataError(
-                "No table agrees with all of the published figures.",
-                hint="They contradict one another: publish them from one table.",
-            )
-        return sign * float(solved.fun)
+        table = solved(aim, low, high, sums, least, most, whole=whole)
+        if table is None:
+            raise contradiction()
+        return float(table[place])
 
     return [
         Range(math.ceil(end(place, 1.0) - _SLACK), math.floor(end(place, -1.0) + _SLACK))
@@ -129,6 +119,14 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
     if said.method is CellMethod.ROUNDING:
         return rounded_range(count, step)
     return keyed_range(count, step, said.variance or 1.0, max(2, (said.threshold or 2) // 2))
+
+
+def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
+    """Return the least and most rows of each cell and class of a label table, shape (K, C, 2)."""
+    counts, place = np.unique(attribute.table, return_inverse=True)
+    known = [published_range(protected, int(n)) for n in counts]
+    bounds = np.array(known, dtype=np.int64).reshape(-1, 2)[place.ravel()]
+    return bounds.reshape(*attribute.table.shape, 2)
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
@@ -149,11 +147,7 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     """
     if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
         return []
-    known: dict[int, tuple[int, int]] = {}
-    bounds = {}
-    for attribute in protected.attributes.values():
-        pairs = [[_remembered(known, protected, int(n)) for n in row] for row in attribute.table]
-        bounds[attribute.name] = np.array(pairs, dtype=np.int64).reshape(*attribute.table.shape, 2)
+    bounds = {a.name: known_bounds(protected, a) for a in protected.attributes.values()}
     totals = _class_totals(list(bounds.values()), len(protected.classes))
     threshold = protected.protection.threshold or 2
     cells = []
@@ -193,24 +187,14 @@ def _programmed(
 ) -> list[Range]:
     """Return the ranges of cells of a label table, with two linear programs for each."""
     cells, classes = low.shape
-    rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
-    columns = sparse.kron(np.ones((1, cells)), sparse.eye_array(classes))
     return ranges(
         low.ravel(),
         high.ravel(),
-        sums=sparse.vstack([rows, columns]),
+        sums=margins(cells, classes),
         least=np.concatenate([np.full(cells, threshold), totals[0]]),
         most=np.concatenate([np.full(cells, np.inf), totals[1]]),
         asked=asked,
     )
-
-
-def _remembered(
-    known: dict[int, tuple[int, int]], protected: ProtectedSummary, count: int
-) -> tuple[int, int]:
-    if count not in known:
-        known[count] = published_range(protected, count)
-    return known[count]
 
 
 def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]:

@@ -19,16 +19,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from aegis.errors import DataError
-from aegis.safe.protect.derive.cells import Range, published_range
+from aegis.safe.protect.derive.cells import Range, known_bounds
 from aegis.safe.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
-from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen
+from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen, contradiction, margins, solved
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -136,18 +134,11 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
     """Yield the linear program of each pair of attributes that has moments."""
     attributes = list(protected.attributes.values())
-    bounds = [_bounds(protected, a) for a in attributes]
+    bounds = [known_bounds(protected, a) for a in attributes]
     for i, j in combinations(range(len(attributes)), 2):
         sizes = [0 if a.codes is None else a.codes.size for a in (attributes[i], attributes[j])]
         if all(sizes):
             yield _Program(protected, (i, j), (attributes[i], attributes[j]), bounds, threshold)
-
-
-def _bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the least and most rows of each cell and class, shape (K, C, 2)."""
-    known = {int(n): published_range(protected, int(n)) for n in np.unique(attribute.table)}
-    pairs = [[known[int(n)] for n in row] for row in attribute.table]
-    return np.array(pairs, dtype=np.int64).reshape(*attribute.table.shape, 2)
 
 
 class _Program:
@@ -178,17 +169,12 @@ class _Program:
         # The error of a rounded figure is its step over sqrt(12), so that half a step is sqrt(3) of it.
         slack = moments.error * math.sqrt(3.0) * protected.rows
         half = slack + 1e-6 * (1.0 + np.abs(centre))
-        margins = [self._margin(b, threshold) for b in (first, second)]
+        ends = [self._margin(b, threshold) for b in (first, second)]
         self.sums = sparse.vstack(
-            [
-                sparse.kron(sparse.eye_array(self.shape[0]), np.ones((1, self.shape[1]))),
-                sparse.kron(np.ones((1, self.shape[0])), sparse.eye_array(self.shape[1])),
-                sparse.csr_array(self.products),
-            ],
-            format="csr",
+            [margins(*self.shape), sparse.csr_array(self.products)], format="csr"
         )
-        self.least = np.concatenate([margins[0][0], margins[1][0], centre - half])
-        self.most = np.concatenate([margins[0][1], margins[1][1], centre + half])
+        self.least = np.concatenate([ends[0][0], ends[1][0], centre - half])
+        self.most = np.concatenate([ends[0][1], ends[1][1], centre + half])
 
     @staticmethod
     def _margin(bounds: Ints, threshold: int) -> tuple[Floats, Floats]:
@@ -248,20 +234,9 @@ class _Program:
         return Range(math.ceil(low - SLACK), math.floor(high + SLACK))
 
     def _solved(self, aim: Floats) -> Floats:
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        solved: Any = milp(
-            aim,
-            bounds=Bounds(0.0, self.high),
-            constraints=LinearConstraint(self.sums, self.least, self.most),
-        )
-        if solved.x is None:
-            raise DataError(
-                "No table agrees with all of the published figures of "
-                f"{self.attributes[0].name!r} and {self.attributes[1].name!r}.",
-                hint="They contradict one another: publish them from one table.",
-            )
-        table: Floats = solved.x
+        table = solved(aim, 0.0, self.high, self.sums, self.least, self.most)
+        if table is None:
+            raise contradiction(f" of {self.attributes[0].name!r} and {self.attributes[1].name!r}")
         return table
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import DataError
+from aegis.safe.protect.pair_programs import contradiction
 
 Ints = npt.NDArray[np.int64]
 MOST_CLASSES = 10
@@ -64,10 +64,7 @@ def table_ranges(
             room = spare + own - inside + low[:, label]
             np.minimum(widest[:, label], room, out=widest[:, label])
     if not feasible or bool((least > most).any()):
-        raise DataError(
-            "No table agrees with all of the published figures.",
-            hint="They contradict one another: publish them from one table.",
-        )
+        raise contradiction()
     return narrowest, widest
 
 
