@@ -21,10 +21,8 @@ from aegis.errors import PolicyError
 from aegis.policy import Label, Policy, Unseen
 from aegis.progress import SILENT, Progress
 from aegis.safe.protect.accounting import is_number
-from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.cells import Cells, cells_of, join_similar, without_small
-from aegis.safe.protect.classes import NamedClasses, by_declaration, named, rows_of, tallied
-from aegis.safe.protect.codes import code_cells
+from aegis.safe.protect.classes import NamedClasses, by_declaration, named, tallied
 from aegis.safe.protect.derive.cells import Derivable, derivable_cells
 from aegis.safe.protect.derive.pairs import first_pinned
 from aegis.safe.protect.mechanisms import (
@@ -40,15 +38,13 @@ from aegis.safe.protect.model import (
     CellMethod,
     DomainSource,
     Moments,
-    ProtectedAttribute,
     ProtectedSummary,
     Protection,
     ProtectionLevel,
     PublishedDomain,
     StatedVerdict,
 )
-from aegis.safe.protect.moments import moments_of_pairs, moments_of_rows
-from aegis.safe.protect.noise import class_counts, published
+from aegis.safe.protect.noise import ExactTable, class_counts, codes_of, published, with_codes
 from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.words import brief
@@ -156,17 +152,6 @@ def _check(asked: Perturbation, rows: int) -> None:
         key_table(1, asked.width, asked.spread, asked.least)
 
 
-def _codes(bare: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the codes of an attribute's cells over all its candidates, shape (K, q)."""
-    return code_cells(
-        attribute.table.astype(np.float64),
-        [c.groups for c in attribute.candidates],
-        bare.shares,
-        added_variance(bare, attribute),
-        bare.rows,
-    )
-
-
 def protect_counts(
     summary: Summary,
     asked: Perturbation,
@@ -213,13 +198,11 @@ def protect_counts(
     bare = replace(
         bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label, bare)))
     )
-    codes = [_codes(bare, a) for a in bare.attributes.values()]
+    codes = codes_of(bare)
+    table = ExactTable(summary, source, classes, progress)
+    moments = _moments(table, cells, codes, bare.rows)
     made = replace(
-        bare,
-        attributes={
-            a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
-        },
-        moments=_moments(summary, source, classes, cells, codes, bare.rows, progress),
+        with_codes(bare, codes, moments),
         verdicts=tuple(verdicts),
         rule=rule_as_written if verdicts else None,
     )
@@ -320,24 +303,10 @@ def _small(
 
 
 def _moments(
-    summary: Summary,
-    source: Source | None,
-    classes: NamedClasses,
-    cells: Sequence[Cells],
-    codes: Sequence[Ints],
-    rows: float,
-    progress: Progress,
+    table: ExactTable, cells: Sequence[Cells], codes: Sequence[Ints], rows: float
 ) -> Moments:
     """Return moments rounded to a fraction of their sampling error, without clipping rows."""
-    if source is None:
-        chosen = classes.place >= 0
-        sums = moments_of_pairs(summary, cells, codes, [_NO_LIMIT] * len(cells), chosen).sums
-    else:
-        listed = [(summary.attributes[c.name].values, c) for c in cells]
-        labelled = rows_of(source, summary.label, classes)
-        sums = moments_of_rows(
-            source, summary.label.column, listed, codes, _NO_LIMIT, progress, labelled
-        ).sums
+    sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
     return _rounded(Moments(sums / (rows * GRID**2), 0.0), STEP_OF_MOMENTS / math.sqrt(rows))
 
 

@@ -312,9 +312,7 @@ def _moments_from(said: Mapping[str, Any] | None, size: int) -> Moments | None:
     upper = np.array(said["upper"], dtype=np.float64)
     _require(len(upper) == size * (size - 1) // 2, "moments do not fit the codes")
     _require(bool(np.isfinite(upper).all()), "a moment is not a number")
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size, 1)] = upper
-    return Moments(matrix + matrix.T, float(said["error"]))
+    return Moments.of_upper(upper, size, float(said["error"]))
 
 
 def _require(condition: bool, problem: str) -> None:

@@ -126,24 +126,13 @@ class Protection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
+        data = asdict(self)
+        return data | {
             "level": str(self.level),
             "unit": str(self.unit),
-            "rows_per_person": self.rows_per_person,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rho": self.rho,
-            "rounds": [
-                {"name": r.name, "sensitivity": r.sensitivity, "sigma": r.sigma, "rho": r.rho}
-                for r in self.rounds
-            ],
             "method": None if self.method is None else str(self.method),
-            "threshold": self.threshold,
-            "step": self.step,
-            "variance": self.variance,
-            "public": list(self.public),
-            "thresholds": [asdict(t) for t in self.thresholds],
             "domains": None if self.domains is None else [d.to_dict() for d in self.domains],
+            **{name: list(data[name]) for name in ("rounds", "public", "thresholds")},
         }
 
     def taken(self, source: DomainSource) -> str:
@@ -249,6 +238,13 @@ class Moments:
 
     matrix: Floats
     error: float
+
+    @classmethod
+    def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
+        """Return the moments whose entries above the diagonal are `upper`, row by row."""
+        matrix = np.zeros((size, size))
+        matrix[np.triu_indices(size, 1)] = upper
+        return cls(matrix + matrix.T, error)
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def _drawn(
     decisions = _decisions(summary, asked, policy.privacy, plan)
     for_rule = DECIDING * budget.total if decisions is not None else 0.0
     for_both = budget.left - for_rule
-    table = _Exact(summary, source, classes, progress)
+    table = ExactTable(summary, source, classes, progress)
     bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
     protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
     verdicts: tuple[StatedVerdict, ...] = ()
@@ -197,7 +197,7 @@ def _drawn(
 
 
 @dataclass(frozen=True, eq=False)
-class _Exact:
+class ExactTable:
     """The exact data from which moments are computed: the summary, and the table if available."""
 
     summary: Summary
@@ -206,27 +206,26 @@ class _Exact:
     progress: Progress
 
     def sums(
-        self, cells: Sequence[Cells], codes: Sequence[Ints], tables: Sequence[Ints]
+        self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
-        """Return the moments of clipped rows; `tables` are the protected label tables."""
+        """Return the moments of clipped rows.
+
+        A row is clipped at the squared length `whole`; without the table, its codes of each
+        attribute are clipped at `each`.
+        """
         label = self.summary.label
         if self.source is None:
-            longest = [
-                int(BLOCK_LENGTH**2 * norms_of([c], [t]))
-                for c, t in zip(codes, tables, strict=True)
-            ]
             chosen = self.classes.place >= 0
-            return moments_of_pairs(self.summary, cells, codes, longest, chosen)
+            return moments_of_pairs(self.summary, cells, codes, each, chosen)
         listed = [(self.summary.attributes[c.name].values, c) for c in cells]
-        most = int(norms_of(codes, tables))
         labelled = rows_of(self.source, label, self.classes)
         return moments_of_rows(
-            self.source, label.column, listed, codes, most, self.progress, labelled
+            self.source, label.column, listed, codes, whole, self.progress, labelled
         )
 
 
 def _label_tables(
-    table: _Exact, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
+    table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
     """Return the label tables of the cells that may be named, and these cells."""
     name = "label tables"
@@ -244,7 +243,7 @@ def _label_tables(
 
 
 def _with_moments(
-    table: _Exact,
+    table: ExactTable,
     asked: Noise,
     bare: ProtectedSummary,
     cells: Sequence[Cells],
@@ -252,26 +251,23 @@ def _with_moments(
     rho: float,
 ) -> ProtectedSummary:
     """Add moments to the label tables or, if the moments would be too noisy, measure the tables again."""
-    codes = _codes(bare)
+    codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
     coded = sum(c.shape[1] > 0 for c in codes)
     error = _expected_error(norms_of(codes, shown), coded, bare.rows, rho, asked.rows_per_person)
     if error > asked.most_error or not math.isfinite(error):
         return _measured_again(table, asked, bare, cells, budget, rho, error)
-    sums = table.sums(cells, codes, shown)
+    each = [int(BLOCK_LENGTH**2 * norms_of([c], [t])) for c, t in zip(codes, shown, strict=True)]
+    sums = table.sums(cells, codes, each, int(norms_of(codes, shown)))
     upper = np.triu(sums.sums)
-    [noisy], scale = budget.spend("moments of codes", [_upper(upper)], sums.sensitivity, rho)
-    return replace(
-        bare,
-        attributes={
-            a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
-        },
-        moments=_mean_moments(noisy, len(upper), scale, bare.rows),
-    )
+    above = upper[np.triu_indices(len(upper), 1)]
+    [noisy], scale = budget.spend("moments of codes", [above], sums.sensitivity, rho)
+    unit = bare.rows * GRID**2
+    return with_codes(bare, codes, Moments.of_upper(noisy / unit, len(upper), scale / unit))
 
 
 def _measured_again(
-    table: _Exact,
+    table: ExactTable,
     asked: Noise,
     bare: ProtectedSummary,
     cells: Sequence[Cells],
@@ -298,7 +294,7 @@ def _measured_again(
 
 
 def _assemble(
-    table: _Exact, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+    table: ExactTable, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
     names = table.classes.names
     return ProtectedSummary(
@@ -366,7 +362,8 @@ def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
     return counts
 
 
-def _codes(protected: ProtectedSummary) -> list[Ints]:
+def codes_of(protected: ProtectedSummary) -> list[Ints]:
+    """Return the codes of each attribute's cells over all its candidates, shape (K, q) each."""
     return [
         code_cells(
             a.table.astype(np.float64),
@@ -379,6 +376,15 @@ def _codes(protected: ProtectedSummary) -> list[Ints]:
     ]
 
 
+def with_codes(
+    protected: ProtectedSummary, codes: Sequence[Ints], moments: Moments | None
+) -> ProtectedSummary:
+    """Return the summary with the codes of each attribute's cells, and their moments."""
+    pairs = zip(protected.attributes.values(), codes, strict=True)
+    attributes = {a.name: replace(a, codes=own) for a, own in pairs}
+    return replace(protected, attributes=attributes, moments=moments)
+
+
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
     """Return the standard error that a correlation of first codes would have after round 5.
 
@@ -389,17 +395,6 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
         return math.inf
     sensitivity = sensitivity_of_rows(longest, width) / GRID**2 * unit_rows
     return sigma_of(sensitivity, rho) / rows
-
-
-def _upper(sums: Ints) -> Ints:
-    above: Ints = sums[np.triu_indices(len(sums), 1)]
-    return above
-
-
-def _mean_moments(upper: Ints, size: int, sigma: float, rows: float) -> Moments:
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size, 1)] = upper / (rows * GRID**2)
-    return Moments(matrix + matrix.T, sigma / (rows * GRID**2))
 
 
 def _pooled(
