@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ClassVar
+from enum import StrEnum
+from typing import ClassVar, TypeVar
 
 
 class AegisError(Exception):
@@ -78,6 +79,18 @@ class InternalError(AegisError):
     """A bug in Aegis: an invariant does not hold."""
 
     exit_code = 70
+
+
+Member = TypeVar("Member", bound=StrEnum)
+
+
+def member(kind: type[Member], given: str, what: str) -> Member:
+    """Return the member of an enumeration with the value `given`; raise `PolicyError`, which lists
+    all values of `what`, if there is none.
+    """
+    if given not in list(kind):
+        raise PolicyError.unknown(what, given, kind)
+    return kind(given)
 
 
 def is_of_memory(error: BaseException) -> bool:

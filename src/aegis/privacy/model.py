@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import InternalError, PolicyError, member
 from aegis.privacy.classes import BoolArray, ClassTable, SensitiveCounts
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps
@@ -478,11 +478,7 @@ class PrivacyModel:
 
     def _reference(self, given: Mapping[str, object]) -> Compared:
         named = given.get("reference", str(Compared.RELEASED)) if self.compares else "released"
-        if named not in list(Compared):
-            raise PolicyError.unknown(
-                f"reference of {self.title}", str(named), [*map(str, Compared)]
-            )
-        return Compared(str(named))
+        return member(Compared, str(named), f"reference of {self.title}")
 
     def _value(self, parameter: ModelParameter, given: Mapping[str, object]) -> float:
         value = given.get(parameter.name, parameter.default)

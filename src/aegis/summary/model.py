@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import InternalError, PolicyError, member
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.mapping import text_of
 from aegis.measures import LabelKind
@@ -48,10 +48,7 @@ class Information(StrEnum):
     @classmethod
     def of(cls, know: Information | str) -> Information:
         """Return the setting called `know`; raise `PolicyError` if there is none."""
-        try:
-            return cls(know)
-        except ValueError:
-            raise PolicyError.unknown("information setting", know, [str(i) for i in cls]) from None
+        return member(cls, know, "information setting")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 from aegis.masks import common_refinement
 from aegis.summary.cooccurrence import FoldCounts, PairCounts, as_entries
 from aegis.summary.frequency import FrequencyTable, combine
@@ -52,9 +52,7 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
         The summary no longer has the raw joint counts; or an attribute has a noise mask, which
         needs them; or `information` is none of the three values.
     """
-    if information not in list(Information):
-        raise PolicyError.unknown("information of a summary", str(information), Information)
-    information = Information(information)
+    information = member(Information, str(information), "information of a summary")
     if information is Information.RAW:
         return summary
     if summary.information is not Information.RAW:

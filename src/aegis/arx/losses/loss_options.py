@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 
 Floats = npt.NDArray[np.float64]
 _OPTIONS = ("mean", "factor", "weights", "over")
@@ -110,9 +110,7 @@ class LossOptions:
             An option is unknown or has a value that is not allowed.
         """
         loss, given = read_options(text, _OPTIONS)
-        mean = given.get("mean", "sum")
-        if mean not in list(Mean):
-            raise PolicyError.unknown(f"mean of {loss}", mean, list(Mean))
+        mean = member(Mean, given.get("mean", "sum"), f"mean of {loss}")
         weights = given.get("weights", "equal")
         if weights not in _WEIGHTS:
             raise PolicyError.unknown(f"weights of {loss}", weights, _WEIGHTS)
@@ -120,7 +118,7 @@ class LossOptions:
         if over not in _OVER:
             raise PolicyError.unknown(f"'over' of {loss}", over, _OVER)
         factor = _factor(given.get("factor", "0.5"), loss)
-        return loss, cls(Mean(mean), factor, weights == "policy", over != "all")
+        return loss, cls(mean, factor, weights == "policy", over != "all")
 
 
 @dataclass(frozen=True)

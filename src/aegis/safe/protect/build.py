@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,7 +13,7 @@ from aegis.advisor import PrivacyPlan
 from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.plan import require_same
 from aegis.blas import one_blas_thread
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, PolicyError, member
 from aegis.options import asked
 from aegis.policy import (
     Configuration,
@@ -116,7 +117,7 @@ def _with_noise(
     promise = Noise(
         noise.epsilon,
         noise.delta,
-        _unit(noise.unit),
+        member(Unit, noise.unit, "unit"),
         noise.rows_per_person,
         public_names(noise.public, summary),
         _listed(request.verdicts, summary),
@@ -146,9 +147,8 @@ def _with_counts(
             hint="Give at least 16 random bytes, and keep them: the same key perturbs the same "
             "cell in the same way.",
         )
-    perturbation = Perturbation(
-        counts.key, _method(counts.method), counts.threshold, counts.step, counts.variance
-    )
+    method = member(CellMethod, counts.method, "method of perturbation")
+    perturbation = Perturbation(counts.key, method, counts.threshold, counts.step, counts.variance)
     stated = _verdicts(summary, policy, _listed(request.verdicts, summary))
     return protect_counts(
         summary,
@@ -176,31 +176,13 @@ def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
 
 
 def _level(given: ProtectionLevel | str) -> ProtectionLevel:
-    if given not in list(ProtectionLevel):
-        raise PolicyError.unknown(
-            "level of protection", given, [str(level) for level in ProtectionLevel]
-        )
-    chosen = ProtectionLevel(given)
+    chosen = member(ProtectionLevel, given, "level of protection")
     if chosen is ProtectionLevel.NONE:
         raise PolicyError(
             "Level none protects nothing, so there is nothing to write.",
             hint="Take noise or counts, or summarise without protection.",
         )
     return chosen
-
-
-def _method(given: CellMethod | str) -> CellMethod:
-    if given not in list(CellMethod):
-        raise PolicyError.unknown(
-            "method of perturbation", given, [str(method) for method in CellMethod]
-        )
-    return CellMethod(given)
-
-
-def _unit(given: Unit | str) -> Unit:
-    if given not in list(Unit):
-        raise PolicyError.unknown("unit", given, [str(unit) for unit in Unit])
-    return Unit(given)
 
 
 def _refuse_given(level: ProtectionLevel, **options: object) -> None:
@@ -271,9 +253,7 @@ def _listed(
             hint=f"Allowed: 0 to {MOST_VERDICTS:,}.",
         )
     attributes = list(summary.attributes.values())
-    size = 1
-    for attribute in attributes:
-        size *= len(attribute.candidates)
+    size = math.prod(len(a.candidates) for a in attributes)
     if size > asked:
         raise PolicyError(
             f"The candidate masks make {amount(size)} combinations, more than the {asked:,} for which verdicts "

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 from aegis.options import checks_types
 from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
 from aegis.safe.protect.derive.cells import derivable_cells
@@ -187,10 +187,7 @@ def audit_leak(
         The threshold is below 2 or above the number of rows, the level is unknown, or counts are sums of
         weights.
     """
-    if level is not None and level not in list(ProtectionLevel):
-        raise PolicyError.unknown(
-            "level of protection", level, [str(level) for level in ProtectionLevel]
-        )
+    demanded = None if level is None else member(ProtectionLevel, level, "level of protection")
     if threshold is not None and not (
         is_number(threshold, whole=True) and 2 <= threshold <= subject.rows
     ):
@@ -198,7 +195,6 @@ def audit_leak(
             f"The threshold is {brief(threshold)}, and the summary is of {subject.rows:,.0f} rows.",
             hint="Give from 2 up to the number of rows.",
         )
-    demanded = None if level is None else ProtectionLevel(level)
     if isinstance(subject, ProtectedSummary):
         return _protected(subject, demanded or subject.level, threshold)
     return _exact(subject, demanded or ProtectionLevel.NONE, threshold or THRESHOLD)
@@ -270,20 +266,13 @@ def _part(name: str, counts: Sequence[npt.NDArray[Any]], threshold: int) -> Part
 
 
 def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
-    rare: int | None
-    if attribute.domain is None:
-        rare = int(((attribute.counts > 0) & (attribute.counts < threshold)).sum())
-    elif attribute.domain.counts is not None:
-        known = attribute.domain.counts
-        rare = int(((known > 0) & (known < threshold)).sum())
-    else:
-        rare = None
+    known = attribute.counts if attribute.domain is None else attribute.domain.counts
     totals = attribute.joint.sum(axis=1)
     disclosed = (totals > 0) & (attribute.joint.max(axis=1, initial=0) == totals)
     return AttributeLeak(
         attribute=attribute.name,
         named=len(attribute.all_values),
-        rare=rare,
+        rare=None if known is None else int(((known > 0) & (known < threshold)).sum()),
         disclosed=int(disclosed.sum()) if attribute.joint.shape[1] > 1 else 0,
         derivable=withheld_cells(attribute, threshold),
     )
