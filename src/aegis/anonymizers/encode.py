@@ -18,7 +18,7 @@ from aegis.anonymizers.records import (
     SensitiveAttribute,
     ValueTree,
 )
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, PolicyError, member
 from aegis.policy import AttributeKind, Policy, Role
 
 ROLES: tuple[str, ...] = (*(role.value for role in Role), "label")
@@ -147,6 +147,15 @@ def encode_declared(
     )
 
 
+def roles_of(table: pa.Table, policy: Policy) -> dict[str, str]:
+    """Return the role of each column of a table to release; a sensitive column that is also a
+    quasi-identifier counts as the latter.
+    """
+    roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
+    roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
+    return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
+
+
 def hierarchy_rows(policy: Policy) -> dict[str, HierarchyRows]:
     """Return the rows of the hierarchy of each quasi-identifier that has one."""
     return {
@@ -205,15 +214,14 @@ def _kind(
         if name in orders:
             return AttributeKind.ORDINAL
         return _natural_kind(column.type)
-    if given not in list(AttributeKind):
-        raise PolicyError.unknown(f"kind of attribute {name!r}:", given, list(AttributeKind))
+    kind = member(AttributeKind, given, f"kind of attribute {name!r}:")
     known = name in orders or _natural_kind(column.type) is not AttributeKind.CATEGORICAL
-    if given == AttributeKind.ORDINAL and not known:
+    if kind is AttributeKind.ORDINAL and not known:
         raise PolicyError(
             f"The order of the {column.type} values of ordinal attribute {name!r} is not known.",
             hint="Give its values in ascending order: `order: [low, middle, high]`.",
         )
-    return AttributeKind(given)
+    return kind
 
 
 def _is_number(dtype: pa.DataType) -> bool:

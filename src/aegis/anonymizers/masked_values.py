@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aegis.anonymizers.encode import encode
+from aegis.anonymizers.encode import encode, roles_of
 from aegis.anonymizers.record_table import RecordTable
 from aegis.errors import PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen
 from aegis.masks import Identity, Mask, parse_mask
-from aegis.policy import Attribute, Policy, Role, Unseen
+from aegis.policy import Attribute, Policy, Unseen
 from aegis.sources import open_table
 
 ROW = "__aegis_row__"
@@ -54,7 +54,7 @@ def shown_by_masks(
                 hint="Name a mask that does not: a level, fixed edges or a width, listed values.",
             )
     table = _masked(read, shown)
-    records = encode(table, _roles(read, table), degenerate=True)
+    records = encode(table, roles_of(table, read.policy), degenerate=True)
     return replace(
         read,
         table=table,
@@ -119,11 +119,3 @@ def least_mask(attribute: Attribute) -> Mask | None:
         f"Record-level releases cannot mask {attribute.name!r}: all its candidates are noise masks.",
         hint="Give it a candidate without noise, or leave out the record-level methods.",
     )
-
-
-def _roles(read: RecordTable, table: pa.Table) -> dict[str, str]:
-    quasi = set(read.quasi)
-    sensitive = {attribute.name for attribute in read.records.sensitive}
-    roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
-    roles |= dict.fromkeys(sensitive, Role.SENSITIVE)
-    return roles | dict.fromkeys(quasi, Role.QUASI_IDENTIFIER)

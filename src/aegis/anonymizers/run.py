@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
-from aegis.anonymizers.encode import encode_declared
+from aegis.anonymizers.encode import encode_declared, roles_of
 from aegis.anonymizers.masked_values import least_mask, shown_by_masks
 from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
@@ -130,7 +130,7 @@ def read_records(
     if policy.person is not None:
         persons = encode(table[PERSON].combine_chunks())[0].astype(np.int64)
         table = table.drop_columns([PERSON])
-    records = encode_declared(table, _roles(table, policy), policy, kinds=kinds, orders=orders)
+    records = encode_declared(table, roles_of(table, policy), policy, kinds=kinds, orders=orders)
     notes = tuple(
         f"{name} is masked by {mask}, because the policy does not list identity for it"
         for name, mask in masks.items()
@@ -143,15 +143,6 @@ def read_records(
         if name not in quasi
     }
     return RecordTable(policy, table, records, unseen, notes, carried, persons)
-
-
-def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
-    """Return the role of each column, for `encode`; a sensitive column that is also a
-    quasi-identifier counts as the latter.
-    """
-    roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
-    roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
-    return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
 
 
 @one_blas_thread
