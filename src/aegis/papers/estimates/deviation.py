@@ -287,34 +287,46 @@ def _bounds(
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
     """Return the measure of the finest candidate, and bounds for that of the unmasked attribute."""
-    sign = measure.direction.sign
     seen = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
         if (candidate.noise is None and not shows_all(attribute, candidate))
         or (candidate.noise is not None and measure.processed)
     ]
-    best = sign * max((sign * value for value in seen), default=-math.inf)
-    limit = _limit(attribute, measure, setting)
     if not seen:
         return math.nan, None
-    if not measure.monotone or limit is None:
-        return best, None
-    if measure.direction is Direction.LOWER:
-        return best, (limit, best)
-    return best, (best, max(best, limit))
-
-
-def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) -> float | None:
-    """Return the best value of a measure over all joint counts with the known margins; None if
-    unbounded.
-    """
-    if measure.limit is None:
-        return None
     known = setting is not Information.NOTHING
     values = _histogram(attribute).astype(np.float64) if known else None
     label_classes = attribute.joint.sum(axis=0).astype(np.float64)
-    return measure.limit(Margins(label_classes, len(attribute.all_values), values))
+    margins = Margins(label_classes, len(attribute.all_values), values)
+    best = min(seen) if measure.direction is Direction.LOWER else max(seen)
+    return best, limits_of(measure, seen, margins)
+
+
+def limits_of(
+    measure: Measure, shown: Sequence[float], margins: Margins
+) -> tuple[float, float] | None:
+    """Return bounds for a measure of an unmasked attribute, which masks cannot increase.
+
+    Parameters
+    ----------
+    measure
+        A measure of single attributes.
+    shown
+        The measure of the attribute under each mask, at least one.
+    margins
+        The known margins of the joint counts, over which the measure has a best value.
+
+    Returns
+    -------
+    The lower and the upper bound; None if the measure has none.
+    """
+    if not measure.monotone or measure.limit is None:
+        return None
+    limit = measure.limit(margins)
+    if measure.direction is Direction.LOWER:
+        return limit, min(shown)
+    return max(shown), max(limit, *shown)
 
 
 def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequence[Candidate]:

@@ -18,7 +18,7 @@ from aegis.advisor.owner import WHAT
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
-from aegis.measures import Direction, Margins, Measure, Scope
+from aegis.measures import Margins, Measure, Scope
 from aegis.papers.estimates.cases import (
     ONE_MASK,
     PaperEstimate,
@@ -28,6 +28,7 @@ from aegis.papers.estimates.cases import (
 from aegis.papers.estimates.deviation import (
     DEFAULT_METHOD,
     combined,
+    limits_of,
 )
 from aegis.papers.published.build import as_it_stands
 from aegis.papers.published.model import Published
@@ -316,9 +317,12 @@ class _PublishedEstimator:
         estimated = reconstruct(evidence, self.case.method or DEFAULT_METHOD)
         value = self.measure(contingency(estimated.table, self.measure))
         setting = Information.HISTOGRAM if known else Information.NOTHING
-        lower, upper = self._bounds(attribute, histogram, len(domain), used)
-        if lower is not None and upper is not None:
-            value = float(np.clip(value, lower, upper))
+        margins = Margins(used[0].joint.sum(axis=0), len(domain), histogram)
+        shown = [self._value(joint.name, attribute) for joint in used]
+        limits = limits_of(self.measure, shown, margins)
+        if limits is not None:
+            value = float(np.clip(value, *limits))
+        lower, upper = limits or (None, None)
         return AttributeEstimate(
             value, lower, upper, masked, information=setting, method=self.case.method
         )
@@ -327,20 +331,3 @@ class _PublishedEstimator:
         scorer = Scorer(self.published.tables[name])
         own = scorer.summary.attributes[attribute]
         return scorer.attribute(own, own.unmasked, self.measure)
-
-    def _bounds(
-        self,
-        attribute: str,
-        histogram: np.ndarray | None,
-        values: int,
-        used: Sequence[MaskedJoint],
-    ) -> tuple[float | None, float | None]:
-        """Return bounds for the measure of the raw attribute, which masks cannot increase."""
-        classes = used[0].joint.sum(axis=0)
-        if not self.measure.monotone or self.measure.limit is None:
-            return None, None
-        limit = self.measure.limit(Margins(classes, values, histogram))
-        shown = [self._value(joint.name, attribute) for joint in used]
-        if self.measure.direction is Direction.LOWER:
-            return limit, min(shown)
-        return max(shown), max(limit, *shown)
