@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -67,16 +67,7 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "measure": self.measure,
-            "model": self.model,
-            "metric": self.metric,
-            "spearman": self.spearman,
-            "kendall": self.kendall,
-            "loss": self.loss,
-            "points": self.points,
-            "chosen": list(self.chosen),
-        }
+        return asdict(self) | {"chosen": list(self.chosen)}
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:

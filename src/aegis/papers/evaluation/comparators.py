@@ -18,7 +18,7 @@ import numpy.typing as npt
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.grouping import group_rows
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, Contingency, Measure, Scope
+from aegis.measures import MEASURES, Contingency, Measure
 from aegis.papers.evaluation.agreement import Judged
 from aegis.papers.reconstruction import (
     Evidence,
@@ -321,7 +321,7 @@ def compare(
         for number, (name, choice) in enumerate(choices.items()):
             for kind, estimator in made.items():
                 wanted = {f"{kind}:{m}": m for m in PUBLISHED if f"{kind}:{m}" in scores}
-                measures = [_attribute_measure(m) for m in wanted.values()]
+                measures = [MEASURES.get(m) for m in wanted.values()]
                 deviations = estimator.deviation(
                     scorer, choice, measures, seed=seed * 1_000_003 + number
                 )
@@ -334,16 +334,6 @@ def compare(
         Judged(comparator.name, -1, scores[comparator.name], kind="comparator")
         for comparator in listed
     )
-
-
-def _attribute_measure(name: str) -> Measure:
-    measure = MEASURES.get(name)
-    if measure.scope is not Scope.ATTRIBUTE:
-        raise PolicyError(
-            f"Aegis computes deviations for each attribute, but {name!r} scores the whole table.",
-            hint=f"Use one of {', '.join(PUBLISHED)}.",
-        )
-    return measure
 
 
 def _has_noise(choices: Mapping[str, Choice]) -> bool:

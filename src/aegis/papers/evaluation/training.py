@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -54,15 +54,7 @@ class Training:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "configuration": self.configuration,
-            "model": self.model,
-            "split": self.split,
-            "metrics": dict(self.metrics),
-            "converged": self.converged,
-            "messages": list(self.messages),
-            "seconds": self.seconds,
-        }
+        return asdict(self) | {"messages": list(self.messages)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,25 +128,26 @@ class Task:
 
 def train(task: Task) -> Training:
     """Train and test a model on one thread; return metrics, convergence and warnings."""
-    started = time.perf_counter()
-    if task.response is not None:
+    started, converged = time.perf_counter(), True
+    prediction: Prediction | NumberPrediction
+    if task.response is None:
+        scored = fit(task)
+        prediction, converged, messages = (
+            scored.predict(task.test),
+            scored.converged,
+            scored.messages,
+        )
+    else:
         predicted, messages = predict_number(task, task.response)
-        metrics = measure(
-            NumberPrediction(task.response[task.test], predicted, task.weights_of(task.test))
-        )
-        seconds = time.perf_counter() - started
-        return Training(
-            task.configuration, task.model.name, task.split, metrics, True, messages, seconds
-        )
-    scored = fit(task)
-    prediction = scored.predict(task.test)
+        truth, weights = task.response[task.test], task.weights_of(task.test)
+        prediction = NumberPrediction(truth, predicted, weights)
     return Training(
         task.configuration,
         task.model.name,
         task.split,
         measure(prediction),
-        scored.converged,
-        scored.messages,
+        converged,
+        messages,
         time.perf_counter() - started,
     )
 

@@ -156,17 +156,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "number": self.number,
-            "population": self.population,
-            "state": str(self.state),
-            "time": self.time,
-            "spend": None if self.spend is None else self.spend.to_dict(),
-            "digest": self.digest,
-            "note": self.note,
-            "table": self.table,
-            "key": self.key,
-        }
+        return asdict(self) | {"state": str(self.state)}
 
 
 @dataclass(frozen=True)
