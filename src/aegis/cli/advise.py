@@ -25,6 +25,7 @@ from aegis.cli.opening import OPTIONS, Opening, opens_table
 from aegis.cli.options import (
     After,
     Configurations,
+    ExactPairs,
     Force,
     Format,
     FormatOption,
@@ -135,9 +136,7 @@ class AskedTable:
     after: After = None
     leave_out: LeaveOut = None
     population: Population = None
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
-    ] = False
+    exact: ExactPairs = False
     rule_override: RuleOverride = False
     verify_key: VerifyKey = None
 

@@ -26,6 +26,7 @@ from aegis.cli.options import (
     FormatOption,
     PolicyFile,
     Quiet,
+    ReportFile,
     SignCertificate,
     Table,
 )
@@ -109,10 +110,7 @@ class AnonymizeCommand:
     grouping: MethodOptions
     release: AnonymizeRequest
     sign: SignCertificate = None
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-    ] = None
+    report: ReportFile = None
     opening: Opening
     format: FormatOption = Format.TABLE
     quiet: Quiet = False

@@ -87,6 +87,22 @@ TableOrBundle = Annotated[
 PolicyFile = Annotated[
     Path, typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML).")
 ]
+PolicyOfTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        "-p",
+        metavar="FILE",
+        help="The policy (YAML). Not needed for a summary.",
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
+]
+ExactPairs = Annotated[
+    bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
+]
 FormatOption = Annotated[
     Format,
     typer.Option(

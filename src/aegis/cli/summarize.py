@@ -20,6 +20,7 @@ from aegis.cli.files import (
 )
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
+    ExactPairs,
     Format,
     PolicyFile,
     Table,
@@ -56,9 +57,7 @@ EXAMPLES = (
 class SummaryOptions:
     """Options on how a summary is made, and on what it contains."""
 
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
-    ] = False
+    exact: ExactPairs = False
     like: Annotated[
         Path | None,
         typer.Option(
@@ -144,10 +143,7 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
     from aegis.summary import Information
 
     given = asked.summary
-    if given.carried not in list(Information):
-        raise PolicyError.unknown(
-            "information setting", given.carried, [str(i) for i in Information]
-        )
+    Information.of(given.carried)
     policy = load_policy(asked.policy_file)
     if given.verify_key is not None and given.like is None:
         raise PolicyError(

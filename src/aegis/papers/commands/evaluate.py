@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from aegis.cli.options import (
     Format,
     Generate,
     PolicyFile,
+    ReportFile,
     Table,
     With,
     split_names,
@@ -61,10 +61,7 @@ class EvaluateCommand:
         ),
     ] = True
     methods: With = None
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-    ] = None
+    report: ReportFile = None
     opening: Opening
     running: RunOptions
 

@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.files import JSON, check_outputs, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
-from aegis.cli.options import Force, Quiet, TableOrBundle, VerifyKey
+from aegis.cli.options import Force, PolicyOfTable, Quiet, TableOrBundle, VerifyKey
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
@@ -36,15 +36,7 @@ def command(
             "file for each attribute.",
         ),
     ],
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="The policy (YAML). Not needed for a summary.",
-        ),
-    ] = None,
+    policy: PolicyOfTable = None,
     verify_key: VerifyKey = None,
     opening: Opening = DEFAULT,
     force: Force = False,

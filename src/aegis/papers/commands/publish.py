@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.options import Format, PolicyFile
+from aegis.cli.options import ExactPairs, Format, PolicyFile
 from aegis.cli.output import Output, RunOptions
 from aegis.cli.parameters import takes_records
 from aegis.cli.progress import reporting
@@ -75,9 +75,7 @@ class PublishCommand:
             "or YAML).",
         ),
     ] = None
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
-    ] = False
+    exact: ExactPairs = False
     locked: Annotated[
         bool,
         typer.Option(

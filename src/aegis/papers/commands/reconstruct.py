@@ -14,11 +14,7 @@ from aegis.cli import completion
 from aegis.cli.files import HTML, check_outputs, written, written_dict
 from aegis.cli.formats import reconstructed_format
 from aegis.cli.opening import Opening, opens_table
-from aegis.cli.options import (
-    Format,
-    TableOrBundle,
-    VerifyKey,
-)
+from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey
 from aegis.cli.output import Output, RunOptions, console
 from aegis.cli.parameters import given_options
 from aegis.cli.progress import reporting
@@ -94,15 +90,7 @@ class ReconstructCommand:
     attribute: Annotated[
         str, typer.Option("--attribute", "-a", metavar="NAME", help="The attribute to reconstruct.")
     ]
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="The policy (YAML). Not needed for a summary.",
-        ),
-    ] = None
+    policy: PolicyOfTable = None
     evidence: AskedEvidence
     plot: Annotated[
         Path | None,

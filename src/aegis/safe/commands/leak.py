@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, JSON, YAML, check_outputs
-from aegis.cli.options import Force, Format, FormatOption, Quiet
+from aegis.cli.options import Force, Format, FormatOption, Quiet, ReportFile
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
@@ -73,10 +73,7 @@ class LeakCommand:
             "protected summary.",
         ),
     ] = None
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-    ] = None
+    report: ReportFile = None
     format: FormatOption = Format.TABLE
     force: Force = False
     quiet: Quiet = False
