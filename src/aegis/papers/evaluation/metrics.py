@@ -126,22 +126,11 @@ def roc_auc(prediction: Prediction) -> float:
     return float(areas[known].mean()) if known.any() else math.nan
 
 
-def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | None = None) -> float:
-    if weights is not None:
-        return _weighted_area(positive, scores, weights)
-    hits, others = int(positive.sum()), int((~positive).sum())
-    if not hits or not others:
-        return math.nan
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts - 1) / 2
-    ranks = middle[place]
-    return float((ranks[positive].sum() - hits * (hits + 1) / 2) / (hits * others))
-
-
-def _weighted_area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats) -> float:
+def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | None) -> float:
     """Return the share of pairs in the right order, weighted by the product of both weights."""
     _, place = np.unique(scores, return_inverse=True)
-    hits, others = (np.bincount(place, weights * own) for own in (positive, ~positive))
+    own = np.ones(len(scores)) if weights is None else weights
+    hits, others = (np.bincount(place, own * of_kind) for of_kind in (positive, ~positive))
     if not hits.any() or not others.any():
         return math.nan
     below = np.cumsum(others) - others / 2
@@ -205,7 +194,7 @@ def mae(prediction: NumberPrediction) -> float:
 METRICS: Registry[Metric] = Registry("metric")
 """All figures of merit by name."""
 
-for _metric in (
+METRICS.register_all(
     Metric("accuracy", "Accuracy", 1, True, accuracy),
     Metric("roc_auc", "Area under the ROC curve", 1, True, roc_auc),
     Metric("log_loss", "Logarithmic loss (nats)", -1, False, log_loss),
@@ -213,5 +202,4 @@ for _metric in (
     Metric("r2", "R2 of a number", 1, True, r2, LabelKind.NUMBER),
     Metric("rmse", "Root mean squared error of a number", -1, False, rmse, LabelKind.NUMBER),
     Metric("mae", "Mean absolute error of a number", -1, False, mae, LabelKind.NUMBER),
-):
-    METRICS.register(_metric)
+)

@@ -28,22 +28,6 @@ class Features(StrEnum):
 
 
 @dataclass(frozen=True)
-class Regressor:
-    """The variant of a model that predicts a number.
-
-    Attributes
-    ----------
-    home, features, settings, seeded
-        As in `Model`.
-    """
-
-    home: str
-    features: Features
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seeded: bool = True
-
-
-@dataclass(frozen=True)
 class Model:
     """A model that can be trained on masked tables.
 
@@ -75,25 +59,17 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = True
     prefers_dense: bool = False
-    regressor: Regressor | None = None
+    regressor: Model | None = None
 
     def of_number(self) -> Model:
         """Return the variant that predicts a number; raise `PolicyError` if there is none."""
-        own = self.regressor
-        if own is None:
+        if self.regressor is None:
             able = [model.name for model in MODELS if model.regressor is not None]
             raise PolicyError(
                 f"Model {self.name!r} predicts classes, but the label is a number.",
                 hint=f"Allowed: {', '.join(able)}.",
             )
-        return replace(
-            self,
-            home=own.home,
-            features=own.features,
-            settings=own.settings,
-            seeded=own.seeded,
-            prefers_dense=False,
-        )
+        return replace(self.regressor, name=self.name)
 
     def make(self, seed: int) -> Any:
         """Return the untrained model; raise `PolicyError` if the extra `ml` is not installed."""
@@ -116,14 +92,16 @@ class Model:
 MODELS: Registry[Model] = Registry("model")
 """All models by name; third parties add theirs through the entry points `aegis.models`."""
 
-for _model in (
+MODELS.register_all(
     Model(
         "lr",
         "Logistic regression",
         "sklearn.linear_model:LogisticRegression",
         settings={"max_iter": 200},
         # The penalty is chosen among some by the training rows alone.
-        regressor=Regressor(
+        regressor=Model(
+            "lr",
+            "Ridge regression",
             "sklearn.linear_model:RidgeCV",
             Features.NUMBERS,
             {"alphas": (0.1, 1.0, 10.0, 100.0, 1000.0)},
@@ -138,7 +116,9 @@ for _model in (
         settings={"n_estimators": 100, "n_jobs": 1},
         prefers_dense=True,
         # R's default: with single rows in its leaves a forest learns the noise of a number.
-        regressor=Regressor(
+        regressor=Model(
+            "rf",
+            "Random forest of regression trees",
             "sklearn.ensemble:RandomForestRegressor",
             Features.ORDINAL,
             {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 1 / 3, "n_jobs": 1},
@@ -163,14 +143,15 @@ for _model in (
         Features.ORDINAL,
         # Early stopping sets rows aside, and fails on a class with one row.
         settings={"early_stopping": False},
-        regressor=Regressor(
+        regressor=Model(
+            "gbdt",
+            "Gradient boosting of regression trees (histograms)",
             "sklearn.ensemble:HistGradientBoostingRegressor",
             Features.ORDINAL,
             {"early_stopping": False},
         ),
     ),
-):
-    MODELS.register(_model)
+)
 
 
 def choose_models(names: Sequence[str]) -> tuple[Model, ...]:
