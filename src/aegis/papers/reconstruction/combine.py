@@ -191,19 +191,13 @@ def _fit_blocks(
 
 
 def _spread_blocks(refined: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
-    if histogram is None or np.allclose(
-        refined.joint.sum(axis=1),
-        group_sums(refined.codes, histogram, refined.groups),
-        rtol=0,
-        atol=AGREEMENT * float(histogram.sum()),
-    ):
+    if histogram is None:
+        return spread(refined, None)
+    sizes = group_sums(refined.codes, histogram, refined.groups)
+    slack = AGREEMENT * float(histogram.sum())
+    if np.allclose(refined.joint.sum(axis=1), sizes, rtol=0, atol=slack):
         return spread(refined, histogram)
     # IPF stopped short of the histogram: keep its joint, share by the histogram inside blocks.
-    return _share_unconverged(refined, histogram)
-
-
-def _share_unconverged(refined: MaskedJoint, histogram: FloatArray) -> FloatArray:
-    sizes = group_sums(refined.codes, histogram, refined.groups)
     counts = np.bincount(refined.codes, minlength=refined.groups)
     bare = sizes[refined.codes] == 0
     shares = np.divide(

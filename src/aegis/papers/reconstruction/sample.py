@@ -6,7 +6,7 @@ import numpy as np
 
 from aegis.errors import DataError
 from aegis.papers.reconstruction.closed import the_only_mask
-from aegis.papers.reconstruction.evidence import Evidence
+from aegis.papers.reconstruction.evidence import Evidence, aggregate
 from aegis.papers.reconstruction.result import Reconstruction
 
 
@@ -62,11 +62,6 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     return Reconstruction(
         table,
         "sampling",
-        residual=float(
-            max(
-                np.abs(table[order[bounds[g] : bounds[g + 1]]].sum(axis=0) - mask.joint[g]).max()
-                for g in range(mask.groups)
-            )
-        ),
+        residual=float(np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()),
         notes=("One random draw; in expectation it equals the closed form (Theorem 1).",),
     )

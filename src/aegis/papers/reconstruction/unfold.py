@@ -159,7 +159,7 @@ def channel_em(
         seed = (1 - TRACE) * table + TRACE * _of_exact_evidence(evidence)
         raked = ipf(seed, families, max_sweeps=max_sweeps, progress=progress)
         fitted = _after(fitted, raked)
-    misfit = _misfit_of_reports(evidence, fitted.table)
+    misfit = max(_misfit(n.channel, n.joint, fitted.table) for n in evidence.noisy)
     residual = evidence.residual(fitted.table) if families else misfit
     return replace(fitted, residual=residual, details={"misfit": misfit})
 
@@ -184,12 +184,6 @@ def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
         iterations=fitted.iterations + raked.iterations,
         notes=(*fitted.notes, *raked.notes),
     )
-
-
-def _misfit_of_reports(evidence: Evidence, table: FloatArray) -> float:
-    noisy = np.concatenate([noise.joint for noise in evidence.noisy])
-    matrix = np.concatenate([noise.channel for noise in evidence.noisy], axis=1)
-    return _misfit(matrix, noisy, table)
 
 
 def _of_exact_evidence(evidence: Evidence) -> FloatArray:
