@@ -162,16 +162,12 @@ def load_recipe(source: str | Path | Located) -> Recipe:
         raise PolicyError(
             f"{path} does not name a method.", hint=f"Write `method:` and one of: {_methods()}."
         )
-    if not isinstance(options, dict) or not _is_seed(seed):
+    if not isinstance(options, dict) or not isinstance(seed, int | None) or (seed or 0) < 0:
         raise PolicyError(
             f"{path}: the options {options!r} or the seed {seed!r} cannot be read.",
             hint="Write options as {NAME: VALUE} and the seed as a whole number from 0.",
         )
     return Recipe(method, options, seed, data.get("style"))
-
-
-def _is_seed(given: Any) -> bool:
-    return given is None or (isinstance(given, int) and given >= 0)
 
 
 def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:

@@ -225,7 +225,8 @@ class _Project:
         kind = entry.findtext("type", "")
         if kind not in _ROLES:
             raise DataError(f"{self._path}: attribute {name!r} has the type {kind!r}.")
-        written: dict[str, Any] = {"role": _ROLES[kind]}
+        role = _ROLES[kind]
+        written: dict[str, Any] = {"role": role}
         if entry.findtext("microaggregationFunction") is not None and kind.startswith("QUASI"):
             self._notes.append(
                 f"{name!r} can be aggregated within groups in ARX; here it is generalised. See "
@@ -233,22 +234,15 @@ class _Project:
             )
         ref = entry.findtext("ref")
         content = None if ref is None else self._read(f"input/{ref}")
-        if content is None or not content.strip():
-            if written["role"] != "identifier":
+        masked = role in ("sensitive", "quasi-identifier")
+        if content is None or not content.strip() or not masked:
+            if role != "identifier":
                 written["masks"] = ["identity"]
             return name, written, None
         written["hierarchy"] = f"hierarchies/{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.csv"
-        if written["role"] == "sensitive":
-            written["masks"] = ["identity"]
-        elif written["role"] == "quasi-identifier":
-            levels = self._levels(entry, content)
-            if levels is not None:
-                written["masks"] = levels
-        else:
-            written.pop("hierarchy")
-            if written["role"] != "identifier":
-                written["masks"] = ["identity"]
-            return name, written, None
+        levels = ["identity"] if role == "sensitive" else self._levels(entry, content)
+        if levels is not None:
+            written["masks"] = levels
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:

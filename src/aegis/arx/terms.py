@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,7 +185,7 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     if uniqueness is None:
         raise PolicyError(
             f"The project requires {text!r}, which a policy cannot express.",
-            hint=f"Understood are: {', '.join(_shown())}. Remove the model in ARX.",
+            hint=f"Understood are: {', '.join(_SHOWN)}. Remove the model in ARX.",
         )
     if people is None:
         raise PolicyError(
@@ -196,19 +196,18 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     return "population_uniqueness", kind
 
 
-def _shown() -> Iterator[str]:
-    yield from (
-        "k-anonymity",
-        "l-diversity",
-        "t-closeness",
-        "beta-likeness",
-        "delta-disclosure",
-        "differential privacy",
-        "k-map",
-        "delta-presence",
-        "average risk",
-        "sample uniqueness",
-        "population uniqueness",
-        "profitability",
-        "no-attack profitability",
-    )
+_SHOWN = (
+    "k-anonymity",
+    "l-diversity",
+    "t-closeness",
+    "beta-likeness",
+    "delta-disclosure",
+    "differential privacy",
+    "k-map",
+    "delta-presence",
+    "average risk",
+    "sample uniqueness",
+    "population uniqueness",
+    "profitability",
+    "no-attack profitability",
+)

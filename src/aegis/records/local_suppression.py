@@ -86,8 +86,8 @@ def _run(
     )
     with progress.step("Suppressing cells", len(records)) as step:
         starred = search.run(step)
-    released = [
-        _released_codes(a, starred[:, i], empty=options.empty)
+    released: list[Codes] = [
+        np.where(starred[:, i], np.int32(_star(a, empty=options.empty)), a.codes)
         for i, a in enumerate(records.attributes)
     ]
     _, labels = distinct_rows(released)
@@ -117,12 +117,6 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
     return domain.index(shown) if shown in domain else attribute.size
-
-
-def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> Codes:
-    star = np.int32(_star(attribute, empty=empty))
-    codes: Codes = np.where(starred, star, attribute.codes)
-    return codes
 
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:

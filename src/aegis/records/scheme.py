@@ -20,7 +20,6 @@ from aegis.masks import Identity, Level, Mask, Suppress, evaluate
 from aegis.policy import Attribute, Policy
 from aegis.privacy.scheme_search import (
     SCHEME_SCORES,
-    DrawnScheme,
     SchemeCells,
     SchemeScore,
     chooser,
@@ -76,10 +75,6 @@ def drawn_masks(
             steps=options.steps,
             epsilon=options.search,
         )
-    return _specs(quasi, chains, drawn)
-
-
-def _specs(quasi: tuple[Attribute, ...], chains: list[Chain], drawn: DrawnScheme) -> dict[str, Any]:
     chosen = zip(quasi, chains, drawn.scheme, strict=True)
     return {attribute.name: chain[number].spec() for attribute, chain, number in chosen}
 

@@ -115,7 +115,10 @@ def _rank_swap(
         for attribute in ordered:
             released[attribute.name] = swapped_ranks(attribute, options.percent, random)
             step.advance(1)
-    return _outcome(records, released, options.k, _rank_note(ordered, options.percent))
+    names = ", ".join(a.name for a in ordered)
+    far = f"{options.percent:g} % of the ranks away"
+    note = f"values of {names} are swapped with values at most {far}"
+    return _outcome(records, released, options.k, note)
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
@@ -244,11 +247,6 @@ class _Swap:
 
 def _rows_of(attributes: list[RecordAttribute]) -> Integers:
     return distinct_rows([a.codes for a in attributes])[1]
-
-
-def _rank_note(ordered: list[RecordAttribute], percent: float) -> str:
-    names = ", ".join(a.name for a in ordered)
-    return f"values of {names} are swapped with values at most {percent:g} % of the ranks away"
 
 
 def _outcome(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aegis.cli.options import Format
@@ -120,6 +121,8 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
     """Print the joint counts of an attribute and the label, estimated from a protected summary."""
+    import numpy as np
+
     from aegis.safe.protect import load_protected, reconstruct_protected
 
     for name, given in options.items():
@@ -133,14 +136,10 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
         shell.json({"schema": 1} | joint.to_dict())
         return
     names = ("value", *(f"{kind}:{c}" for c in joint.classes for kind in ("estimate", "stderr")))
-    rows = [
-        [cell, *(figure for pair in zip(estimate, error, strict=True) for figure in pair)]
-        for cell, estimate, error in zip(
-            joint.cells, joint.table.tolist(), joint.stderr.tolist(), strict=True
-        )
-    ]
+    pairs = np.stack([joint.table, joint.stderr], axis=2).tolist()
+    rows = list(zip(joint.cells, pairs, strict=True))
     if shell.format is Format.CSV:
-        shell.csv(names, rows)
+        shell.csv(names, ([cell, *chain.from_iterable(own)] for cell, own in rows))
         return
     from aegis.cli.tables import Column, line, number
     from aegis.cli.tables import table as shown
@@ -153,15 +152,6 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
         line(""),
     )
     columns = (Column(joint.attribute, wraps=True), *(number(c) for c in joint.classes))
-    shell.show(
-        shown(
-            columns,
-            (
-                [cell, *(f"{n:,.1f} ± {e:.1f}" for n, e in zip(estimate, error, strict=True))]
-                for cell, estimate, error in zip(
-                    joint.cells, joint.table.tolist(), joint.stderr.tolist(), strict=True
-                )
-            ),
-        )
-    )
+    texts = ([cell, *(f"{n:,.1f} ± {e:.1f}" for n, e in own)] for cell, own in rows)
+    shell.show(shown(columns, texts))
     shell.warn(["errors are those that protection adds; the true rows are not known here"])

@@ -133,14 +133,6 @@ def weights_of(table: Floats, rows: float) -> Floats:
     return shares
 
 
-def stacked_codes(
-    table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
-) -> Floats:
-    """Return the codes of every cell under G groupings, concatenated, shape (K, G C)."""
-    columns = [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
-    return np.hstack(columns)
-
-
 def dimensions_for(classes: int) -> int:
     """Return the largest number of codes per cell: 3 with two classes, 4 with three, else 5."""
     return 3 + min(max(classes - 2, 0), 2)
@@ -156,7 +148,9 @@ def code_cells(
     variance, multiplied by the root of its singular value relative to the first component's, so
     that weak components use little of the budget.
     """
-    stacked = stacked_codes(table, groupings, shares, noise, rows)
+    stacked = np.hstack(
+        [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
+    )
     weight = np.sqrt(weights_of(table, rows))[:, None]
     _, scales, directions = np.linalg.svd(weight * stacked, full_matrices=False)
     if not len(scales) or scales[0] <= 1e-12:

@@ -6,6 +6,7 @@ folds. Functions that need exact counts do not accept this type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -352,10 +353,7 @@ class ProtectedSummary:
     @property
     def combinations(self) -> int:
         """Number of all combinations of the candidates."""
-        size = 1
-        for attribute in self.attributes.values():
-            size *= len(attribute.candidates)
-        return size
+        return math.prod(len(a.candidates) for a in self.attributes.values())
 
     def choose(self, configuration: Configuration) -> tuple[int, ...]:
         """Return the index of each attribute's candidate in a configuration.

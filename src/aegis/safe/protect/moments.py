@@ -134,7 +134,8 @@ def moments_of_rows(
     sums = np.zeros((size, size), dtype=np.int64)
     names = [cells.name for _, cells in attributes]
     selected = _counted_rows(source, label, names, labelled)
-    tables = [_by_value(cells, own) for (_, cells), own in zip(attributes, codes, strict=True)]
+    pairs = zip(attributes, codes, strict=True)
+    tables = [_padded(cells, own)[cells.of_value] for (_, cells), own in pairs]
     adder = _Adder(tables, longest)
     with progress.step("Adding up moments", source.rows) as step:
         for batch in source.batches(selected, rows=_BATCH):
@@ -225,11 +226,6 @@ class _Adder:
 def _products(rows: Ints, alike: Ints) -> Ints:
     """Return the exact sum of x x' over rows of codes, shape (n, p), each counted `alike` times."""
     return rows.T @ (rows * alike[:, None])
-
-
-def _by_value(cells: Cells, codes: Ints) -> Ints:
-    """Return the codes of each distinct value, shape (V, q)."""
-    return _padded(cells, codes)[cells.of_value]
 
 
 def _padded(cells: Cells, codes: Ints) -> Ints:
