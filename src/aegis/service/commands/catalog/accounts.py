@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.errors import DataError
-from aegis.service.commands.catalog.options import Token, connected
+from aegis.service.commands.catalog.options import Token, connected, names_in
 from aegis.service.commands.service_options import CATALOG, MOST_DAYS, Database, Objects
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def account(
 
     if url:
         with connected(url, token) as client:
-            client.make_account(name, _listed(roles), password)
-        Output().say(f"Made {name} ({', '.join(_listed(roles))})")
+            client.make_account(name, names_in(roles), password)
+        Output().say(f"Made {name} ({', '.join(names_in(roles))})")
         return
     with Catalog.open(database).database.writing() as session:
-        made = accounts.create(session, name, _listed(roles), password=password)
+        made = accounts.create(session, name, names_in(roles), password=password)
     Output().say(f"Made {made.name} ({', '.join(made.roles)})")
 
 
@@ -93,13 +93,9 @@ def token(
 
     with Catalog.open(database).database.writing() as session:
         owner = accounts.actor_of(accounts.named(session, name))
-        asked = _listed(scopes) or scopes_of(owner)
+        asked = names_in(scopes) or scopes_of(owner)
         _, secret = accounts.make_token(session, owner, "command line", asked, days=days)
     Output().show(secret)
-
-
-def _listed(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def backup(

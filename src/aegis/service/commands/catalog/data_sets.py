@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,35 +24,35 @@ from aegis.service.commands.catalog.options import (
     show_facts,
     show_rows,
 )
+from aegis.service.commands.catalog.verb import Rows
 from aegis.words import brief, percent
+
+if TYPE_CHECKING:
+    from aegis.service.client import Client
 
 _HEAD = re.compile("[0-9a-f]{64}")
 
 
 def listed(
+    client: Client,
     words: Annotated[str, typer.Argument(metavar="WORDS", help="Words to search for.")] = "",
-    url: Url = "",
-    token: Token = "",
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-) -> None:
+) -> Rows:
     """List the data sets that you may see.
 
     If you give words, Aegis lists only data sets with these words in name, title, label
     or columns.
     """
-    with connected(url, token) as client:
-        rows = [
-            {
-                "id": listing["id"],
-                "title": listing["title"],
-                "provider": listing["provider"],
-                "label": listing["label"] or "",
-                "version": (listing["version"] or {}).get("number", ""),
-                "published": listing["published"],
-            }
-            for listing in client.search(words)
-        ]
-    show_rows(rows, format)
+    return [
+        {
+            "id": listing["id"],
+            "title": listing["title"],
+            "provider": listing["provider"],
+            "label": listing["label"] or "",
+            "version": (listing["version"] or {}).get("number", ""),
+            "published": listing["published"],
+        }
+        for listing in client.search(words)
+    ]
 
 
 About = Annotated[str | None, typer.Option(metavar="TEXT", help="The new text.")]
@@ -81,30 +81,22 @@ def show(
         show_rows(columns, format)
 
 
-def versions(
-    data_set: DataSet,
-    url: Url = "",
-    token: Token = "",
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-) -> None:
+def versions(client: Client, data_set: DataSet) -> Rows:
     """List the versions of a data set, the newest first.
 
     For each version, Aegis prints number, date, digests of policy and summary, and
     protection.
     """
     keys = ("number", "created", "policy_sha256", "summary_sha256", "protection")
-    with connected(url, token) as client:
-        rows = [{key: version[key] for key in keys} for version in client.versions(data_set)]
-    show_rows(rows, format)
+    return [{key: version[key] for key in keys} for version in client.versions(data_set)]
 
 
-def policy(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+def policy(client: Client, data_set: DataSet) -> None:
     """Print the policy of a data set, as YAML.
 
     You give the name of the data set. Aegis prints the policy of its newest version.
     """
-    with connected(url, token) as client:
-        Output().show(client.policy(data_set).rstrip())
+    Output().show(client.policy(data_set).rstrip())
 
 
 def change(
@@ -151,6 +143,7 @@ def change(
 
 
 def summary(
+    client: Client,
     data_set: DataSet,
     policy_file: Annotated[
         Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
@@ -166,8 +159,6 @@ def summary(
             "--threshold", help="With --protect counts: the least count that the summary may show."
         ),
     ] = 11,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Ask the agent of a data set for a new protected summary, under a policy.
 
@@ -176,26 +167,18 @@ def summary(
     from aegis.policy import dump_policy, load_policy
 
     how: dict[str, Any] = {"protect": protect, "epsilon": epsilon, "delta": delta}
-    with connected(url, token) as client:
-        text = dump_policy(load_policy(policy_file))
-        asked = client.ask_summary(data_set, text, threshold=threshold, **how)
+    text = dump_policy(load_policy(policy_file))
+    asked = client.ask_summary(data_set, text, threshold=threshold, **how)
     Output().show(asked["id"])
 
 
-def costs(
-    data_set: DataSet,
-    url: Url = "",
-    token: Token = "",
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-) -> None:
+def costs(client: Client, data_set: DataSet) -> Rows:
     """Show what each candidate mask of a data set costs, from its protected summary.
 
     For each mask, Aegis prints the percent of predictive utility that you lose if you
     use only this mask.
     """
-    with connected(url, token) as client:
-        rows = [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
-    show_rows(rows, format)
+    return [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,32 +320,27 @@ def export(
 Withdraw = Annotated[bool, typer.Option("--withdraw", help="Undo it.")]
 
 
-def publish(
-    data_set: DataSet, withdraw: Withdraw = False, url: Url = "", token: Token = ""
-) -> None:
+def publish(client: Client, data_set: DataSet, withdraw: Withdraw = False) -> None:
     """Show a data set to consumers, or with --withdraw hide it again.
 
     You give its name.
     """
-    with connected(url, token) as client:
-        client.publish(data_set, published=not withdraw)
+    client.publish(data_set, published=not withdraw)
     Output().say(f"{'Took out' if withdraw else 'Published'} {data_set}")
 
 
 def grant(
+    client: Client,
     data_set: DataSet,
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")],
     role: Annotated[str, typer.Argument(metavar="ROLE", help="operator, approver or consumer.")],
     withdraw: Withdraw = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Assign an operator or approver to a data set, or let a consumer see it.
 
     You give the data set, an account and a role.
     """
-    with connected(url, token) as client:
-        client.grant(data_set, account, role, granted=not withdraw)
+    client.grant(data_set, account, role, granted=not withdraw)
     Output().say(f"{account} is {'no longer ' if withdraw else ''}{role} of {data_set}")
 
 
@@ -389,19 +367,17 @@ def ledger(
 
 
 def admit(
+    client: Client,
     data_set: DataSet,
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Another provider.")],
     withdraw: Withdraw = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Let another provider's data sets share the budget of your population.
 
     You give one of your data sets and a provider. Aegis prints all providers that may
     use its population.
     """
-    with connected(url, token) as client:
-        client.admit(data_set, account, admitted=not withdraw)
+    client.admit(data_set, account, admitted=not withdraw)
     joins = "may not share" if withdraw else "may share"
     Output().say(f"{account} {joins} the budget of the population of {data_set}")
 

@@ -55,6 +55,11 @@ def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
     return connect(url, token, key=key)
 
 
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, which commas separate."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
     """Print rows as a table, JSON or CSV."""
     from rich.table import Table

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.options import Format, FormatOption
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
-from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
+from aegis.service.commands.catalog.options import Token, Url, connected, names_in
+from aegis.service.commands.catalog.verb import Facts, Rows
+
+if TYPE_CHECKING:
+    from aegis.service.client import Client
 
 Name = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Receiver = Annotated[
@@ -41,6 +44,7 @@ NewPassword = Annotated[
 
 
 def invite(
+    client: Client,
     name: Name,
     roles: Annotated[
         str,
@@ -50,27 +54,22 @@ def invite(
             help="provider, operator, approver, consumer, auditor, admin.",
         ),
     ],
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Make an account and a link by which its owner sets the password.
 
     You give a name and roles. Aegis prints the link once and never again. It works
     once, for 7 days.
     """
-    named = [role.strip() for role in roles.split(",") if role.strip()]
-    with connected(url, token) as client:
-        Output().show(client.invite(name, named)["link"])
+    Output().show(client.invite(name, names_in(roles))["link"])
 
 
-def reset(name: Name, url: Url = "", token: Token = "") -> None:
+def reset(client: Client, name: Name) -> None:
     """Make a link by which a person sets another password.
 
     You give an account. Aegis prints the link once and never again. It works once, for
     a day. The present password stays valid until the person uses the link. The second
     factor stays."""
-    with connected(url, token) as client:
-        Output().show(client.reset(name)["link"])
+    Output().show(client.reset(name)["link"])
 
 
 def set_password(
@@ -94,36 +93,33 @@ def set_password(
     Output().say(f"The password of {name} is set")
 
 
-def sessions(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+def sessions(client: Client) -> Rows:
     """List your open sessions.
 
     Aegis prints when each session began, and when it was last used.
     """
-    with connected(url, token) as client:
-        rows = [{key: row[key] for key in ("created", "seen")} for row in client.sessions()]
-    show_rows(rows, format)
+    return [{key: row[key] for key in ("created", "seen")} for row in client.sessions()]
 
 
-def factor_state(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+def factor_state(client: Client) -> Facts:
     """Show whether you have a second factor.
 
     Aegis prints whether the second factor is on, and how many recovery codes are left.
     """
-    with connected(url, token) as client:
-        show_facts(client.factor(), format)
+    return client.factor()
 
 
-def reopen(name: Name, url: Url = "", token: Token = "") -> None:
+def reopen(client: Client, name: Name) -> None:
     """Open a closed account again.
 
     The account gets its former roles back. Its tokens stay revoked.
     """
-    with connected(url, token) as client:
-        client.reopen(name)
+    client.reopen(name)
     Output().say(f"{name} is open")
 
 
 def end_sessions(
+    client: Client,
     name: Annotated[
         str,
         typer.Argument(
@@ -131,26 +127,22 @@ def end_sessions(
         ),
     ] = "",
     tokens: Tokens = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """End all sessions of an account.
 
     You give an account. Without one, Aegis ends your own sessions. Aegis prints how
     many sessions ended.
     """
-    with connected(url, token) as client:
-        ended = client.end_sessions(name or None, tokens=tokens)
+    ended = client.end_sessions(name or None, tokens=tokens)
     Output().say(f"Ended {ended['sessions']} sessions and {ended['tokens']} tokens")
 
 
-def remove_factor(name: Name, url: Url = "", token: Token = "") -> None:
+def remove_factor(client: Client, name: Name) -> None:
     """Turn off the second factor of somebody who lost device and recovery codes.
 
     The account then signs in with its password alone, so first make sure who is asking.
     """
-    with connected(url, token) as client:
-        client.remove_factor(name)
+    client.remove_factor(name)
     Output().say(f"{name} signs in without a second factor")
 
 
@@ -191,44 +183,36 @@ def hand_over(
     Output().say(f"{to} is the provider of {', '.join(handed) or 'nothing more'}")
 
 
-def password(
-    present: Password,
-    new: NewPassword,
-    url: Url = "",
-    token: Token = "",
-) -> None:
+def password(client: Client, present: Password, new: NewPassword) -> None:
     """Change your password.
 
     You give the present password and the new one. All your sessions end."""
-    with connected(url, token) as client:
-        client.change_password(present, new)
+    client.change_password(present, new)
     Output().say("Your password is changed; all your sessions have ended")
 
 
 def second_factor(
+    client: Client,
     present: Password,
     remove: Annotated[bool, typer.Option("--remove", help="Turn it off.")] = False,
     recovery: Annotated[
         bool,
         typer.Option("--recovery", help="Make new recovery codes. The old ones become invalid."),
     ] = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Set up a second factor: codes of an app on your phone.
 
     You give your password, then a code of the app. Aegis prints recovery codes once and
     never again.
     """
-    with connected(url, token) as client:
-        if remove:
-            client.second_factor("remove", password=present)
-            Output().say("Your second factor is off")
-            return
-        if recovery:
-            Output().show(*client.second_factor("recovery", password=present)["recovery_codes"])
-            return
-        begun = client.second_factor("", password=present)
-        Output().show(f"Key for your app: {begun['secret']}", begun["address"])
-        code = typer.prompt("Code that the app shows")
-        Output().show(*client.second_factor("confirm", code=code)["recovery_codes"])
+    if remove:
+        client.second_factor("remove", password=present)
+        Output().say("Your second factor is off")
+        return
+    if recovery:
+        Output().show(*client.second_factor("recovery", password=present)["recovery_codes"])
+        return
+    begun = client.second_factor("", password=present)
+    Output().show(f"Key for your app: {begun['secret']}", begun["address"])
+    code = typer.prompt("Code that the app shows")
+    Output().show(*client.second_factor("confirm", code=code)["recovery_codes"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,12 +19,17 @@ from aegis.service.commands.catalog.options import (
     Token,
     Url,
     connected,
+    names_in,
     show_facts,
-    show_rows,
 )
+from aegis.service.commands.catalog.verb import Rows
+
+if TYPE_CHECKING:
+    from aegis.service.client import Client
 
 
 def request(
+    client: Client,
     data_set: DataSet,
     purpose: Annotated[
         str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
@@ -44,21 +49,20 @@ def request(
             "--draft", help="Only save a draft. You can hand it in later with aegis catalog submit."
         ),
     ] = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Request a release of a data set.
 
     You give a data set and a purpose. Aegis prints the number of the request.
     """
-    named = [model.strip() for model in models.split(",") if model.strip()]
-    with connected(url, token) as client:
-        ask = client.draft if draft else client.request
-        made = ask(data_set, purpose, measure=measure, models=named, terms_accepted=accept_terms)
+    ask = client.draft if draft else client.request
+    made = ask(
+        data_set, purpose, measure=measure, models=names_in(models), terms_accepted=accept_terms
+    )
     Output().show(made["id"][:SHORT])
 
 
 def edit(
+    client: Client,
     number: RequestId,
     purpose: Annotated[
         str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
@@ -73,8 +77,6 @@ def edit(
     accept_terms: Annotated[
         bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
     ] = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Change a request that is a draft or was returned. Fields that you do not give
     stay.
@@ -83,11 +85,10 @@ def edit(
     hand it in with `aegis catalog submit`."""
     about: dict[str, Any] = {} if measure is None else {"measure": measure}
     if models is not None:
-        about["models"] = [model.strip() for model in models.split(",") if model.strip()]
+        about["models"] = names_in(models)
     if accept_terms:
         about["terms_accepted"] = True
-    with connected(url, token) as client:
-        changed = client.change_request(number, purpose=purpose, **about)
+    changed = client.change_request(number, purpose=purpose, **about)
     Output().say(f"Changed request {number}; it is {changed['state']}")
 
 
@@ -117,6 +118,7 @@ def status(
 
 
 def renew(
+    client: Client,
     number: RequestId,
     days: Annotated[
         int,
@@ -127,16 +129,13 @@ def renew(
             help="How many days the release shall last from now on, within the provider's limit.",
         ),
     ],
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Extend a release. This needs a new approval.
 
     You give a released request and a number of days. If the data set requires two
     approvers, the release waits for the other one.
     """
-    with connected(url, token) as client:
-        moved = client.step(number, "renew", days=days)
+    moved = client.step(number, "renew", days=days)
     Output().say(f"You renewed request {number} for {days} days; it is {moved['state']}")
 
 
@@ -187,21 +186,17 @@ def release(
 
 
 def requests(
+    client: Client,
     state: Annotated[
         str | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
     ] = None,
-    url: Url = "",
-    token: Token = "",
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-) -> None:
+) -> Rows:
     """List the requests that you may see, the newest first.
 
     If you name a state, Aegis lists only requests in this state.
     """
     keys = ("id", "data_set", "consumer", "state", "purpose")
-    with connected(url, token) as client:
-        rows = [{key: request[key] for key in keys} for request in client.requests(state)]
-    show_rows(rows, format)
+    return [{key: request[key] for key in keys} for request in client.requests(state)]
 
 
 def choose(
@@ -293,44 +288,36 @@ def sign(
     Output().json(sign_approval(offered, load_private_key(key)).to_dict())
 
 
-def run(
-    number: RequestId,
-    url: Url = "",
-    token: Token = "",
-) -> None:
+def run(client: Client, number: RequestId) -> None:
     """Let the agent make an approved release, and wait for it.
 
     You give an approved request. Aegis prints its state. If the data set has changed
     since the approval, the request goes back to review.
     """
-    with connected(url, token) as client:
-        client.step(number, "run")
-        waited = client.wait(number)
+    client.step(number, "run")
+    waited = client.wait(number)
     Output().say(f"Request {number} is {waited['state']}. {clean(waited['message'])}".rstrip())
 
 
 def download(
+    client: Client,
     number: RequestId,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
     force: Force = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Download a release that you requested.
 
     You give a released request. Aegis writes the masked file under a temporary name,
     and renames it if its digest is right.
     """
-    with connected(url, token) as client:
-        Output().say(f"Wrote {client.download(number, output, force=force)}")
+    Output().say(f"Wrote {client.download(number, output, force=force)}")
 
 
-def verify(number: RequestId, url: Url = "", token: Token = "") -> None:
+def verify(client: Client, number: RequestId) -> None:
     """Verify a release: its file, its certificate, its signature.
 
     You give a request. If the three do not match, the exit code is 1."""
-    with connected(url, token) as client:
-        verdict = client.verify(number)
+    verdict = client.verify(number)
     if verdict["verified"]:
         Output().show("File, certificate and signature fit together.")
         return

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from aegis.cli.output import Output
-from aegis.service.commands.catalog.options import Message, RequestId, Token, Url, connected
+from aegis.service.commands.catalog.options import Message, RequestId
 from aegis.service.commands.catalog.verb import Verb
+
+if TYPE_CHECKING:
+    from aegis.service.client import Client
 
 
 def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
     """Create the command of a step that needs only the request's number."""
 
-    def command(number: RequestId, url: Url = "", token: Token = "") -> None:
-        with connected(url, token) as client:
-            moved = client.step(number, step)
+    def command(client: Client, number: RequestId) -> None:
+        moved = client.step(number, step)
         Output().say(f"Request {number} is {moved['state']}")
 
     command.__doc__ = f"{doing}\n\nYou give the number of the request. {done}"
@@ -24,9 +27,8 @@ def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
 def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
     """Create the command of a step that also needs a reason."""
 
-    def command(number: RequestId, message: Message, url: Url = "", token: Token = "") -> None:
-        with connected(url, token) as client:
-            moved = client.step(number, step, message=message)
+    def command(client: Client, number: RequestId, message: Message) -> None:
+        moved = client.step(number, step, message=message)
         Output().say(f"Request {number} is {moved['state']}")
 
     command.__doc__ = f"{doing}\n\nYou give the number of the request and your reason. {done}"

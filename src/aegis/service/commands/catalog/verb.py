@@ -1,9 +1,19 @@
-"""Describe a verb of `aegis catalog` for the command line."""
+"""Describe a verb of `aegis catalog` for the command line, and connect it to a service."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import NoneType
+from typing import Any, get_type_hints
+
+from aegis.cli.options import Format, FormatOption
+from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
+
+Facts = Mapping[str, Any]
+Rows = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -12,11 +22,46 @@ class Verb:
 
     Attributes
     ----------
-    command
-        The function that runs.
+    work
+        The function of the verb. If its first parameter is `client`, the verb connects to a
+        service first, and prints what the function returns: `Facts` of one item, or `Rows`.
     EXAMPLES
         The examples that `--help` shows.
     """
 
-    command: Callable[..., None]
+    work: Callable[..., Rows | Facts | None]
     EXAMPLES: tuple[str, ...]
+
+    @property
+    def command(self) -> Callable[..., None]:
+        """The function that runs, with its options as typer reads them."""
+        if next(iter(inspect.signature(self.work).parameters)) == "client":
+            return _connecting(self.work)
+        return self.work  # type: ignore[return-value]
+
+
+def _connecting(work: Callable[..., Rows | Facts | None]) -> Callable[..., None]:
+    """Return a command in which options replace the client and, if it returns values, their format."""
+    hints = get_type_hints(work, localns={"Client": object}, include_extras=True)
+
+    def connect(
+        url: Url = "",
+        token: Token = "",
+        format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+        **given: Any,
+    ) -> None:
+        with connected(url, token) as client:
+            answer = work(client, **given)
+            if isinstance(answer, Mapping):
+                show_facts(answer, format)
+            elif answer is not None:
+                show_rows(answer, format)
+
+    _, *own = inspect.signature(work).parameters.values()
+    *added, form, _ = inspect.signature(connect, eval_str=True).parameters.values()
+    listed = [p.replace(annotation=hints[p.name]) for p in own] + added
+    listed += [] if hints["return"] is NoneType else [form]
+    command = functools.wraps(work)(connect)
+    command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in listed}
+    return command

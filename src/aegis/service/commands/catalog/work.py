@@ -6,16 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Format, FormatOption
 from aegis.cli.output import Output, clean
-from aegis.service.commands.catalog.options import (
-    SHORT,
-    Token,
-    Url,
-    connected,
-    show_facts,
-    show_rows,
-)
+from aegis.service.commands.catalog.options import SHORT
+from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
     from aegis.service.client import Client
@@ -31,54 +24,49 @@ ByJob = Annotated[bool, typer.Option("--job", help="NUMBER is the number of a jo
 
 
 def job(
+    client: Client,
     number: Worked,
     by_job: ByJob = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Show the progress until the job ends.")
     ] = False,
-    url: Url = "",
-    token: Token = "",
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-) -> None:
+) -> Facts:
     """Show the progress of a job: a search, a check, a release or a summary.
 
     You give a request, or with --job a job. Aegis prints its state, its progress and,
     if it failed, the reason.
     """
-    with connected(url, token) as client:
-        matched = client.job(_job_of(client, number, by_job=by_job))
-        for told in client.follow(matched["id"]) if follow else ():
-            if told["progress"].get("step"):
-                Output().say(f"{told['state']}: {clean(told['progress']['step'])}")
-            matched = told
+    matched = client.job(_job_of(client, number, by_job=by_job))
+    for told in client.follow(matched["id"]) if follow else ():
+        if told["progress"].get("step"):
+            Output().say(f"{told['state']}: {clean(told['progress']['step'])}")
+        matched = told
     keys = ("id", "kind", "state", "attempt", "progress", "error", "created", "ended")
-    show_facts({key: matched[key] for key in keys}, format)
+    return {key: matched[key] for key in keys}
 
 
-def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
+def cancel(client: Client, number: Worked, by_job: ByJob = False) -> None:
     """Stop a job. If the job was making a release, the release fails, and you can retry
     it.
 
     You give a request, or with --job a job.
     """
-    with connected(url, token) as client:
-        ended = client.cancel(_job_of(client, number, by_job=by_job))
+    ended = client.cancel(_job_of(client, number, by_job=by_job))
     Output().say(f"The {ended['kind']} is {ended['state']}")
 
 
-def retry(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
+def retry(client: Client, number: Worked, by_job: ByJob = False) -> None:
     """Retry a job that failed or was cancelled: a release, a search, a check or a
     summary.
 
     You give a request, or with --job a job. The job then waits for its agent or for a
     worker.
     """
-    with connected(url, token) as client:
-        if not by_job and client.shown(number)["state"] == "failed":
-            moved = client.step(number, "retry")
-            Output().say(f"Request {number[:SHORT]} is {moved['state']}")
-            return
-        again = client.retry(_job_of(client, number, by_job=by_job))
+    if not by_job and client.shown(number)["state"] == "failed":
+        moved = client.step(number, "retry")
+        Output().say(f"Request {number[:SHORT]} is {moved['state']}")
+        return
+    again = client.retry(_job_of(client, number, by_job=by_job))
     Output().say(f"The {again['kind']} is {again['state']}: job {again['id'][:SHORT]}")
 
 
@@ -93,29 +81,26 @@ def _job_of(client: Client, number: str, *, by_job: bool) -> str:
     return str(matched["id"])
 
 
-def health(url: Url = "", token: Token = "") -> None:
+def health(client: Client) -> None:
     """Say whether the service, its database and its files answer.
 
     The exit code is 2 if one of them does not.
     """
-    with connected(url, token) as client:
-        client.health()
+    client.health()
     Output().show("The service, its database and its files answer.")
 
 
-def programs(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+def programs(client: Client) -> Rows:
     """List agents and workers, and when each was last seen, as an admin or auditor.
 
     A program that was not seen for long was killed or lost its connection. A worker
     that you stopped is not listed."""
-    with connected(url, token) as client:
-        show_rows(client.programs(), format)
+    return client.programs()
 
 
-def metrics(url: Url = "", token: Token = "") -> None:
+def metrics(client: Client) -> None:
     """Show the figures of the service, as an admin or auditor.
 
     Aegis prints calls, jobs and requests as numbers, in the text format of Prometheus.
     """
-    with connected(url, token) as client:
-        Output().show(client.metrics().rstrip())
+    Output().show(client.metrics().rstrip())
