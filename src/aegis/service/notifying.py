@@ -304,20 +304,3 @@ def _require_keys(
             f"{path}: {name} has the keys {', '.join(sorted(map(str, given))) or 'none'}.",
             hint=f"Needed: {', '.join(needed)}; allowed: {', '.join(allowed)}.",
         )
-
-
-class NotifierThread:
-    """A notifier that runs in a thread of the service."""
-
-    def __init__(self, notifier: Notifier) -> None:
-        self._notifier = notifier
-        self._thread = threading.Thread(target=notifier.run, name="aegis-notices", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the thread after the current notice."""
-        self._notifier.over.set()
-        self._thread.join(timeout=_SECONDS)

@@ -21,8 +21,6 @@ from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.records import Job, Request
 
 _PAUSE = 0.5
-_PATIENCE = 10.0
-"""Number of seconds in which a worker gives its job back when it is told to end."""
 _EXPIRE_EVERY = 60.0
 SEARCH_SECONDS = 60.0
 """Largest number of seconds of one search."""
@@ -197,28 +195,3 @@ class _WorkerCounter:
         """Report a text next to the current step."""
         self.told["note"] = text
         self.life.tell(self.told)
-
-
-class WorkerThread:
-    """A worker that runs in a thread of the service."""
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        *,
-        keep: timedelta | None = None,
-        say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
-    ) -> None:
-        self._worker = Worker(catalog, keep=keep)
-        self._thread = threading.Thread(
-            target=self._worker.run, args=(say,), name="aegis-worker", daemon=True
-        )
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Return the current job to the queue, and end the thread."""
-        self._worker.over.set()
-        self._thread.join(timeout=_PATIENCE)
