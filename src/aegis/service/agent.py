@@ -13,7 +13,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ from aegis.service.catalog.deliveries import sha256, signed_part
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
-from aegis.service.catalog.limited import LimitError
+from aegis.service.catalog.limited import LimitError, ToldStep
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.service.pins import (
@@ -76,18 +76,15 @@ class Heartbeat:
         self._over.set()
         self._thread.join()
 
-    def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Start a named step of the job, whose progress the service shows."""
-        return self._step(title, total)
-
     @contextmanager
-    def _step(self, title: str, total: float | None) -> Iterator[Step]:
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Start a named step of the job, whose progress the service shows."""
         if self.stopped.is_set():
             raise WrongState(
                 "The job was cancelled, or another agent has it.", hint="Nothing to do."
             )
         self._told = {"step": title, "done": 0, "total": total}
-        yield _AgentCounter(self._told)
+        yield ToldStep(self._told)
 
     def _beat(self) -> None:
         while not self._over.wait(_SIGN_OF_LIFE if self._told.get("beaten") else 0.5):
@@ -100,19 +97,6 @@ class Heartbeat:
                 return
             except EngineError:  # the service may be back before the lease ends
                 continue
-
-
-@dataclass
-class _AgentCounter:
-    told: dict[str, Any]
-
-    def advance(self, amount: float = 1) -> None:
-        """Add to the number of finished units of work that the service shows for this step."""
-        self.told["done"] = self.told.get("done", 0) + amount
-
-    def note(self, text: str) -> None:
-        """Show a text next to the step on the service's page of the job."""
-        self.told["note"] = text
 
 
 class _NoSourceError(DataError):

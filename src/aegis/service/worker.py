@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -154,15 +154,12 @@ class _Life:
     over: threading.Event
     _beaten: float = 0.0
 
-    def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Start a step."""
-        return self._step(title, total)
-
     @contextmanager
-    def _step(self, title: str, total: float | None) -> Iterator[Step]:
-        told: dict[str, Any] = {"step": title, "done": 0, "total": total}
-        self.tell(told)
-        yield _WorkerCounter(self, told)
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Start a step."""
+        step = limited.ToldStep({"step": title, "done": 0, "total": total}, self.tell)
+        self.tell(step.told)
+        yield step
 
     def tell(self, told: dict[str, Any]) -> None:
         """Renew the lease with this progress, at most twice a second."""
@@ -179,19 +176,3 @@ class _Life:
             raise _EndingError
         with self.catalog.database.writing() as session:
             jobs.renew(session, self.job, self.attempt, told)
-
-
-@dataclass
-class _WorkerCounter:
-    life: _Life
-    told: dict[str, Any]
-
-    def advance(self, amount: float = 1) -> None:
-        """Add to the number of finished units of work."""
-        self.told["done"] += amount
-        self.life.tell(self.told)
-
-    def note(self, text: str) -> None:
-        """Report a text next to the current step."""
-        self.told["note"] = text
-        self.life.tell(self.told)

@@ -205,6 +205,32 @@ TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "ve
 """Tasks that can be done under limits, by name."""
 
 
+@dataclass
+class ToldStep:
+    """A step of a job whose progress other programs read as JSON values.
+
+    Attributes
+    ----------
+    told
+        The name of the step, the finished and the total units of work, and a note.
+    tell
+        Called with `told` after each change.
+    """
+
+    told: dict[str, Any]
+    tell: Callable[[dict[str, Any]], None] = lambda told: None  # noqa: ARG005
+
+    def advance(self, amount: float = 1) -> None:
+        """Add to the number of finished units of work."""
+        self.told["done"] += amount
+        self.tell(self.told)
+
+    def note(self, text: str) -> None:
+        """Report a text next to the current step."""
+        self.told["note"] = text
+        self.tell(self.told)
+
+
 class _Lines:
     """Progress that is written as lines of JSON to the parent process."""
 
@@ -215,9 +241,9 @@ class _Lines:
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start a named step."""
-        told: dict[str, Any] = {"step": title, "done": 0, "total": total}
-        self.tell(told)
-        yield _LineCounter(self, told)
+        step = ToldStep({"step": title, "done": 0, "total": total}, self.tell)
+        self.tell(step.told)
+        yield step
 
     def tell(self, told: Mapping[str, Any]) -> None:
         """Write the progress of a step as a line, at most twice a second."""
@@ -229,22 +255,6 @@ class _Lines:
         """Write a mapping as a line of JSON."""
         self._out.write(json.dumps(line, default=str).encode() + b"\n")
         self._out.flush()
-
-
-@dataclass
-class _LineCounter:
-    lines: _Lines
-    told: dict[str, Any]
-
-    def advance(self, amount: float = 1) -> None:
-        """Add to the number of finished units of work."""
-        self.told["done"] += amount
-        self.lines.tell(self.told)
-
-    def note(self, text: str) -> None:
-        """Report a text next to the current step."""
-        self.told["note"] = text
-        self.lines.tell(self.told)
 
 
 def _confine(memory: int) -> None:
