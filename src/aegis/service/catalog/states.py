@@ -122,6 +122,11 @@ FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WIT
 """States that no step leaves."""
 
 
+def starts_of(step: RequestStep) -> frozenset[RequestState]:
+    """Return the states in which a step can start."""
+    return _STEPS[step][0]
+
+
 def after(state: RequestState, step: RequestStep) -> RequestState:
     """Return the state that follows a step.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
 from fastapi import Form, Query, Request
@@ -13,7 +13,7 @@ from aegis.service.api.requests import file_of
 from aegis.service.catalog import Action, data_sets, deliveries, flow, jobs, requests
 from aegis.service.catalog.access import may
 from aegis.service.catalog.errors import CatalogError, NotThere
-from aegis.service.catalog.states import RequestState
+from aegis.service.catalog.states import RequestState, RequestStep, starts_of
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
 from aegis.service.pages.data_sets import Long
 from aegis.service.pages.people import Text
@@ -22,42 +22,22 @@ from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
 _PAGE = 50
-_OPEN_STEPS: Mapping[str, Action] = {
-    "submit": Action.CHANGE_REQUEST,
-    "withdraw": Action.CHANGE_REQUEST,
-    "review": Action.REVIEW,
-    "search": Action.REVIEW,
-    "choose": Action.REVIEW,
-    "approve": Action.APPROVE,
-    "return": Action.REVIEW,
-    "reject": Action.REJECT,
-    "run": Action.RUN,
-    "retry": Action.RUN,
-    "cancel": Action.RUN,
-    "revoke": Action.REVOKE,
-    "renew": Action.APPROVE,
+_OPEN_STEPS: Mapping[str, tuple[Action, Collection[RequestState]]] = {
+    "submit": (Action.CHANGE_REQUEST, starts_of(RequestStep.SUBMIT)),
+    "withdraw": (Action.CHANGE_REQUEST, starts_of(RequestStep.WITHDRAW)),
+    "review": (Action.REVIEW, starts_of(RequestStep.REVIEW)),
+    "search": (Action.REVIEW, (RequestState.IN_REVIEW,)),
+    "choose": (Action.REVIEW, (RequestState.IN_REVIEW,)),
+    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE)),
+    "return": (Action.REVIEW, starts_of(RequestStep.RETURN)),
+    "reject": (Action.REJECT, starts_of(RequestStep.REJECT)),
+    "run": (Action.RUN, starts_of(RequestStep.RUN)),
+    "retry": (Action.RUN, starts_of(RequestStep.RETRY)),
+    "cancel": (Action.RUN, (RequestState.RUNNING,)),
+    "revoke": (Action.REVOKE, starts_of(RequestStep.REVOKE)),
+    "renew": (Action.APPROVE, starts_of(RequestStep.RENEW)),
 }
-_OFFERED: Mapping[str, tuple[RequestState, ...]] = {
-    "submit": (RequestState.DRAFT, RequestState.RETURNED),
-    "withdraw": (
-        RequestState.DRAFT,
-        RequestState.SUBMITTED,
-        RequestState.IN_REVIEW,
-        RequestState.RETURNED,
-        RequestState.APPROVED,
-    ),
-    "review": (RequestState.SUBMITTED,),
-    "search": (RequestState.IN_REVIEW,),
-    "choose": (RequestState.IN_REVIEW,),
-    "approve": (RequestState.IN_REVIEW,),
-    "return": (RequestState.SUBMITTED, RequestState.IN_REVIEW),
-    "reject": (RequestState.SUBMITTED, RequestState.IN_REVIEW, RequestState.APPROVED),
-    "run": (RequestState.APPROVED,),
-    "retry": (RequestState.FAILED,),
-    "cancel": (RequestState.RUNNING,),
-    "revoke": (RequestState.RELEASED, RequestState.EXPIRED),
-    "renew": (RequestState.RELEASED, RequestState.EXPIRED),
-}
+"""For each step the action whose permission it needs, and the states in which its button shows."""
 
 
 @routes.get("/requests", Action.SEE_REQUEST)
@@ -143,8 +123,8 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         holds = requests.holds(session, asked)
     steps = [
         step
-        for step, action in _OPEN_STEPS.items()
-        if asked.state in _OFFERED[step]
+        for step, (action, states) in _OPEN_STEPS.items()
+        if asked.state in states
         and may(who.actor, action, subject)
         and (step != "approve" or holds)
     ]
