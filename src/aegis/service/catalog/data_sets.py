@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, func, select
+from sqlalchemy import ColumnElement, Text, bindparam, cast, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from aegis.errors import AegisError
@@ -131,6 +131,11 @@ def _check_names(session: Session, identifier: str, source: str, public_key: str
             f"The source {source!r} is not a name.",
             hint="Give the name under which the agent's list has the table, not its path or URL.",
         )
+    require_key(public_key)
+
+
+def require_key(public_key: str) -> None:
+    """Raise `CatalogError` unless a text is an Ed25519 public key in hexadecimal."""
     if not re.fullmatch("[0-9a-f]{64}", public_key):
         raise CatalogError(
             "The public key is not an Ed25519 key in hexadecimal.",
@@ -353,14 +358,10 @@ def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSe
     if data_set is None:
         raise _unknown(identifier)
     subject = subject_of(session, by, data_set)
-    if action is not Action.BROWSE and not may(by, action, subject):
-        if not may(_unscoped(by), Action.BROWSE, subject):
+    if not may(by, action, subject):
+        if not may(unscoped(by), Action.BROWSE, subject):
             raise _unknown(identifier)
         authorise(by, action, subject)
-    elif action is Action.BROWSE and not may(by, action, subject):
-        if may(_unscoped(by), action, subject):
-            authorise(by, action, subject)
-        raise _unknown(identifier)
     return data_set
 
 
@@ -380,17 +381,12 @@ def search(
             visible = visible | (DataSet.published & DataSet.public)
         conditions.append(visible)
     for word in words.split()[:8]:
-        pattern = f"%{_escaped(word)}%"
         of_columns = select(Version.data_set_id).where(
-            cast(Version.columns, Text).ilike(pattern, escape="\\")
+            cast(Version.columns, Text).icontains(word, autoescape=True)
         )
-        conditions.append(
-            DataSet.id.ilike(pattern, escape="\\")
-            | DataSet.title.ilike(pattern, escape="\\")
-            | DataSet.description.ilike(pattern, escape="\\")
-            | DataSet.label.ilike(pattern, escape="\\")
-            | DataSet.id.in_(of_columns)
-        )
+        texts = (DataSet.id, DataSet.title, DataSet.description, DataSet.label)
+        matches = [text.icontains(word, autoescape=True) for text in texts]
+        conditions.append(or_(*matches, DataSet.id.in_(of_columns)))
     count = session.scalar(select(func.count(DataSet.id)).where(*conditions)) or 0
     asked = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
     asked = asked.offset(offset).limit(limit)
@@ -441,7 +437,8 @@ def authorise_some(by: Actor, action: Action) -> None:
         authorise(by, action, NOTHING)
 
 
-def _unscoped(by: Actor) -> Actor:
+def unscoped(by: Actor) -> Actor:
+    """Return the person behind a token, whose permissions no scope narrows."""
     return Actor(by.account, by.name, by.roles)
 
 
@@ -449,10 +446,6 @@ def _unknown(identifier: str) -> NotThere:
     return NotThere(
         f"There is no data set {identifier!r} that you may see.", hint="Search the catalog."
     )
-
-
-def _escaped(word: str) -> str:
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _set(data_set: DataSet, about: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sqlalchemy import select
@@ -11,7 +10,7 @@ from sqlalchemy.orm import Session
 from aegis.service.catalog import data_sets
 from aegis.service.catalog.access import AccountRole, Action, Actor, authorise
 from aegis.service.catalog.accounts import named
-from aegis.service.catalog.errors import CatalogError, NotAllowed, WrongState
+from aegis.service.catalog.errors import NotAllowed, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulation
 
@@ -90,7 +89,8 @@ def _hand(
     if key is not None and key != data_set.public_key:
         old["public_key"], new["public_key"] = data_set.public_key, key
         data_set.former_keys = [*data_set.former_keys, data_set.public_key]
-        data_set.public_key = _key(key)
+        data_sets.require_key(key)
+        data_set.public_key = key
     append(session, by.name, "data set handed over", data_set=data_set.id, old=old, new=new)
     approves = session.get(Grant, (data_set.id, receiver.id, str(AccountRole.APPROVER)))
     if approves is not None:  # the provider cannot be the second person
@@ -138,12 +138,3 @@ def _population(session: Session, by: Actor, name: str, giver: Account, receiver
             f"The population {name} belongs to another provider.",
             hint="Have its owner admit the account first: aegis catalog admit.",
         )
-
-
-def _key(given: str) -> str:
-    if not re.fullmatch("[0-9a-f]{64}", given):
-        raise CatalogError(
-            "The public key is not an Ed25519 key in hexadecimal.",
-            hint="Make one with: aegis keygen NAME.",
-        )
-    return given

@@ -15,7 +15,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
 from aegis.errors import EngineError
-from aegis.service.catalog.errors import NotThere, TooLarge
+from aegis.service.catalog.errors import NotThere
 
 _PRIVATE = 0o600
 _RETRY = timedelta(seconds=20)
@@ -60,21 +60,10 @@ class Objects:
             ) from error
         return key, digest
 
-    def get(self, key: str, *, most: int | None = None) -> bytes:
-        """Return the content of a file.
-
-        Raises
-        ------
-        NotThere
-            There is no file with this key.
-        TooLarge
-            The file has more than `most` bytes.
-        """
+    def get(self, key: str) -> bytes:
+        """Return the content of a file; raise `NotThere` if there is no file with this key."""
         with _reading():
-            answer = obstore.get(self._store, key)
-            if most is None or answer.meta["size"] <= most:
-                return bytes(answer.bytes())
-        raise TooLarge(f"The file has more than {most:,} bytes.", hint="Download it.")
+            return bytes(obstore.get(self._store, key).bytes())
 
     def part(self, key: str, start: int, end: int) -> bytes:
         """Return the bytes `start` (included) to `end` (excluded) of a file."""

@@ -55,16 +55,16 @@ class MadeLink:
         return f"{origin}{PATH}#{self.secret}"
 
 
-def invite(session: Session, by: Actor | None, name: str, roles: Iterable[str]) -> MadeLink:
+def invite(session: Session, by: Actor, name: str, roles: Iterable[str]) -> MadeLink:
     """Create an account without a password, and a link for setting one.
 
-    `by` must be allowed to administer accounts; None for the command line on the service's machine.
+    `by` must be allowed to administer accounts.
     """
     made = accounts.create(session, name, roles, by=by)
     return _make(session, by, made)
 
 
-def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
+def reset(session: Session, by: Actor, name: str) -> MadeLink:
     """Create a link for setting a new password; for an invited account, a new invitation.
 
     The old password is valid until the link is used. The second factor is not changed.
@@ -74,8 +74,7 @@ def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
     WrongState
         The account is closed, or signs in at an identity provider.
     """
-    if by is not None:
-        authorise(by, Action.ACCOUNTS)
+    authorise(by, Action.ACCOUNTS)
     account = accounts.named(session, name)
     if account.disabled:
         raise WrongState(f"The account {name} is closed.", hint="Reopen it first.")
@@ -123,7 +122,7 @@ def end(session: Session, account: Account) -> None:
     session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
 
 
-def _make(session: Session, by: Actor | None, account: Account) -> MadeLink:
+def _make(session: Session, by: Actor, account: Account) -> MadeLink:
     kind = INVITATION if account.password is None else RESET
     secret, expires = secrets.token_urlsafe(32), now() + _LASTS[kind]
     end(session, account)
@@ -135,7 +134,7 @@ def _make(session: Session, by: Actor | None, account: Account) -> MadeLink:
     session.flush()
     append(
         session,
-        "system" if by is None else by.name,
+        by.name,
         "invited" if kind == INVITATION else "reset link made",
         account=account.name,
         until=expires.isoformat(timespec="seconds"),
