@@ -14,7 +14,6 @@ from aegis.service.settings import ServiceSettings
 
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
 """The caller of a service on one's own machine."""
-_COOKIE = "aegis_session"
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,9 @@ class Caller:
     form_key: str = ""
 
 
-def cookie_name(settings: ServiceSettings) -> str:
-    """Return the name of the session cookie; over TLS, browsers bind it to this host."""
-    return f"__Host-{_COOKIE}" if settings.secure else _COOKIE
+def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
+    """Return the name of the cookie of this kind; over TLS, browsers bind it to this host."""
+    return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
 
 
 def catalog_of(request: Request) -> Catalog:

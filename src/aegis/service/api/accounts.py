@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Literal
 
 from fastapi import Request, Response
 
@@ -16,17 +17,30 @@ from aegis.service.settings import ServiceSettings
 routes = Routes(tags=["accounts"])
 
 
-def set_session(response: Response, settings: ServiceSettings, secret: str) -> None:
-    """Set the session cookie in the browser."""
+def set_cookie(
+    response: Response,
+    settings: ServiceSettings,
+    kind: str,
+    secret: str,
+    lasts: timedelta,
+    *,
+    samesite: Literal["lax", "strict"] = "strict",
+) -> None:
+    """Set a cookie in the browser, which no script can read."""
     response.set_cookie(
-        cookie_name(settings),
+        cookie_name(settings, kind),
         secret,
-        max_age=int(accounts.LONGEST.total_seconds()),
+        max_age=int(lasts.total_seconds()),
         httponly=True,
         secure=settings.secure,
-        samesite="strict",
+        samesite=samesite,
         path="/",
     )
+
+
+def set_session(response: Response, settings: ServiceSettings, secret: str) -> None:
+    """Set the session cookie in the browser."""
+    set_cookie(response, settings, "session", secret, accounts.LONGEST)
 
 
 def start_session(

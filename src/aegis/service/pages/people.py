@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -9,7 +10,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from aegis.service import oidc
-from aegis.service.api.accounts import end_session, start_session
+from aegis.service.api.accounts import end_session, set_cookie, start_session
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
@@ -26,6 +27,9 @@ from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
 
 routes = Routes(include_in_schema=False)
+_BEGUN, _HALF = "begun", "half"
+_REDIRECTED = timedelta(minutes=10)
+"""Time for signing in at the identity provider."""
 Key = Annotated[str, Form(max_length=64)]
 Text = Annotated[str, Form(max_length=256)]
 
@@ -50,15 +54,7 @@ def go_to_provider(settings: SettingsOf) -> Response:
     begun = oidc.Begun.new()
     answer = see(oidc.address(provider, begun, _back(settings)))
     # Not strict: the browser comes back from another site.
-    answer.set_cookie(
-        _begun_name(settings),
-        begun.cookie,
-        max_age=600,
-        httponly=True,
-        secure=settings.secure,
-        samesite="lax",
-        path="/",
-    )
+    set_cookie(answer, settings, _BEGUN, begun.cookie, _REDIRECTED, samesite="lax")
     return answer
 
 
@@ -72,13 +68,13 @@ def come_back(
 ) -> Response:
     """Process the response of the identity provider, and open a session."""
     provider = _named(settings)
-    begun = oidc.Begun.read(request.cookies.get(_begun_name(settings), ""))
+    begun = oidc.Begun.read(request.cookies.get(cookie_name(settings, _BEGUN), ""))
     who = oidc.person(provider, begun, _back(settings), code=code, state=state)
     with catalog.database.writing() as session:
         opened = accounts.sign_in_elsewhere(session, who.subject, who.name, who.roles)
     # A page of its own leads on: the cookie is not sent where another site led to.
     answer = page(request, "signed_in.html")
-    answer.delete_cookie(_begun_name(settings), path="/", secure=settings.secure)
+    answer.delete_cookie(cookie_name(settings, _BEGUN), path="/", secure=settings.secure)
     start_session(request, answer, catalog, settings, opened.secret)
     return answer
 
@@ -104,15 +100,7 @@ def sign_in(
         start_session(request, answer, catalog, settings, opened.secret)
         return answer
     answer = see("/sign-in/code")
-    answer.set_cookie(
-        _half_name(settings),
-        opened.secret,
-        max_age=int(accounts.HALF.total_seconds()),
-        httponly=True,
-        secure=settings.secure,
-        samesite="strict",
-        path="/",
-    )
+    set_cookie(answer, settings, _HALF, opened.secret, accounts.HALF)
     return answer
 
 
@@ -127,13 +115,13 @@ def sign_in_by_code(
     request: Request, catalog: CatalogOf, settings: SettingsOf, code: Text
 ) -> Response:
     """Complete a sign-in with a code, or show that it failed."""
-    half = request.cookies.get(_half_name(settings), "")
+    half = request.cookies.get(cookie_name(settings, _HALF), "")
     try:
         opened = accounts.complete(catalog.database, half, code)
     except CatalogError as error:
         return page(request, "sign_in_code.html", message=str(error), status=error.status)
     answer = see("/")
-    answer.delete_cookie(_half_name(settings), path="/", secure=settings.secure)
+    answer.delete_cookie(cookie_name(settings, _HALF), path="/", secure=settings.secure)
     start_session(request, answer, catalog, settings, opened.secret)
     return answer
 
@@ -196,14 +184,6 @@ def _named(settings: ServiceSettings) -> oidc.Provider:
 
 def _back(settings: ServiceSettings) -> str:
     return f"{settings.origin}/sign-in/callback"
-
-
-def _begun_name(settings: ServiceSettings) -> str:
-    return "__Host-aegis_begun" if settings.secure else "aegis_begun"
-
-
-def _half_name(settings: ServiceSettings) -> str:
-    return "__Host-aegis_half" if settings.secure else "aegis_half"
 
 
 def _tokens(request: Request, who: CallerOf, catalog: CatalogOf, secret: str = "") -> Response:
