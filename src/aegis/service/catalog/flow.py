@@ -151,10 +151,7 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
     if job.state not in ("queued", "running"):
         return job
     jobs.cancel(session, job, by.name)
-    budget.give_back(session, job.id)
-    request = None if job.request_id is None else session.get(Request, job.request_id)
-    if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
-        requests.fail(session, by, request, f"cancelled by {by.name}")
+    _make_nothing(session, by, job, f"cancelled by {by.name}")
     return job
 
 
@@ -176,6 +173,11 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:
         budget.commit(session, job.id)
+    _make_nothing(session, by, job, reason)
+
+
+def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
+    """Refund the reservation of a job that ended without output, and fail the release of its request."""
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
     if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
@@ -207,14 +209,7 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
     )
     if job.task.get("protect") == "noise":
         budget.reserve(session, data_set, again.id, job.task["epsilon"])
-    append(
-        session,
-        by.name,
-        f"{job.kind} asked again",
-        data_set=job.data_set_id,
-        request=job.request_id,
-        job=again.id,
-    )
+    jobs.tell(session, by.name, again, "asked again")
     return again
 
 

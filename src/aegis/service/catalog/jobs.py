@@ -103,15 +103,7 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
         return None
     job.state, job.owner, job.attempt = "running", owner, job.attempt + 1
     job.leased_until = moment + LEASE
-    append(
-        session,
-        owner,
-        f"{job.kind} started",
-        data_set=job.data_set_id,
-        request=job.request_id,
-        job=job.id,
-        attempt=job.attempt,
-    )
+    tell(session, owner, job, "started", attempt=job.attempt)
     return job
 
 
@@ -134,16 +126,16 @@ def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, An
 def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any]) -> Job:
     """Store the result of a job."""
     job = held(session, job_id, attempt)
-    _end(job, "done", result=dict(result))
-    _tell(session, job, "done")
+    job.result = dict(result)
+    _end(session, job, "done")
     return job
 
 
 def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
     """Mark a job as failed, and store the reason."""
     job = held(session, job_id, attempt)
-    _end(job, "failed", error=error[:2000])
-    _tell(session, job, "failed")
+    job.error = error[:2000]
+    _end(session, job, "failed")
     return job
 
 
@@ -157,22 +149,15 @@ def give_back(session: Session, job_id: str, attempt: int) -> Job:
     """
     job = held(session, job_id, attempt)
     job.state, job.leased_until = "queued", None
-    _tell(session, job, "given back")
+    tell(session, job.owner or "system", job, "given back", attempt=job.attempt)
     return job
 
 
 def cancel(session: Session, job: Job, by: str) -> Job:
     """Cancel a job; the program that works on it notices when it next renews the lease."""
     if job.state in ("queued", "running"):
-        _end(job, "cancelled")
-        append(
-            session,
-            by,
-            f"{job.kind} cancelled",
-            data_set=job.data_set_id,
-            request=job.request_id,
-            job=job.id,
-        )
+        job.state, job.leased_until, job.ended = "cancelled", None, now()
+        tell(session, by, job, "cancelled")
     return job
 
 
@@ -209,20 +194,19 @@ def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | N
     return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
 
 
-def _end(
-    job: Job, state: str, *, result: dict[str, Any] | None = None, error: str | None = None
-) -> None:
-    job.state, job.result, job.error = state, result, error
-    job.leased_until, job.ended = None, now()
-
-
-def _tell(session: Session, job: Job, ending: str) -> None:
+def tell(session: Session, by: str, job: Job, what: str, **detail: Any) -> None:
+    """Log what happened to a job."""
     append(
         session,
-        job.owner or "system",
-        f"{job.kind} {ending}",
+        by,
+        f"{job.kind} {what}",
         data_set=job.data_set_id,
         request=job.request_id,
         job=job.id,
-        attempt=job.attempt,
+        **detail,
     )
+
+
+def _end(session: Session, job: Job, state: str) -> None:
+    job.state, job.leased_until, job.ended = state, None, now()
+    tell(session, job.owner or "system", job, state, attempt=job.attempt)
