@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -125,7 +125,6 @@ def of_release(
     fields = tuple(
         Field(name, kind, roles.get(name, "")) for name, kind in _columns(release, objects)
     )
-    page = f"{origin}/requests/{release.request_id}"
     suffix = release.file_name[release.file_name.rindex(".") :]
     file = File(
         release.file_name,
@@ -134,18 +133,14 @@ def of_release(
         release.size,
         release.digest,
     )
-    return Described(
-        f"{told.identifier}-{release.request_id[:8]}",
-        f"{told.title}, masked",
-        told.description,
-        told.terms,
-        told.label,
-        told.version,
-        release.created,
-        told.publisher,
-        page,
-        fields,
-        file,
+    return replace(
+        told,
+        identifier=f"{told.identifier}-{release.request_id[:8]}",
+        title=f"{told.title}, masked",
+        created=release.created,
+        url=f"{origin}/requests/{release.request_id}",
+        fields=fields,
+        file=file,
     )
 
 
