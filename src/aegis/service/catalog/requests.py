@@ -7,7 +7,6 @@ of them differs when the release is to be made, the request is sent back.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -84,14 +83,8 @@ def change(session: Session, by: Actor, request_id: str, **given: Any) -> Reques
             f"A request that is {request.state} cannot be changed.",
             hint="Withdraw it, or ask the operator to return it.",
         )
-    now_given = {
-        "purpose": request.purpose,
-        "label": request.label,
-        "measure": request.measure,
-        "models": request.models,
-        "terms_accepted": request.terms_accepted,
-    }
-    _fill(request, **{**now_given, **given})
+    names = ("purpose", "label", "measure", "models", "terms_accepted")
+    _fill(request, **{name: getattr(request, name) for name in names} | given)
     append(session, by.name, "request changed", data_set=request.data_set_id, request=request.id)
     return request
 
@@ -139,7 +132,7 @@ def set_configuration(
         "configuration checked",
         data_set=request.data_set_id,
         request=request.id,
-        digest=_digest(configuration),
+        digest=statements.digest(configuration),
         holds=bool(answer.get("holds")),
     )
     return request
@@ -178,7 +171,7 @@ def approve(
     if request.consumer_id == by.account:
         raise NotAllowed("You cannot approve your own request.", hint="Ask another person.")
     frozen = _frozen(session, request)
-    digest = _digest(json.dumps(frozen, sort_keys=True))
+    digest = statements.digest(json.dumps(frozen, sort_keys=True))
     if own is not None:
         raise NotAllowed("You have approved this already.", hint="A second person must.")
     if any(approval.digest != digest for approval in given):
@@ -310,7 +303,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
             f"The release lasts until {release.expires:%Y-%m-%d} already.",
             hint="Give more days, or renew it later.",
         )
-    digest = _digest(f"{release.digest} {days}")
+    digest = statements.digest(f"{release.digest} {days}")
     given = _given(session, request, RequestStep.RENEW)
     if any(approval.account_id == by.account for approval in given):
         raise NotAllowed("You have renewed this already.", hint="A second person must.")
@@ -567,9 +560,9 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
         "version": None if version is None else version.number,
         "policy": None if version is None else version.policy_digest,
         "summary": None if version is None else version.summary_digest,
-        "configuration": _digest(request.configuration or ""),
-        "terms": _digest(request.data_set.terms),
-        "purpose": _digest(request.purpose),
+        "configuration": statements.digest(request.configuration or ""),
+        "terms": statements.digest(request.data_set.terms),
+        "purpose": statements.digest(request.purpose),
         **data_sets.terms_of(request.data_set),
     }
 
@@ -651,10 +644,6 @@ def _cancel_jobs(session: Session, request: Request) -> None:
     waiting = select(Job).where(Job.request_id == request.id, Job.state.in_(("queued", "running")))
     for job in session.scalars(waiting):
         job.state, job.ended = "cancelled", now()
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _said(message: str) -> str:
