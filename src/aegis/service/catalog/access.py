@@ -68,6 +68,8 @@ _EVERYONE = MappingProxyType(dict.fromkeys(AccountRole, Tie.ANY))
 _DECIDERS = MappingProxyType(
     {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.APPROVER: Tie.ASSIGNED}
 )
+_STAFF = MappingProxyType({AccountRole.PROVIDER: Tie.OWN, **_DECIDERS})
+_PARTIES = MappingProxyType({AccountRole.CONSUMER: Tie.OWN, **_STAFF, AccountRole.AUDITOR: Tie.ANY})
 
 PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
     {
@@ -76,51 +78,26 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
         Action.PUBLISH: {AccountRole.PROVIDER: Tie.OWN},
         Action.UPLOAD_SUMMARY: {AccountRole.PROVIDER: Tie.OWN},
         Action.BROWSE: {
-            AccountRole.PROVIDER: Tie.OWN,
-            AccountRole.OPERATOR: Tie.ASSIGNED,
-            AccountRole.APPROVER: Tie.ASSIGNED,
+            **_STAFF,
             AccountRole.CONSUMER: Tie.VISIBLE,
             AccountRole.AUDITOR: Tie.ANY,
             AccountRole.ADMIN: Tie.ANY,
         },
-        Action.STUDY: {
-            AccountRole.PROVIDER: Tie.OWN,
-            AccountRole.OPERATOR: Tie.ASSIGNED,
-            AccountRole.APPROVER: Tie.ASSIGNED,
-        },
+        Action.STUDY: _STAFF,
         Action.REQUEST: {AccountRole.CONSUMER: Tie.VISIBLE},
         Action.CHANGE_REQUEST: {AccountRole.CONSUMER: Tie.OWN},
-        Action.SEE_REQUEST: {
-            AccountRole.CONSUMER: Tie.OWN,
-            AccountRole.PROVIDER: Tie.OWN,
-            AccountRole.OPERATOR: Tie.ASSIGNED,
-            AccountRole.APPROVER: Tie.ASSIGNED,
-            AccountRole.AUDITOR: Tie.ANY,
-        },
+        Action.SEE_REQUEST: _PARTIES,
         Action.REVIEW: {AccountRole.OPERATOR: Tie.ASSIGNED},
         Action.APPROVE: _DECIDERS,
         Action.REJECT: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
         Action.RUN: {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.PROVIDER: Tie.OWN},
         Action.WORK: {AccountRole.PROVIDER: Tie.OWN},
         Action.DOWNLOAD: {AccountRole.CONSUMER: Tie.OWN},
-        Action.VERIFY: {
-            AccountRole.CONSUMER: Tie.OWN,
-            AccountRole.PROVIDER: Tie.OWN,
-            AccountRole.OPERATOR: Tie.ASSIGNED,
-            AccountRole.APPROVER: Tie.ASSIGNED,
-            AccountRole.AUDITOR: Tie.ANY,
-        },
+        Action.VERIFY: _PARTIES,
         Action.REVOKE: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
-        Action.SEE_LEDGER: {
-            AccountRole.PROVIDER: Tie.OWN,
-            AccountRole.OPERATOR: Tie.ASSIGNED,
-            AccountRole.APPROVER: Tie.ASSIGNED,
-            AccountRole.AUDITOR: Tie.ANY,
-        },
+        Action.SEE_LEDGER: {**_STAFF, AccountRole.AUDITOR: Tie.ANY},
         Action.SEE_LOG: {
-            AccountRole.PROVIDER: Tie.OWN,
-            AccountRole.OPERATOR: Tie.ASSIGNED,
-            AccountRole.APPROVER: Tie.ASSIGNED,
+            **_STAFF,
             AccountRole.CONSUMER: Tie.OWN,
             AccountRole.AUDITOR: Tie.ANY,
             AccountRole.ADMIN: Tie.ANY,
