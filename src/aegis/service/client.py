@@ -6,6 +6,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -340,11 +341,8 @@ class Client:
         digest = sha256()
         with (
             replacing(target) as temporary,
-            self._http.stream("GET", f"{self._of(request)}/download") as answer,
+            self._streamed(f"{self._of(request)}/download") as answer,
         ):
-            if answer.is_error:
-                answer.read()
-                raise _error(answer)
             with temporary.open("wb") as file:
                 for piece in answer.iter_bytes():
                     digest.update(piece)
@@ -374,10 +372,7 @@ class Client:
 
     def follow(self, job: str) -> Iterator[dict[str, Any]]:
         """Yield the progress of a job at each change, until it ends."""
-        with self._http.stream("GET", f"/jobs/{job}/events") as answer:
-            if answer.is_error:
-                answer.read()
-                raise _error(answer)
+        with self._streamed(f"/jobs/{job}/events") as answer:
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     yield json.loads(line.removeprefix("data: "))
@@ -403,11 +398,11 @@ class Client:
 
     def metrics(self) -> str:
         """Return the metrics of the service in the text format of Prometheus; for admins and auditors."""
-        return self._call("GET", "/metrics").text
+        return self._answer("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
         """Fetch the next job for your own data sets; return None if no job waits."""
-        answer = self._call("POST", "/work", {"owner": owner})
+        answer = self._answer("POST", "/work", json={"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 
     def rotate(self, old: PrivateKey, new: PrivateKey) -> int:
@@ -480,6 +475,14 @@ class Client:
         """Return the URL path of a request, given its number or the first digits."""
         return f"/requests/{self.number(request)}"
 
+    @contextmanager
+    def _streamed(self, path: str) -> Iterator[httpx.Response]:
+        with self._http.stream("GET", path) as answer:
+            if answer.is_error:
+                answer.read()
+                raise _error(answer)
+            yield answer
+
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
         offset = 0
         while True:
@@ -490,7 +493,7 @@ class Client:
                 return
 
     def _list(self, path: str) -> list[dict[str, Any]]:
-        listed: list[dict[str, Any]] = self._call("GET", path).json()
+        listed: list[dict[str, Any]] = self._answer("GET", path).json()
         return listed
 
     def _object(
@@ -500,16 +503,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        return _json(self._call(method, path, body, params))
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> httpx.Response:
-        return self._answer(method, path, json=body, params=params)
+        return _json(self._answer(method, path, json=body, params=params))
 
     def _answer(self, method: str, path: str, **sent: Any) -> httpx.Response:
         try:
