@@ -20,14 +20,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pkgutil import resolve_name
+from typing import Any
 
 from aegis.errors import AegisError
 from aegis.progress import SILENT, Progress, Step
 from aegis.service.catalog.errors import CatalogError
-
-if TYPE_CHECKING:
-    from aegis.service.catalog.verifying import MaskedFile
 
 _PAUSE = 1.0
 _TOLD_EVERY = 0.5
@@ -100,7 +98,7 @@ def run(
         The error of the task.
     """
     if limits is None:
-        return TASKS[task](progress=progress, **given)
+        return resolve_name(TASKS[task])(progress=progress, **given)
     with tempfile.TemporaryDirectory(prefix="aegis-work-") as folder:
         return _Process(folder, limits).answer(task, given, alive)
 
@@ -182,27 +180,12 @@ class _Process:
         return self._answer["answer"]
 
 
-def _search(*, bundle: bytes, seconds: float, progress: Progress) -> Any:
-    from aegis.service.catalog.summaries import candidates
-
-    return list(candidates(bundle, seconds=seconds, progress=progress))
-
-
-def _leak(*, bundle: bytes, progress: Progress) -> Any:
-    from aegis.service.catalog.summaries import leak
-
-    return leak(bundle, progress=progress)
-
-
-def _verify(*, masked: MaskedFile, progress: Progress) -> Any:
-    from aegis.service.catalog.verifying import verify_file
-
-    with progress.step("Holding the file against what was approved"):
-        return verify_file(masked)
-
-
-TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "verify": _verify}
-"""Tasks that can be done under limits, by name."""
+TASKS = {
+    "search": "aegis.service.catalog.summaries:candidates",
+    "leak": "aegis.service.catalog.summaries:leak",
+    "verify": "aegis.service.catalog.verifying:verify_file",
+}
+"""The functions that can be called under limits, by the name of their task."""
 
 
 @dataclass
@@ -312,7 +295,7 @@ def main() -> None:
     lines = _Lines(sys.stdout.buffer)
     try:
         _confine(int(sys.argv[1]))
-        answer = TASKS[task](progress=lines, **given)
+        answer = resolve_name(TASKS[task])(progress=lines, **given)
     except AegisError as error:
         lines.write({"error": {"message": error.message, "hint": error.hint}})
     except MemoryError:

@@ -17,6 +17,7 @@ from aegis.errors import AegisError
 from aegis.masks import Mask
 from aegis.masks.base import Kind
 from aegis.policy import Policy, Role, policy_digest
+from aegis.progress import SILENT, Progress
 from aegis.safe.protect import ProtectedSummary
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.flow import configuration_of, policy_of
@@ -52,7 +53,7 @@ class MaskedFile:
     rows: tuple[int, int] | None
 
 
-def verify_file(masked: MaskedFile) -> list[str]:
+def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]:
     """Return one line for each difference between a masked file and the approved release.
 
     Columns, types and values must fit the configuration. The number of rows must be that of the
@@ -72,7 +73,8 @@ def verify_file(masked: MaskedFile) -> list[str]:
     policy = policy_of(masked.policy)
     configuration = configuration_of(masked.configuration, policy)
     kinds = {name: Kind(kind) for name, kind in masked.kinds.items()}
-    with tempfile.TemporaryDirectory() as folder:
+    step = progress.step("Holding the file against what was approved")
+    with step, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"masked{masked.suffix}"
         path.write_bytes(masked.content)
         try:
