@@ -51,6 +51,7 @@ class SummaryFacts:
     protection: dict[str, Any]
 
 
+@lru_cache(maxsize=16)
 def read(bundle: bytes) -> ProtectedSummary:
     """Parse the file of a protected summary.
 
@@ -64,11 +65,6 @@ def read(bundle: bytes) -> ProtectedSummary:
             "This is a bundle with exact counts, which stays with its owner.",
             hint="Protect it: aegis protect.",
         )
-    return _read(bundle)
-
-
-@lru_cache(maxsize=16)
-def _read(bundle: bytes) -> ProtectedSummary:
     try:
         return loads(bundle.decode("utf-8"), "The file")
     except (UnicodeDecodeError, AegisError) as error:
