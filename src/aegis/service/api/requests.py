@@ -204,8 +204,6 @@ def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
 
 def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
     """Return the masked file of a request as a download, and log the download."""
-    from aegis.service.catalog.log import append
-
     with catalog.database.writing() as session:
         requests.expire(session)
         request = requests.seen(session, actor, Action.DOWNLOAD, request_id)
@@ -215,14 +213,7 @@ def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
                 hint="A release can be downloaded until it expires or is revoked.",
             )
         made = requests.release_of(session, request)
-        append(
-            session,
-            actor.name,
-            "downloaded",
-            data_set=request.data_set_id,
-            request=request.id,
-            digest=made.digest,
-        )
+        requests.tell(session, actor, request, "downloaded", digest=made.digest)
     headers = {
         "Content-Disposition": f'attachment; filename="{made.file_name}"',
         "Content-Length": str(made.size),

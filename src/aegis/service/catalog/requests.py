@@ -71,7 +71,7 @@ def draft(
     _fill(request, purpose, label, measure, models, terms_accepted)
     session.add(request)
     session.flush()
-    append(session, by.name, "request drafted", data_set=data_set.id, request=request.id)
+    tell(session, by, request, "request drafted")
     return request
 
 
@@ -85,7 +85,7 @@ def change(session: Session, by: Actor, request_id: str, **given: Any) -> Reques
         )
     names = ("purpose", "label", "measure", "models", "terms_accepted")
     _fill(request, **{name: getattr(request, name) for name in names} | given)
-    append(session, by.name, "request changed", data_set=request.data_set_id, request=request.id)
+    tell(session, by, request, "request changed")
     return request
 
 
@@ -126,15 +126,8 @@ def set_configuration(
         )
     request.configuration, request.answer = configuration, dict(answer)
     _forget_approvals(session, request)
-    append(
-        session,
-        by.name,
-        "configuration checked",
-        data_set=request.data_set_id,
-        request=request.id,
-        digest=statements.digest(configuration),
-        holds=bool(answer.get("holds")),
-    )
+    digest, holds = statements.digest(configuration), bool(answer.get("holds"))
+    tell(session, by, request, "configuration checked", digest=digest, holds=holds)
     return request
 
 
@@ -183,7 +176,7 @@ def approve(
     session.add(Approval(request_id=request.id, account_id=by.account, digest=digest, signed=held))
     session.flush()
     if len(_standing(session, request)) < needed(request):
-        _tell(session, by, request, "approved by one of two", digest=digest)
+        tell(session, by, request, "approved by one of two", digest=digest)
         return request
     request.frozen = frozen
     return _step(session, by, request, RequestStep.APPROVE, digest=digest)
@@ -318,7 +311,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     )
     session.flush()
     if len(_standing(session, request, RequestStep.RENEW)) < needed(request):
-        _tell(session, by, request, "renewed by one of two", days=days)
+        tell(session, by, request, "renewed by one of two", days=days)
         return request
     old, release.expires = release.expires, until
     _forget_approvals(session, request, RequestStep.RENEW)
@@ -437,11 +430,12 @@ def _sign(
         )
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     approval.signed = _held(request, frozen, signed)
-    _tell(session, by, request, "approval signed", digest=approval.digest)
+    tell(session, by, request, "approval signed", digest=approval.digest)
     return request
 
 
-def _tell(session: Session, by: Actor, request: Request, action: str, **detail: Any) -> None:
+def tell(session: Session, by: Actor, request: Request, action: str, **detail: Any) -> None:
+    """Log what an actor did to a request."""
     append(session, by.name, action, data_set=request.data_set_id, request=request.id, **detail)
 
 
@@ -619,16 +613,7 @@ def _step(
         _cancel_jobs(session, request)
     old, request.state, request.message = request.state, str(state), message
     session.flush()
-    append(
-        session,
-        by.name,
-        step,
-        data_set=request.data_set_id,
-        request=request.id,
-        old=old,
-        state=str(state),
-        **detail,
-    )
+    tell(session, by, request, step, old=old, state=str(state), **detail)
     return request
 
 
