@@ -10,13 +10,13 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy import Text, bindparam, cast, delete, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import guessing, passwords, second_factor
-from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Actor, authorise
+from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, scopes_of
 from aegis.service.catalog.account_records import HalfSignIn
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.errors import (
@@ -602,20 +602,21 @@ def make_token(
         )
     if not 1 <= days <= 365:
         raise CatalogError(f"A token cannot last {days} days.", hint="Allowed: 1 to 365 days.")
-    wider = [scope for scope in scopes if not _within(by, Action(scope))]
+    own = [scope for scope in scopes_of(by) if by.scopes is None or scope in by.scopes]
+    wider = [scope for scope in scopes if scope not in own]
     if wider:
         raise NotAllowed(
             f"{by.name} may not {', '.join(wider)}, so its tokens may not either.",
             hint="Leave these scopes out.",
         )
-    secret = f"aegis_{secrets.token_urlsafe(32)}"
+    secret, lasts = f"aegis_{secrets.token_urlsafe(32)}", now() + timedelta(days=days)
     token = Token(
         hash=hash_of(secret),
         account_id=by.account,
         name=name,
         scopes=sorted(set(scopes)),
         parent_id=by.token,
-        expires=_earlier(now() + timedelta(days=days), by.until),
+        expires=lasts if by.until is None else min(lasts, by.until),
     )
     session.add(token)
     session.flush()
@@ -666,16 +667,6 @@ def _lasts(session: Session, token: Token) -> bool:
             return False
         following = session.get(Token, following.parent_id) if following.parent_id else None
     return True
-
-
-def _earlier(moment: datetime, other: datetime | None) -> datetime:
-    return moment if other is None else min(moment, other)
-
-
-def _within(actor: Actor, action: Action) -> bool:
-    """Return whether the actor's roles and scopes allow the action on any object."""
-    scoped = actor.scopes is None or action in actor.scopes
-    return scoped and any(role in actor.roles for role in PERMISSIONS[action])
 
 
 def _roles(roles: Iterable[str]) -> list[str]:
