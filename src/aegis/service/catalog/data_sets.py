@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, func, or_, select
+from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from aegis.errors import AegisError
@@ -429,6 +429,12 @@ def _subject(
         granted=granted,
         visible=data_set.published and (data_set.public or AccountRole.CONSUMER in granted),
     )
+
+
+def assigned_to(by: Actor) -> Select[Any]:
+    """Return the query for the data sets on which the actor was granted to decide."""
+    deciding = [str(r) for r in (AccountRole.OPERATOR, AccountRole.APPROVER) if r in by.roles]
+    return select(Grant.data_set_id).where(Grant.account_id == by.account, Grant.role.in_(deciding))
 
 
 def authorise_some(by: Actor, action: Action) -> None:

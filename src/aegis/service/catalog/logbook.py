@@ -9,9 +9,10 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, func, or_, select, text, true
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog.access import NOTHING, AccountRole, Action, Actor, authorise
+from aegis.service.catalog import data_sets
+from aegis.service.catalog.access import AccountRole, Action, Actor
 from aegis.service.catalog.log import LogCheck, check
-from aegis.service.catalog.records import DataSet, Grant, LogEntry, Request
+from aegis.service.catalog.records import DataSet, LogEntry, Request
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
 
     `noted` is a head that was stored elsewhere, which must still be in the chain.
     """
-    if by.scopes is not None and Action.SEE_LOG not in by.scopes:
-        authorise(by, Action.SEE_LOG, NOTHING)
+    data_sets.authorise_some(by, Action.SEE_LOG)
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)
     return check(entries, noted)
 
@@ -88,21 +88,14 @@ def ping(session: Session) -> None:
 
 
 def _readable(by: Actor) -> ColumnElement[bool]:
-    if by.scopes is not None and Action.SEE_LOG not in by.scopes:
-        authorise(by, Action.SEE_LOG, NOTHING)
+    data_sets.authorise_some(by, Action.SEE_LOG)
     if by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
         return true()
     own = select(DataSet.id).where(DataSet.provider_id == by.account)
-    deciding = [
-        str(role) for role in (AccountRole.OPERATOR, AccountRole.APPROVER) if role in by.roles
-    ]
-    assigned = select(Grant.data_set_id).where(
-        Grant.account_id == by.account, Grant.role.in_(deciding)
-    )
     asked = select(Request.id).where(Request.consumer_id == by.account)
     return or_(
         LogEntry.data_set_id.in_(own),
-        LogEntry.data_set_id.in_(assigned),
+        LogEntry.data_set_id.in_(data_sets.assigned_to(by)),
         LogEntry.request_id.in_(asked),
         LogEntry.data_set_id.is_(None)
         & ((LogEntry.actor == by.name) | (LogEntry.detail["account"].as_string() == by.name)),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, false, func, or_, select, true
+from sqlalchemy import ColumnElement, delete, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.service.catalog import data_sets, statements
@@ -24,7 +24,6 @@ from aegis.service.catalog.records import (
     Account,
     Approval,
     DataSet,
-    Grant,
     Job,
     ReleaseRecord,
     Request,
@@ -490,21 +489,13 @@ def visible(by: Actor) -> ColumnElement[bool]:
     """Return the SQL condition that selects the requests that the actor may see."""
     if AccountRole.AUDITOR in by.roles:
         return true()
-    ties: list[ColumnElement[bool]] = [false()]
+    ties: list[ColumnElement[bool]] = []
     if AccountRole.CONSUMER in by.roles:
         ties.append(Request.consumer_id == by.account)
     if AccountRole.PROVIDER in by.roles:
         own = select(DataSet.id).where(DataSet.provider_id == by.account)
         ties.append(Request.data_set_id.in_(own))
-    deciding = [
-        str(role) for role in (AccountRole.OPERATOR, AccountRole.APPROVER) if role in by.roles
-    ]
-    if deciding:
-        assigned = select(Grant.data_set_id).where(
-            Grant.account_id == by.account, Grant.role.in_(deciding)
-        )
-        ties.append(Request.data_set_id.in_(assigned))
-    return or_(*ties)
+    return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
 
 
 def _fill(
