@@ -54,6 +54,11 @@ def address_of(request: Request) -> str:
     return "" if request.client is None else request.client.host
 
 
+def secret_of(request: Request) -> str:
+    """Return the secret of the caller's browser session; empty if the call has none."""
+    return request.cookies.get(cookie_name(settings_of(request)), "")
+
+
 def _caller(request: Request) -> Caller:
     settings = settings_of(request)
     if settings.local:
@@ -66,7 +71,7 @@ def _caller(request: Request) -> Caller:
             raise NotSignedIn("Unknown kind of authorization.", hint="Use: Bearer TOKEN.")
         with catalog.database.reading() as session:
             return Caller(accounts.token_actor(session, secret.strip()))
-    secret = request.cookies.get(cookie_name(settings), "")
+    secret = secret_of(request)
     if not secret:
         raise NotSignedIn("Nobody is signed in.", hint="Sign in, or send a token.")
     with catalog.database.reading() as session:

@@ -10,7 +10,14 @@ from fastapi import Request, Response
 from aegis.service.api import shapes
 from aegis.service.catalog import Action, Catalog, accounts
 from aegis.service.catalog.errors import NotSignedIn
-from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, address_of, cookie_name
+from aegis.service.identity import (
+    ActorOf,
+    CatalogOf,
+    SettingsOf,
+    address_of,
+    cookie_name,
+    secret_of,
+)
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
 
@@ -47,7 +54,7 @@ def start_session(
     request: Request, response: Response, catalog: Catalog, settings: ServiceSettings, secret: str
 ) -> None:
     """Set the cookie of a new session in the browser, and end its previous session."""
-    former = request.cookies.get(cookie_name(settings), "")
+    former = secret_of(request)
     if former:
         with catalog.database.writing() as session:
             accounts.sign_out(session, former)
@@ -92,7 +99,7 @@ def sign_out(
     request: Request, response: Response, catalog: CatalogOf, settings: SettingsOf
 ) -> dict[str, Any]:
     """End your session and delete its cookie."""
-    secret = request.cookies.get(cookie_name(settings), "")
+    secret = secret_of(request)
     with catalog.database.writing() as session:
         accounts.sign_out(session, secret)
     end_session(response, settings)

@@ -13,7 +13,7 @@ from aegis.service.api.shapes import moment
 from aegis.service.catalog import Action, accounts, handing_over, password_links, second_factor
 from aegis.service.catalog.access import authorise
 from aegis.service.catalog.password_links import MadeLink
-from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, address_of, cookie_name
+from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, address_of, secret_of
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
 
@@ -35,7 +35,7 @@ def change_password(
         actor,
         given.password.get_secret_value(),
         given.new.get_secret_value(),
-        keep=request.cookies.get(cookie_name(settings), ""),
+        keep=secret_of(request),
         address=address_of(request),
     )
     if opened is None:
@@ -45,11 +45,9 @@ def change_password(
 
 
 @routes.get("/me/sessions", Action.OWN_ACCOUNT)
-def sessions(
-    request: Request, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
-) -> list[dict[str, Any]]:
+def sessions(request: Request, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """Return your open sessions, newest first."""
-    present = accounts.hash_of(request.cookies.get(cookie_name(settings), ""))
+    present = accounts.hash_of(secret_of(request))
     with catalog.database.reading() as session:
         return [
             {
@@ -63,16 +61,12 @@ def sessions(
 
 @routes.post("/me/sessions/end", Action.OWN_ACCOUNT)
 def end_own_sessions(
-    given: shapes.SessionsEnded,
-    request: Request,
-    actor: ActorOf,
-    catalog: CatalogOf,
-    settings: SettingsOf,
+    given: shapes.SessionsEnded, request: Request, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
     """End all your sessions except the current one, and on request your tokens."""
-    keep = request.cookies.get(cookie_name(settings), "")
+    keep = secret_of(request)
     with catalog.database.writing() as session:
-        return dict(accounts.end_own_sessions(session, actor, keep=keep, tokens=given.tokens))
+        return accounts.end_own_sessions(session, actor, keep=keep, tokens=given.tokens)
 
 
 @routes.get("/me/second-factor", Action.OWN_ACCOUNT)
@@ -105,20 +99,15 @@ def begin_factor(
 
 @routes.post("/me/second-factor/confirm", Action.OWN_ACCOUNT)
 def confirm_factor(
-    given: shapes.CodeGiven,
-    request: Request,
-    actor: ActorOf,
-    catalog: CatalogOf,
-    settings: SettingsOf,
+    given: shapes.CodeGiven, request: Request, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
     """Turn your second factor on with a code from your app.
 
     The response shows the recovery codes once. All your other sessions end.
     """
-    keep = request.cookies.get(cookie_name(settings), "")
-    return {
-        "recovery_codes": accounts.confirm_factor(catalog.database, actor, given.code, keep=keep)
-    }
+    keep = secret_of(request)
+    codes = accounts.confirm_factor(catalog.database, actor, given.code, keep=keep)
+    return {"recovery_codes": codes}
 
 
 @routes.post("/me/second-factor/recovery", Action.OWN_ACCOUNT)
@@ -186,7 +175,7 @@ def end_sessions(
 ) -> dict[str, Any]:
     """End all sessions of an account, and on request its tokens."""
     with catalog.database.writing() as session:
-        return dict(accounts.end_sessions(session, actor, name, tokens=given.tokens))
+        return accounts.end_sessions(session, actor, name, tokens=given.tokens)
 
 
 @routes.post("/accounts/{name}/second-factor/remove", Action.ACCOUNTS)

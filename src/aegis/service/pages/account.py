@@ -20,8 +20,7 @@ from aegis.service.identity import (
     FormCallerOf,
     SettingsOf,
     address_of,
-    cookie_name,
-    settings_of,
+    secret_of,
 )
 from aegis.service.pages.people import Text
 from aegis.service.pages.render import page, see
@@ -51,7 +50,7 @@ def change_password(
         who.actor,
         password,
         new,
-        keep=request.cookies.get(cookie_name(settings), ""),
+        keep=secret_of(request),
         address=address_of(request),
     )
     answer = see("/account?done=password")
@@ -65,11 +64,10 @@ def end_sessions(
     request: Request,
     who: FormCallerOf,
     catalog: CatalogOf,
-    settings: SettingsOf,
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
     """End all your other sessions, and on request all your tokens."""
-    keep = request.cookies.get(cookie_name(settings), "")
+    keep = secret_of(request)
     with catalog.database.writing() as session:
         accounts.end_own_sessions(session, who.actor, keep=keep, tokens=tokens)
     return see("/account?done=sessions")
@@ -92,11 +90,9 @@ def begin_factor(
 
 
 @routes.post("/account/second-factor/confirm", Action.OWN_ACCOUNT)
-def confirm_factor(
-    request: Request, who: FormCallerOf, catalog: CatalogOf, settings: SettingsOf, code: Text
-) -> Response:
+def confirm_factor(request: Request, who: FormCallerOf, catalog: CatalogOf, code: Text) -> Response:
     """Turn the second factor on; the recovery codes are shown only once."""
-    keep = request.cookies.get(cookie_name(settings), "")
+    keep = secret_of(request)
     codes = accounts.confirm_factor(catalog.database, who.actor, code, keep=keep)
     return _account(request, who, catalog, codes=codes)
 
@@ -155,7 +151,7 @@ def _account(
     begun: Enrolment | None = None,
     codes: list[str] | None = None,
 ) -> Response:
-    present = accounts.hash_of(request.cookies.get(cookie_name(settings_of(request)), ""))
+    present = accounts.hash_of(secret_of(request))
     with catalog.database.reading() as session:
         sessions = accounts.sessions_of(session, who.actor)
         account = accounts.own(session, who.actor)

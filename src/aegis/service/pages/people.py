@@ -21,6 +21,7 @@ from aegis.service.identity import (
     SettingsOf,
     address_of,
     cookie_name,
+    secret_of,
 )
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
@@ -129,7 +130,7 @@ def sign_in_by_code(
 @routes.post("/sign-out", PUBLIC)
 def sign_out(request: Request, catalog: CatalogOf, settings: SettingsOf, form_key: Key) -> Response:
     """End the session and show the sign-in form."""
-    secret = request.cookies.get(cookie_name(settings), "")
+    secret = secret_of(request)
     answer = see("/sign-in")
     with catalog.database.writing() as session:
         try:
