@@ -151,27 +151,23 @@ def _account(
     begun: Enrolment | None = None,
     codes: list[str] | None = None,
 ) -> Response:
-    present = accounts.hash_of(secret_of(request))
     with catalog.database.reading() as session:
-        sessions = accounts.sessions_of(session, who.actor)
         account = accounts.own(session, who.actor)
-        factor = second_factor.is_on(session, account)
-        left = second_factor.left(session, account)
-    return page(
-        request,
-        "account.html",
-        who,
-        account=account,
-        sessions=sessions,
-        present=present,
-        factor=factor,
-        left=left,
-        begun=begun,
-        picture=None if begun is None else _picture(begun.address),
-        codes=codes,
-        shortest=passwords.SHORTEST,
-        done=request.query_params.get("done", ""),
-    )
+        return page(
+            request,
+            "account.html",
+            who,
+            account=account,
+            sessions=accounts.sessions_of(session, who.actor),
+            present=accounts.hash_of(secret_of(request)),
+            factor=second_factor.is_on(session, account),
+            left=second_factor.left(session, account),
+            begun=begun,
+            picture=None if begun is None else _picture(begun.address),
+            codes=codes,
+            shortest=passwords.SHORTEST,
+            done=request.query_params.get("done", ""),
+        )
 
 
 def _picture(address: str) -> Markup:

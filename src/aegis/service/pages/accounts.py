@@ -113,23 +113,21 @@ def _listed(
     with catalog.database.reading() as session:
         people = accounts.listed(session, who.actor, words)
         shown = people[offset : offset + _PAGE]
-        factors = {person.id for person in shown if second_factor.is_on(session, person)}
-        programs = signs.listed(session, who.actor)
-    return page(
-        request,
-        "accounts.html",
-        who,
-        people=shown,
-        factors=factors,
-        programs=programs,
-        count=len(people),
-        words=words,
-        offset=offset,
-        limit=_PAGE,
-        roles=list(AccountRole),
-        link=link,
-        origin=settings_of(request).origin,
-    )
+        return page(
+            request,
+            "accounts.html",
+            who,
+            people=shown,
+            factors={person.id for person in shown if second_factor.is_on(session, person)},
+            programs=signs.listed(session, who.actor),
+            count=len(people),
+            words=words,
+            offset=offset,
+            limit=_PAGE,
+            roles=list(AccountRole),
+            link=link,
+            origin=settings_of(request).origin,
+        )
 
 
 def _one(
@@ -144,17 +142,15 @@ def _one(
     authorise(who.actor, Action.ACCOUNTS)
     with catalog.database.reading() as session:
         account = accounts.named(session, name)
-        factor = second_factor.is_on(session, account)
-        owned = handing_over.owned_by(session, account)
-    return page(
-        request,
-        "account_of.html",
-        who,
-        account=account,
-        factor=factor,
-        owned=owned,
-        roles=list(AccountRole),
-        done=done,
-        link=link,
-        origin=settings_of(request).origin,
-    )
+        return page(
+            request,
+            "account_of.html",
+            who,
+            account=account,
+            factor=second_factor.is_on(session, account),
+            owned=handing_over.owned_by(session, account),
+            roles=list(AccountRole),
+            done=done,
+            link=link,
+            origin=settings_of(request).origin,
+        )

@@ -32,19 +32,17 @@ def catalog_page(
     with catalog.database.reading() as session:
         page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
         newest = data_sets.newest_of(session, [data_set.id for data_set in page_of])
-        listed = [(data_set, newest.get(data_set.id)) for data_set in page_of]
-        waits = waiting.of(session, who.actor)
-    return page(
-        request,
-        "catalog.html",
-        who,
-        listed=listed,
-        waits=waits,
-        count=count,
-        words=words,
-        offset=offset,
-        limit=_PAGE,
-    )
+        return page(
+            request,
+            "catalog.html",
+            who,
+            listed=[(data_set, newest.get(data_set.id)) for data_set in page_of],
+            waits=waiting.of(session, who.actor),
+            count=count,
+            words=words,
+            offset=offset,
+            limit=_PAGE,
+        )
 
 
 @routes.get("/register", Action.REGISTER)
@@ -178,18 +176,15 @@ def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
     """Show the costs and releases of a population."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.SEE_LEDGER, identifier)
-        balance = budget.balance(session, data_set)
-        entries = budget.entries(session, data_set)
-        releases = budget.releases(session, data_set)
-    return page(
-        request,
-        "ledger.html",
-        who,
-        data_set=data_set,
-        balance=balance,
-        entries=entries,
-        releases=releases,
-    )
+        return page(
+            request,
+            "ledger.html",
+            who,
+            data_set=data_set,
+            balance=budget.balance(session, data_set),
+            entries=budget.entries(session, data_set),
+            releases=budget.releases(session, data_set),
+        )
 
 
 def _number(text: str) -> float | None:
