@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 
-from aegis.service.api import people_shapes as shapes
+from aegis.service.api import shapes
 from aegis.service.api.accounts import set_session
 from aegis.service.api.shapes import moment
 from aegis.service.catalog import Action, accounts, handing_over, password_links, second_factor

@@ -20,6 +20,7 @@ from aegis.service.catalog.records import (
 from aegis.service.catalog.signs import SeenProgram
 
 _NAME = Field(min_length=1, max_length=120)
+_PASSWORD = Field(max_length=256)
 
 
 class Sent(BaseModel):
@@ -28,19 +29,67 @@ class Sent(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class PasswordGiven(Sent):
+    """Your current password, required before changes to how you sign in."""
+
+    password: SecretStr = _PASSWORD
+
+
+class PasswordChanged(PasswordGiven):
+    """The current password and the new one."""
+
+    new: SecretStr = _PASSWORD
+
+
+class CodeGiven(Sent):
+    """A one-time code of your second factor."""
+
+    code: str = Field(min_length=1, max_length=64)
+
+
+class LinkUsed(Sent):
+    """The secret of a password link, and the new password."""
+
+    secret: SecretStr = Field(max_length=64)
+    password: SecretStr = _PASSWORD
+
+
+class SessionsEnded(Sent):
+    """Whether to revoke tokens together with the sessions."""
+
+    tokens: bool = False
+
+
+class Receiver(Sent):
+    """The provider's account to which data sets are transferred."""
+
+    to: str = _NAME
+
+
+class DataSetReceiver(Receiver):
+    """The provider's account to which a data set is transferred, and the key of its agent."""
+
+    public_key: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+
+
 class SignInGiven(Sent):
     """Name and password, and a code if the account has a second factor."""
 
     name: str = _NAME
-    password: SecretStr = Field(max_length=256)
+    password: SecretStr = _PASSWORD
     code: str = Field(default="", max_length=64)
 
 
-class AccountGiven(Sent):
-    """Name, roles and optional password of a new account."""
+class AccountInvited(Sent):
+    """Name and roles of a new account; its owner sets the password through a link."""
 
     name: str = _NAME
     roles: list[str] = Field(max_length=6)
+
+
+class AccountGiven(AccountInvited):
+    """Name, roles and optional password of a new account."""
+
     password: SecretStr | None = Field(default=None, max_length=256)
 
 
@@ -153,31 +202,28 @@ class WorkAsked(Sent):
     owner: str = _NAME
 
 
-class Alive(Sent):
-    """An agent's message that it still works on a job, with the progress."""
-
-    attempt: int = Field(ge=1, le=1000)
-    progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
-
-
 class GivenBack(Sent):
     """The attempt at a job that an agent returns to the queue."""
 
     attempt: int = Field(ge=1, le=1000)
 
 
-class Failed(Sent):
+class Alive(GivenBack):
+    """An agent's message that it still works on a job, with the progress."""
+
+    progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
+
+
+class Failed(GivenBack):
     """Why an agent failed a job; `spent` means that noise was drawn, so its epsilon stays spent."""
 
-    attempt: int = Field(ge=1, le=1000)
     reason: str = Field(max_length=2000)
     spent: bool = False
 
 
-class Checked(Sent):
+class Checked(GivenBack):
     """The configuration that an agent has checked, with the verdicts."""
 
-    attempt: int = Field(ge=1, le=1000)
     answer: dict[str, Any] = Field(max_length=50)
 
 
