@@ -22,12 +22,7 @@ from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, 
 from aegis.service.catalog.statements import SignedStatement, digest, sign_statement
 from aegis.signing import PrivateKey, sign_bytes
 
-_KINDS: dict[int, type[AegisError]] = {
-    401: NotSignedIn,
-    403: NotAllowed,
-    404: NotThere,
-    409: WrongState,
-}
+_KINDS = {kind.status: kind for kind in (NotSignedIn, NotAllowed, NotThere, WrongState)}
 _DIGITS = 32
 """Number of digits of a complete request number."""
 _LIST = "See the list: aegis catalog requests."
