@@ -98,9 +98,9 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
     for key, field, name in (("l_diversity", "l", "l"), ("t_closeness", "t", "t")):
         before = {entry["attribute"]: entry for entry in _entries(mapping.pop(key, None))}
         asked = {
-            control.removeprefix(f"{field}:"): _number(form, control, 0)
-            for control, value in form.items()
-            if control.startswith(f"{field}:") and str(value).strip()
+            attribute: _number(form, f"{field}:{attribute}", 0)
+            for attribute, value in dict(_fields(form, field)).items()
+            if value.strip()
         }
         if asked:
             mapping[key] = [
@@ -112,29 +112,26 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
 
 def roles_of(form: FormData) -> dict[str, str]:
     """Return the role of each attribute in the form."""
-    return {
-        key.removeprefix("role:"): str(value)
-        for key, value in form.items()
-        if key.startswith("role:")
-    }
+    return dict(_fields(form, "role"))
 
 
 def masks_of(form: FormData) -> dict[str, list[str]]:
     """Return the candidate masks that stay selected in the form, by attribute."""
     masks: dict[str, list[str]] = {}
-    for key, value in form.multi_items():
-        if key.startswith("mask:"):
-            masks.setdefault(key.removeprefix("mask:"), []).append(str(value))
+    for name, value in _fields(form, "mask"):
+        masks.setdefault(name, []).append(value)
     return masks
 
 
 def more_of(form: FormData) -> dict[str, str]:
     """Return the candidate masks that were added in the form, by attribute."""
-    return {
-        key.removeprefix("more:"): str(value)
-        for key, value in form.items()
-        if key.startswith("more:") and str(value).strip()
-    }
+    return {name: value for name, value in dict(_fields(form, "more")).items() if value.strip()}
+
+
+def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:
+    """Return the attributes and values of the fields that are named `kind:attribute`."""
+    named = [(key.partition(":"), str(value)) for key, value in form.multi_items()]
+    return [(name, value) for (prefix, colon, name), value in named if prefix == kind and colon]
 
 
 def one_line(spec: Any) -> str:
