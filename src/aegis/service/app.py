@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -124,49 +123,37 @@ def _field(place: Sequence[str | int]) -> str:
     return ".".join(map(str, place[1:])) or "the call"
 
 
-@dataclass(frozen=True)
-class _Told:
-    """Status, title, message and hint of the response to an error."""
+def _told(error: Exception) -> tuple[int, str, str, str]:
+    """Return status, title, message and hint of the response to an error.
 
-    status: int
-    title: str
-    message: str
-    hint: str
-
-    @classmethod
-    def of(cls, error: Exception) -> _Told:
-        """Return the response to an error.
-
-        The text of an unexpected error is not shown, because it may contain anything.
-        """
-        title = type(error).__name__
-        if isinstance(error, AegisError):
-            return cls(status_of(error), title, error.message, error.hint)
-        if isinstance(error, RequestValidationError):
-            wrong = "; ".join(f"{_field(e['loc'])}: {e['msg']}" for e in error.errors()[:5])
-            return cls(
-                422, "Invalid", f"Not as expected: {wrong}.", "Correct it and send it again."
-            )
-        if isinstance(error, HTTPException):
-            return cls(error.status_code, str(error.detail), f"{error.detail}.", "See the address.")
-        if isinstance(error, DataError):
-            return cls(422, title, "A value cannot be stored.", "Leave out control characters.")
-        if isinstance(error, IntegrityError):
-            return cls(409, title, "That does not fit what is there.", "Load it again and retry.")
-        if isinstance(error, SQLAlchemyError):
-            hint = "Try again in a minute; what was begun is as it was before."
-            return cls(503, title, "The database does not answer.", hint)
-        return cls(500, "InternalError", "A bug of Aegis.", "Please report what you did.")
+    The text of an unexpected error is not shown, because it may contain anything.
+    """
+    title = type(error).__name__
+    if isinstance(error, AegisError):
+        return status_of(error), title, error.message, error.hint
+    if isinstance(error, RequestValidationError):
+        wrong = "; ".join(f"{_field(e['loc'])}: {e['msg']}" for e in error.errors()[:5])
+        return 422, "Invalid", f"Not as expected: {wrong}.", "Correct it and send it again."
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail), f"{error.detail}.", "See the address."
+    if isinstance(error, DataError):
+        return 422, title, "A value cannot be stored.", "Leave out control characters."
+    if isinstance(error, IntegrityError):
+        return 409, title, "That does not fit what is there.", "Load it again and retry."
+    if isinstance(error, SQLAlchemyError):
+        hint = "Try again in a minute; what was begun is as it was before."
+        return 503, title, "The database does not answer.", hint
+    return 500, "InternalError", "A bug of Aegis.", "Please report what you did."
 
 
 def _handle_errors(app: FastAPI) -> None:
     """Answer every error in one form: a page for browsers, `application/problem+json` for programs."""
 
     def answer(request: Request, error: Exception) -> Response:
-        told = _Told.of(error)
+        status, title, message, hint = _told(error)
         if wants_page(request):
-            return error_page(request, told.status, told.message, told.hint)
-        return problem(told.status, told.title, told.message, told.hint)
+            return error_page(request, status, message, hint)
+        return problem(status, title, message, hint)
 
     for kind in (AegisError, RequestValidationError, HTTPException, SQLAlchemyError, Exception):
         app.add_exception_handler(kind, answer)
