@@ -117,15 +117,10 @@ def redeem(database: Database, secret: str, password: str) -> str:
         return account.name
 
 
-def end(session: Session, account: Account) -> None:
-    """Delete the password link of an account, if it has one."""
-    session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
-
-
 def _make(session: Session, by: Actor, account: Account) -> MadeLink:
     kind = INVITATION if account.password is None else RESET
     secret, expires = secrets.token_urlsafe(32), now() + _LASTS[kind]
-    end(session, account)
+    session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
     session.add(
         PasswordLink(
             hash=accounts.hash_of(secret), account_id=account.id, kind=kind, expires=expires
