@@ -257,7 +257,7 @@ def _audit(
         account = privacy_account(masks, _nulls(source, masks))
     figures = report(classes)
     if person is None and policy is not None and policy.person is not None:
-        figures = replace(figures, notes=(*figures.notes, rows_alone(policy.person)))
+        figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
         label = policy.label.column if policy is not None and policy.label else None
         outside = outside_of(source, quasi, person=person, coded=coded, label=label)
@@ -304,8 +304,24 @@ def _with_leaves(
     return replace(classes, hidden=known.hidden(members))
 
 
-def rows_alone(person: str) -> str:
-    """Return the note that rows were counted, because the table does not distinguish persons."""
+def audit_rows(
+    source: Source, quasi_identifiers: Iterable[str], sensitive: Iterable[str], person: str
+) -> Audit:
+    """Audit the rows of a release whose rule counts persons, and which does not distinguish them.
+
+    Columns that the release does not show are left out, and no rule is checked.
+    """
+    quasi, protected = (
+        [name for name in names if name in source.columns]
+        for names in (quasi_identifiers, sensitive)
+    )
+    audited = audit(source, quasi_identifiers=quasi, sensitive=protected)
+    figures = audited.report
+    notes = (*figures.notes, *(() if quasi else (UNPROTECTED,)), _rows_alone(person))
+    return replace(audited, report=replace(figures, notes=notes))
+
+
+def _rows_alone(person: str) -> str:
     return (
         f"The policy counts persons ({person}), whom the table does not distinguish: rows are "
         "counted, which are at least as many."

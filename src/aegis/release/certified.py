@@ -37,7 +37,7 @@ from aegis.policy import (
 from aegis.policy.load import load_policy
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
-from aegis.release.auditing import Audit, audit, rows_alone
+from aegis.release.auditing import Audit, audit, audit_rows
 from aegis.release.certified_labels import OF_INPUT, labels_differ
 from aegis.release.certified_policy import (
     certified_population,
@@ -87,7 +87,7 @@ OF_KIND = {
 }
 """Fields of certificates by kind of release: masks or record-level."""
 _OF_INPUT = "needs the original table"
-_OF_EACH_ROW = "needs the original of each row, and the file does not say which row that is"
+_OF_EACH_ROW = "needs the original of each row, which the file does not name"
 TAKEN_AS_STATED = {
     "created": "nothing to compare this time with",
     "aegis": "nothing to compare this version with",
@@ -520,18 +520,12 @@ class _Check:
         if self._roles(said):
             return None
         if said.get("person") is not None:
-            self._differs("privacy.violations", said.get("violations"), [])
-            self._differs("privacy.passed", said.get("passed"), True)
-            self.unchecked.append(
-                f"privacy: figures of persons ({said['person']}), whom the release does not distinguish"
-            )
+            return self._of_persons(said)
         lacking = [name for name in named if name not in self.source.columns]
         if lacking:
             self._differs("privacy", named, f"no column {', '.join(lacking)}")
             return None
         audited = self._audited(said)
-        if said.get("person") is not None:
-            return self._of_persons(said, audited)
         self._rule(said, audited)
         figures = without(as_json(audited.to_dict()), *_OF_RULE)
         if self.document.get("certificate") == 1:  # whose version looked at less
@@ -544,24 +538,27 @@ class _Check:
                 self.mismatches.append(Mismatch(what, stated, measured))
         return audited
 
-    def _of_persons(self, said: Mapping[str, Any], audited: Audit) -> Audit:
+    def _of_persons(self, said: Mapping[str, Any]) -> Audit:
         """Compare the certificate of a rule by persons with an audit by rows.
 
         A class has at least as many rows as persons, so a smaller class of rows shows a false k.
         """
-        k, persons = said.get("k"), self.document.get("persons")
-        smallest = audited.report.k
-        if isinstance(k, int) and isinstance(persons, int) and smallest < k <= persons:
-            self._differs("privacy.k", k, f"a class of {smallest:,} rows")
-        notes = (*audited.report.notes, *audited.warnings, rows_alone(str(said["person"])))
-        notes = tuple(dict.fromkeys(notes))
-        return replace(audited, rule=None, report=replace(audited.report, notes=notes))
+        person = str(said["person"])
+        self._differs("privacy.violations", said.get("violations"), [])
+        self._differs("privacy.passed", said.get("passed"), True)
+        self.unchecked.append(
+            f"privacy: figures of persons ({person}), whom the release does not distinguish"
+        )
+        audited = audit_rows(self.source, said["quasi_identifiers"], said["sensitive"], person)
+        least, k, persons = audited.report.k, said.get("k"), self.document.get("persons")
+        if isinstance(k, int) and isinstance(persons, int) and least < k <= persons:
+            self._differs("privacy.k", k, f"a class of {least:,} rows")
+        return audited
 
     def _needing_more(self) -> list[str]:
         """Return patterns of the fields that file and certificate alone cannot check."""
         patterns = ["privacy.outside.implied*"]
-        needed = _OF_INPUT if self.original is None else _OF_EACH_ROW
-        self.unchecked.append(f"privacy.outside.implied: {needed}")
+        self.unchecked.append(f"privacy.outside.implied: {_OF_EACH_ROW}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
             patterns += ["privacy.risk.journalist*", "privacy.risk.marketer*", "privacy.notes*"]
         if self.policy is None and names_hierarchies(self.document["policy"]):

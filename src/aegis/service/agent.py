@@ -90,7 +90,7 @@ class Heartbeat:
         while not self._over.wait(_SIGN_OF_LIFE if self._told.get("beaten") else 0.5):
             self._told["beaten"] = True
             try:
-                told = {k: v for k, v in self._told.items() if k != "beaten"}
+                told = {k: v for k, v in dict(self._told).items() if k != "beaten"}
                 self.client.alive(self.job, self.attempt, told)
             except WrongState:
                 self.stopped.set()
