@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -110,6 +111,17 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
     assert document["output"]["sha256"] in text
     assert "bucketize, width 5" in text
     assert "Teaching &lt;b&gt;" in text
+    listed = re.findall(
+        r'<th scope="row"><bdi>(.*?)</bdi></th><td>(.*?)</td><td><bdi>(.*?)</bdi>', text
+    )
+    assert listed == [
+        ("age", "quasi-identifier", "bucketize, width 5"),
+        ("town", "quasi-identifier", "as it is"),
+        ("y", "label", "as it is"),
+    ]
+    for changed in ({"attributes": [1]}, {"labels": "any"}, {"labels": [{"column": "y"}, 7]}):
+        shown = render_certificate(document | {"policy": document["policy"] | changed})
+        assert "bucketize, width 5" in shown
     assert f">{document['privacy']['k']}<" in text
     utility = UtilityFigure.from_dict(document["utility"])
     assert f">{percent(utility.utility_kept)}<" in text.replace("\u00a0", " ")

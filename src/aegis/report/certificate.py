@@ -51,10 +51,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "passed": audit.get("passed"),
         "rule": str(rule).replace(" = ", "\u00a0=\u00a0") if rule.criteria else "",
         "figures": list(_figures(certificate)),
-        "masks": [
-            {"name": clean(name, limit=120), "words": mask_words(_text(mask))}
-            for name, mask in (certificate.get("configuration") or {}).get("masks", {}).items()
-        ],
+        "masks": list(_columns(certificate)),
         "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
         "notes": [clean(note, limit=600) for note in _notes(certificate)],
@@ -64,6 +61,24 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
     }
     context["style"]["correlations"] = ()
     return environment().get_template("certificate.html.j2").render(context)
+
+
+def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield each released column with its role and its mask in words, the labels last."""
+    policy, masks = certificate["policy"], (certificate.get("configuration") or {}).get("masks", {})
+    declared, stated = policy.get("attributes"), policy.get("labels")
+    each = stated if isinstance(stated, list) else [policy.get("label")]
+    named = [label.get("column") if isinstance(label, Mapping) else label for label in each]
+    labels = {name: "identity" for name in named if isinstance(name, str) and masks}
+    for name, mask in (masks | {n: masks.get(n, own) for n, own in labels.items()}).items():
+        attribute = declared.get(name) if isinstance(declared, Mapping) else None
+        role = attribute.get("role") if isinstance(attribute, Mapping) else None
+        words = [word for word in ("label" if name in labels else None, role) if word]
+        yield {
+            "name": clean(name, limit=120),
+            "role": clean(", ".join(map(str, words)), limit=60),
+            "words": mask_words(_text(mask)),
+        }
 
 
 def _text(mask: Any) -> str:
