@@ -283,3 +283,24 @@ def test_true_certificates_with_cut_points_of_many_digits_pass(tmp_path: Path, c
 def test_a_figure_is_not_the_same_as_yes_or_no(one: Any, other: Any) -> None:
     assert not alike(one, other)
     assert alike(one, one)
+
+
+@pytest.mark.parametrize("mask", [{"round": {"step": 5}}, {"top_code": {"at": 3}}])
+def test_values_that_a_mask_would_show_as_one_are_named(mask: Any, tmp_path: Path) -> None:
+    """The file has values that the mask cannot show, several of which it would show as the same."""
+    table = pa.table({"pay": [0, 1, 2, 3, 4, 6, 7, 8, 9] * 4, "y": ["a", "b", "b"] * 12})
+    rules = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {"pay": {"role": "quasi-identifier", "masks": [mask]}},
+        }
+    )
+    best = aegis.advise(table, rules).best
+    stated = tmp_path / "c.json"
+    aegis.apply(table, rules, best.configuration, output=tmp_path / "r.csv", certificate=stated)
+    assert aegis.check_certificate(tmp_path / "r.csv", stated).passed
+    check = aegis.check_certificate(table, stated)
+    (odd,) = [m for m in check.mismatches if m.what == "configuration.masks.pay"]
+    assert "4" in str(odd)

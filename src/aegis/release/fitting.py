@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from aegis.masks import Mask, evaluate
+from aegis.masks import Mask
 from aegis.masks.base import SUPPRESSED, Kind
 from aegis.masks.compose import Compose
 from aegis.masks.dates import Truncate
@@ -20,6 +20,7 @@ from aegis.policy import Configuration, Policy
 from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.mismatch import brief
 from aegis.sources import Source, open_table
+from aegis.summary.builder import shown_values
 
 
 def unfitting(
@@ -68,7 +69,7 @@ def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
     shown = source.collect(source.table.select(v=column).distinct())["v"]
     values = pc.drop_null(shown)
     if _idempotent(mask):
-        masked = evaluate([mask], values)[0].shown
+        masked = shown_values(mask, values.combine_chunks())
         pairs = zip(values.to_pylist(), masked.to_pylist(), strict=True)
         return sorted(str(value) for value, again in pairs if value != again)[:5]
     possible = _possible(mask)

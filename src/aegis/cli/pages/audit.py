@@ -59,15 +59,14 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         shell.show(*_head(check.audit, origin), *_identity(check.audit.report))
         shell.show(*_outside(check.audit))
         shell.warn((*check.audit.warnings, *check.audit.report.notes))
+    if not check.passed:
+        differing = map(line, map(str, check.mismatches))
+        shell.show(heading(f"{certificate} differs"), *differing)
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(text) for text in check.unchecked))
     if check.passed:
         but = ", except for the fields listed above as not checked" if check.unchecked else ""
         shell.show(heading("Certificate"), line(f"{certificate} matches this file{but}."))
-        return
-    shell.show(
-        heading(f"{certificate} differs"), *(line(str(mismatch)) for mismatch in check.mismatches)
-    )
 
 
 def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
