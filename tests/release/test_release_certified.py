@@ -304,3 +304,23 @@ def test_values_that_a_mask_would_show_as_one_are_named(mask: Any, tmp_path: Pat
     check = aegis.check_certificate(table, stated)
     (odd,) = [m for m in check.mismatches if m.what == "configuration.masks.pay"]
     assert "4" in str(odd)
+
+
+@pytest.mark.parametrize("other", [["x", "y", "z"], [0.5, 1.5, 2.5], [True, False, True]])
+def test_a_column_of_another_kind_than_its_mask_shows_is_named(other: Any, tmp_path: Path) -> None:
+    days = [date(2020, 1, 1), date(2021, 1, 1), date(2022, 1, 1)]
+    table = pa.table({"day": days * 6, "y": ["a", "b"] * 9})
+    mask = {"truncate": {"unit": "year"}}
+    rules = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {"day": {"role": "quasi-identifier", "masks": [mask]}},
+        }
+    )
+    best, stated = aegis.advise(table, rules).best, tmp_path / "c.json"
+    aegis.apply(table, rules, best.configuration, output=tmp_path / "r.parquet", certificate=stated)
+    check = aegis.check_certificate(table.set_column(0, "day", pa.array(other * 6)), stated)
+    (odd,) = [m for m in check.mismatches if m.what == "configuration.masks.day"]
+    assert str(other[0]) in str(odd)

@@ -69,6 +69,8 @@ def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
     shown = source.collect(source.table.select(v=column).distinct())["v"]
     values = pc.drop_null(shown)
     if _idempotent(mask):
+        if len(values) and Kind.of(column.type()) not in mask.fits:
+            return sorted(map(str, values.to_pylist()))[:5]
         masked = shown_values(mask, values.combine_chunks())
         pairs = zip(values.to_pylist(), masked.to_pylist(), strict=True)
         return sorted(str(value) for value, again in pairs if value != again)[:5]
