@@ -159,8 +159,11 @@ def test_the_page_does_not_call_proven_what_scores_less_than_another():
     assert advice.optimal
     assert advice.search.preferred is not None
     page = best_of(bench, advice)
-    assert "proven" not in page
-    assert "score slightly higher, which Aegis treats as ties" in html.unescape(page)
+    assert "does better: proven" not in page
+    ties = (
+        "score slightly higher, which Aegis treats as ties. No score is higher than theirs: proven."
+    )
+    assert ties in html.unescape(page)
     higher = replace(advice, search=replace(advice.search, preferred=None))
     assert "does better: proven" in best_of(bench, higher)
 

@@ -16,6 +16,7 @@ from aegis.cli.options import Force, Quiet, Table
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.cli.streams import write
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -137,4 +138,10 @@ def _roles(policy: Policy) -> Iterator[RenderableType]:
         yield line(
             "No quasi-identifier was recognised: give that role to what others may know of a person, "
             "or the rule is met by every table."
+        )
+    unmasked = [a for a in policy.with_role(Role.FEATURE) if {*map(str, a.masks)} == {"identity"}]
+    if unmasked:
+        yield line(
+            f"{counted(len(unmasked), 'feature')} keep{'s' if len(unmasked) == 1 else ''} all values in the "
+            "release. If others may know one of them of a person, make it a quasi-identifier."
         )
