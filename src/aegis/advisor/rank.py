@@ -70,8 +70,9 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     """Return the policy with `identity` as the only candidate mask, to measure a table as it is.
 
-    All attributes have the role *feature*, because scores do not need the equivalence classes. For an `original` table, the label keeps its mask if the policy has only one, because this mask
-    makes the classes.
+    All attributes have the role *feature*, because scores do not need the equivalence classes. For
+    an `original` table, the label keeps its mask if the policy has only one, because this mask
+    makes the classes of the label.
     """
     attributes = {
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)

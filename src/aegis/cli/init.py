@@ -143,5 +143,5 @@ def _roles(policy: Policy) -> Iterator[RenderableType]:
     if unmasked:
         yield line(
             f"{counted(len(unmasked), 'feature')} keep{'s' if len(unmasked) == 1 else ''} all values in the "
-            "release. If others may know one of them of a person, make it a quasi-identifier."
+            "release. If others may know what a feature says of a person, make it a quasi-identifier."
         )

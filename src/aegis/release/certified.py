@@ -539,10 +539,7 @@ class _Check:
         return audited
 
     def _of_persons(self, said: Mapping[str, Any]) -> Audit:
-        """Compare the certificate of a rule by persons with an audit by rows.
-
-        A class has at least as many rows as persons, so a smaller class of rows shows a false k.
-        """
+        """Audit the rows of a release by persons: a class with fewer rows than k shows a false k."""
         person = str(said["person"])
         self._differs("privacy.violations", said.get("violations"), [])
         self._differs("privacy.passed", said.get("passed"), True)
