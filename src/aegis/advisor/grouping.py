@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from aegis.array_cache import RememberedArrays
 from aegis.measures import UNPOOLED, pooled_losses
+from aegis.measures.counted import Counted
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse
 
@@ -28,8 +29,8 @@ class GroupedCounts(NamedTuple):
 
     Attributes
     ----------
-    total
-        Co-occurrence, shape (d, d).
+    counted
+        Co-occurrence, shape (d, d), or a function that counts it.
     joint
         Rows by level and class, shape (d, C).
     offsets
@@ -39,10 +40,15 @@ class GroupedCounts(NamedTuple):
         `Cooccurrence`.
     """
 
-    total: npt.NDArray[Any]
+    counted: Counted
     joint: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64]
     chance: npt.NDArray[np.float64] | None = None
+
+    @property
+    def total(self) -> npt.NDArray[Any]:
+        """Co-occurrence, shape (d, d)."""
+        return self.counted() if callable(self.counted) else self.counted
 
 
 class StackedCounts(Protocol):
@@ -132,7 +138,7 @@ class RowGroups:
         own = list(zip(places, levels, keys, strict=True))
         joint = [self._joint(*attribute) for attribute in own]
         offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
-        return GroupedCounts(self._total(own), np.concatenate(joint), offsets)
+        return GroupedCounts(lambda: self._total(own), np.concatenate(joint), offsets)
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
         """Return the counts by atom of the attributes with these indices."""

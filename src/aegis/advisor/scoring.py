@@ -354,7 +354,7 @@ class Scorer:
         return Cooccurrence(
             n=self.summary.pairs.n,
             joint=masked_classes(grouped.joint, label),
-            total=grouped.total,
+            counted=grouped.counted,
             offsets=grouped.offsets,
             chance=grouped.chance,
         )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts
-from aegis.measures.counted import UNPOOLED, Numbers
+from aegis.measures.counted import UNPOOLED, Counted, Numbers
 from aegis.measures.information import pair_information
 from aegis.measures.split import SplitCounts
 
@@ -108,9 +108,8 @@ class Cooccurrence:
         Number of rows that are counted.
     joint
         Rows by level and class, shape (d, C).
-    total
-        Co-occurrence over all classes, shape (d, d), symmetric. Its diagonal has the rows of each
-        level. Two levels of the same attribute never co-occur, so the entry is 0.
+    counted
+        The matrix `total`, or a function that counts it: the expected AUC does not need it.
     offsets
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
@@ -140,7 +139,7 @@ class Cooccurrence:
 
     n: float
     joint: Numbers
-    total: Numbers
+    counted: Counted
     offsets: npt.NDArray[np.int64]
     chance: npt.NDArray[np.float64] | None = None
     pairs: npt.NDArray[np.float64] | None = None
@@ -153,9 +152,10 @@ class Cooccurrence:
     def __post_init__(self) -> None:
         levels = len(self.joint)
         offsets = np.asarray(self.offsets)
-        if self.joint.ndim != 2 or self.total.shape != (levels, levels):
+        shape = (levels, levels) if callable(self.counted) else self.counted.shape
+        if self.joint.ndim != 2 or shape != (levels, levels):
             raise InternalError(
-                f"Co-occurrence of shape {self.total.shape} beside a joint of {self.joint.shape}."
+                f"Co-occurrence of shape {shape} beside a joint of {self.joint.shape}."
             )
         if offsets[0] != 0 or offsets[-1] != levels or (np.diff(offsets) < 1).any():
             raise InternalError(f"Offsets {offsets.tolist()} do not divide {levels} levels.")
@@ -177,6 +177,15 @@ class Cooccurrence:
     def attributes(self) -> int:
         """m, the number of attributes."""
         return len(self.offsets) - 1
+
+    @cached_property
+    def total(self) -> Numbers:
+        """Co-occurrence over all classes, shape (d, d), symmetric.
+
+        Its diagonal has the rows of each level. Two levels of the same attribute never co-occur, so
+        the entry is 0.
+        """
+        return self.counted() if callable(self.counted) else self.counted
 
     @cached_property
     def _remembered(self) -> dict[Hashable, Any]:
@@ -239,8 +248,8 @@ class Cooccurrence:
     def extended(self, **more: Any) -> Cooccurrence:
         """Return the counts with more fields filled in; cached results are kept."""
         other = replace(self, **more)
-        if "class_totals" in self.__dict__:
-            other.__dict__["class_totals"] = self.class_totals
+        names = ("total", "class_totals")
+        other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
         known = self._remembered
         other._remembered.update({k: known[k] for k in ("fit", "traces") if k in known})
         return other

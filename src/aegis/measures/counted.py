@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+Counted = Numbers | Callable[[], Numbers]
+"""A matrix of counts, or a function that counts it."""
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
 """Ridge penalties in rows: a masked value with this many rows keeps half of its effect."""
 UNPOOLED = (1.0, *PENALTIES)
