@@ -258,7 +258,7 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
     if len(text) > MOST_TEXT:
         raise error(
             f"{what.capitalize()} file {path} has more than {MOST_TEXT:,} characters.",
-            hint="Files of that size are not files that people write: check the path.",
+            hint="Check the path: this file is too long to be written by hand.",
         )
     return text
 

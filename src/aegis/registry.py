@@ -112,7 +112,7 @@ class Registry(Generic[T]):
         if name in self._former:
             new = self._former[name]
             warnings.warn(
-                f"{self.kind} {name!r} is called {new!r} now; the old name goes with the next release.",
+                f"{self.kind} {name!r} is now called {new!r}; the next release no longer accepts the old name.",
                 RenamedWarning,
                 stacklevel=2,
             )
@@ -244,7 +244,7 @@ def _broken(kind: str, point: EntryPoint, error: Exception) -> PolicyError:
 
 def _taken(kind: str, name: str, point: EntryPoint) -> PolicyError:
     return PolicyError(
-        f"Package {_package(point)} adds {_one(kind)} {name!r} ({point.value}), and there is one of this "
-        "name already.",
+        f"Package {_package(point)} adds {_one(kind)} {name!r} ({point.value}), but this name is taken "
+        "already.",
         hint="Uninstall the package, or ask its authors to rename what it adds.",
     )

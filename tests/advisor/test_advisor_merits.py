@@ -50,7 +50,7 @@ def policy(**more: object) -> aegis.Policy:
 def test_policies_name_merits_and_models() -> None:
     assert policy(merit="accuracy").measure == "held-out-accuracy"
     assert policy(models=["gbdt", "lr"]).measure == "held-out-auc(lr+gbdt)"
-    with pytest.raises(PolicyError, match="Both measure and merit"):
+    with pytest.raises(PolicyError, match="`measure` is given together"):
         policy(merit="auc", measure="mi")
     with pytest.raises(PolicyError):
         policy(merit="f1")

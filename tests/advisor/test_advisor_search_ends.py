@@ -157,7 +157,7 @@ def test_a_stopped_search_says_so_and_never_that_nothing_meets_the_rule(
     assert advice.undecided
     assert advice.search.stopped == "time limit"
     assert any("there may be one" in note for note in advice.search.notes)
-    with pytest.raises(NoAdmissibleConfiguration, match="whether there is one is not known"):
+    with pytest.raises(NoAdmissibleConfiguration, match="has not checked all of them"):
         advice.require_best()
 
 

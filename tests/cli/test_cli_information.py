@@ -97,7 +97,7 @@ def test_more_than_a_summary_carries(shell, hidden):
     ):
         refused = shell("reconstruct", f"{name}.aegis", "-a", "age", "--know", know)
         assert (refused.code, refused.out) == (2, "")
-        assert f"does not carry the {told} of 'age'" in refused.err
+        assert f"does not contain the {told} of 'age'" in refused.err
     # What a mask shows as it is was never withheld.
     assert shell("reconstruct", "nothing.aegis", "-a", "sex", "--know", "raw").code == 0
 
@@ -209,5 +209,5 @@ def test_noise_keeps_the_raw_joints(shell, folder):
     words = ("summarize", "table.csv", "-p", "noise.yaml", "-o", "n.aegis")
     refused = shell(*words, "--information", "nothing")
     assert refused.code == 2
-    assert "computed from the raw joint" in refused.err
+    assert "needs the raw joint" in refused.err
     assert not folder.joinpath("n.aegis").exists()

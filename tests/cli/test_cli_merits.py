@@ -36,7 +36,7 @@ def test_a_merit_ranks_and_goes_with_the_configuration_to_the_certificate(shell,
         (("--merit", "f1"), "Unknown metric 'f1'"),
         (("--models", "svm"), "Allowed: lr, nb, gbdt"),
         (("--models", "gbtd"), "Did you mean 'gbdt'?"),
-        (("--merit", "auc", "--measure", "mi"), "Both --measure and --merit or --models"),
+        (("--merit", "auc", "--measure", "mi"), "--measure together with --metric"),
     ],
 )
 def test_what_no_merit_is_is_refused(shell, folder, words, said):

@@ -109,7 +109,7 @@ def test_names_alone_suffice_to_rank_and_not_to_estimate(shell, held):
     assert shell(*words).code == 0
     refused = shell(*words, "--estimate", "aegis-1d")
     assert refused.code == 2
-    assert "represent is not known" in refused.err
+    assert "does not know which raw values" in refused.err
     assert "masked tables are ranked as they stand" in shell(*words, "--front", "k=2..3").err
 
 

@@ -20,7 +20,7 @@ FORMER = {
 
 @pytest.mark.parametrize(("former", "name"), FORMER.items())
 def test_a_former_name_is_accepted_and_says_the_new_one(former: str, name: str) -> None:
-    with pytest.warns(RenamedWarning, match=f"'{former}' is called '{name}' now"):
+    with pytest.warns(RenamedWarning, match=f"'{former}' is now called '{name}'"):
         measure = get(former)
     assert measure is MEASURES.get(name)
     assert former not in MEASURES.names()

@@ -97,5 +97,5 @@ def test_a_trend_over_nearly_unique_values_is_seen():
 
 def test_one_flag_belongs_to_each_attribute():
     counts = cooccurrence(np.array([[0, 1], [1, 0]]), np.array([0, 1]))
-    with pytest.raises(InternalError, match="1 attributes are said"):
+    with pytest.raises(InternalError, match="1 entries for"):
         OrderedCounts(counts.total, counts.joint, counts.offsets, [True])

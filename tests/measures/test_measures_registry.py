@@ -99,7 +99,7 @@ def test_a_package_cannot_take_a_name_that_is_there(monkeypatch):
     point = EntryPoint("mi", "aegis.measures.catalog:MEASURES.get", "aegis.measures")
     monkeypatch.setattr(EntryPoint, "load", lambda _: get("mi"))
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    with pytest.warns(PackageWarning, match=r"adds a measure 'mi' .* one of this name already"):
+    with pytest.warns(PackageWarning, match=r"adds a measure 'mi' .* this name is taken"):
         assert own.names() == ("mi",)
     assert own.get("mi") is get("mi")
 

@@ -88,8 +88,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "neither list nor any": ({"labels": "y"}, "labels is 'y'.*list"),
     "key": ({"labels": [{"colum": "y"}, "z"]}, "'colum'.*mean 'column'"),
     "serve": ({"labels": ["y", "z"], "serve": "best"}, "'mean' or 'worst'"),
-    "serve of one": ({"label": "y", "serve": "worst"}, "'serve' is given, and no `labels`"),
-    "known of none": ({"labels_known": True}, "'labels_known' is given, and no `labels`"),
+    "serve of one": ({"label": "y", "serve": "worst"}, "'serve' is given without `labels`"),
+    "known of none": ({"labels_known": True}, "'labels_known' is given without `labels`"),
     "measure of none": ({"labels": ["y", "z"], "measure": "held-out-r2"}, "of none of the labels"),
     "measure of another kind": (
         {"labels": [{"column": "y", "measure": "held-out-r2"}, "z"]},
@@ -99,7 +99,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"labels": ["y", "z"], "attributes": {**ATTRIBUTES, "z": {"role": "ignore"}}},
         "'z' has the role ignore",
     ),
-    "person": ({"labels": ["y", "z"], "person": "z"}, "'z' is a label and names persons"),
+    "person": ({"labels": ["y", "z"], "person": "z"}, "'z' is both a label and the column of persons"),
     "nothing left": (
         {"labels": ["y", "z"], "attributes": {n: {"role": "feature"} for n in ("y", "z")}},
         "no attribute that can be scored",

@@ -62,7 +62,7 @@ MISTAKES = {
     ),
     "order and another kind": (
         HEAD + "  a:\n    role: quasi-identifier\n    order: [x, y]\n    kind: categorical\n",
-        r"'a' has an order and is categorical",
+        r"'a' has an order, but its kind is categorical",
         7,
     ),
     "a value twice in an order": (

@@ -150,7 +150,7 @@ def test_counts_must_add_up_to_sizes() -> None:
         ClassTable(np.array([3]), {"s": counts})
     with pytest.raises(InternalError, match="at least one row"):
         ClassTable(np.array([0]))
-    with pytest.raises(InternalError, match="A mask of 1 classes for a table of 2"):
+    with pytest.raises(InternalError, match="A mask of 1 classes does not fit a table of 2"):
         ClassTable(np.array([1, 2])).keep([False])
 
 

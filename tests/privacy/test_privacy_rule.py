@@ -330,7 +330,7 @@ def test_a_table_that_lacks_what_the_rule_needs() -> None:
     assert tree.hierarchical == ("a",)
     with pytest.raises(PolicyError, match="needs a hierarchy of 'a'"):
         tree.check(counts)
-    with pytest.raises(InternalError, match="was not checked to have a hierarchy"):
+    with pytest.raises(InternalError, match="has no hierarchy"):
         tree.criteria[0].figures(counts)
     with pytest.raises(InternalError, match="has no parameter 'k'"):
         tree.criteria[0]["k"]

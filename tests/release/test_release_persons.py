@@ -191,7 +191,7 @@ def test_a_key_that_would_be_released_is_refused():
             person="patient",
             attributes={"patient": {"role": "feature"}, "age": {"role": "feature"}},
         )
-    with pytest.raises(PolicyError, match="is the label and names persons"):
+    with pytest.raises(PolicyError, match="is both the label and the column of persons"):
         policy_of(person="y")
 
 

@@ -249,7 +249,7 @@ def test_a_configuration_that_the_agent_did_not_check_is_not_released(scene):
     scene.fake.serve("release", configuration=GOOD, approvals=[given])
     scene.work()
     assert not scene.fake.answered("/uploads/")
-    assert "has not found this configuration to meet the rule" in scene.fake.reasons()
+    assert "has not yet confirmed that this configuration meets the rule" in scene.fake.reasons()
 
 
 def test_releases_of_a_day_hold_whatever_the_catalog_forgets(scene):
@@ -273,7 +273,7 @@ def test_earlier_releases_are_remembered_by_the_agent(scene):
     scene.fake.serve("release", request="r2", configuration=second, approvals=[given])
     scene.work()
     assert len(scene.fake.answered("/uploads/")) == 1
-    assert "together with all that it has released" in scene.fake.reasons()
+    assert "together with all its earlier releases" in scene.fake.reasons()
     scene.checked("configurations:\n  c: {age: suppress, sex: identity}\n")
     answer = json.loads(scene.fake.answered("/checked")[-1])["answer"]
     assert "joint_smallest_class" in answer

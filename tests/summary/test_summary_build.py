@@ -435,7 +435,7 @@ def test_a_hierarchy_that_does_not_cover_a_value() -> None:
 
 def test_a_table_that_changes_while_it_is_read() -> None:
     values = pa.array([1, 2])
-    with pytest.raises(InternalError, match="not there when values were counted"):
+    with pytest.raises(InternalError, match="did not have when Aegis counted"):
         builder.code_values(pa.array([1, 3]), values)
 
 

@@ -327,8 +327,8 @@ class Advice:
         closest = self.closest
         if self.undecided or closest is None:
             raise NoAdmissibleConfiguration(
-                f"The search stopped before it found one that meets the rule among {count:,} {what}; "
-                "whether there is one is not known.",
+                f"The search stopped early. It found none of the {count:,} {what} that meets the rule, but "
+                "has not checked all of them.",
                 hint="Allow more time, coarser masks, or a weaker rule.",
             )
         proven = " (proven)" if self.search else ""

@@ -293,8 +293,8 @@ class PartBlocks:
         """The rows with a numeric label."""
         if not isinstance(self._pairs, RowPairCounts):
             raise PolicyError(
-                "Interactions of pairs with a number to predict need the rows, which a summary does not "
-                "hold, nor does Aegis keep those of a large table.",
+                "To predict a number with interactions of pairs, Aegis needs the rows. A summary has no "
+                "rows, and Aegis does not keep those of a large table.",
                 hint="Give a table of at most two million rows, or leave `pairs` out of --models.",
             )
         return self._pairs.coded

@@ -280,7 +280,7 @@ class _Project:
         try:
             return float(text)
         except ValueError:
-            raise DataError(f"{self._path}: {key} is {text!r}, and no number.") from None
+            raise DataError(f"{self._path}: {key} is {text!r}, not a number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
         """Return the loss that the project minimises; None if a policy cannot express it.

@@ -185,7 +185,7 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     if uniqueness is None:
         raise PolicyError(
             f"The project requires {text!r}, which a policy cannot express.",
-            hint=f"Understood are: {', '.join(_SHOWN)}. Remove the model in ARX.",
+            hint=f"Remove the model in ARX. A policy can express: {', '.join(_SHOWN)}.",
         )
     if people is None:
         raise PolicyError(

@@ -67,7 +67,7 @@ EXAMPLES = (
     "aegis advise table.csv -p policy.yaml --explain",
     "aegis advise table.csv -p policy.yaml --time-limit 300 --resume search.json",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
-    "aegis advise table.csv -p policy.yaml --merit accuracy --models lr,gbdt",
+    "aegis advise table.csv -p policy.yaml --metric accuracy --models lr,gbdt",
     "aegis advise table.csv -p policy.yaml --front k=2..20",
     "aegis advise table.csv -p policy.yaml --generate 200 --seed 1",
     "aegis advise table.csv -p policy.yaml --with mondrian,mdav -o best.yaml",

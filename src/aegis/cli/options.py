@@ -370,6 +370,6 @@ def asked_measure(measure: str | None, merit: str | None, models: str | None) ->
 
     if measure is not None:
         raise PolicyError(
-            "Both --measure and --merit or --models were given.", hint="Give one of them."
+            "You gave --measure together with --metric or --models.", hint="Give one of them."
         )
     return merit_name(merit, models)

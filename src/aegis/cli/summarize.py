@@ -175,7 +175,9 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
 
 def _refuse_bundle(table: str) -> None:
     if is_bundle(table):
-        raise PolicyError(f"{table} is a summary already.", hint="Give the table that it is of.")
+        raise PolicyError(
+            f"{table} is a summary already.", hint="Give the table that it was made from."
+        )
 
 
 def _print(

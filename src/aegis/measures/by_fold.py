@@ -248,7 +248,7 @@ class PartCounts:
             or (self.chance is not None and len(self.chance) != levels)
         ):
             raise InternalError(
-                f"Counts by part: rows {self.rows.shape}, joint {self.joint.shape}, total {shape}."
+                f"Counts by fold do not fit: rows {self.rows.shape}, joint {self.joint.shape}, total {shape}."
             )
 
     @cached_property

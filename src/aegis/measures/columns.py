@@ -97,7 +97,7 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
                 left = residual[:, own].T @ missed[:, own]
                 errors[part, place, level] = ((to_level @ left) * to_level).sum(axis=1)
     if not np.isfinite(errors).all():
-        raise InternalError("Squared errors of columns are not numbers: the counts hold none.")
+        raise InternalError("Squared errors of columns are not finite, because the counts are not.")
     return errors
 
 
@@ -131,7 +131,7 @@ def inverted(scatter: Floats, penalty: float) -> Floats:
 
 def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
     if counts.shown is None:
-        raise InternalError("The counts do not say which column shows what.")
+        raise InternalError("The counts do not state which values the columns show.")
     return counts.shown
 
 

@@ -88,8 +88,7 @@ class OrderedCounts:
     def __post_init__(self) -> None:
         if len(self.ordered) != len(self.offsets) - 1:
             raise InternalError(
-                f"{len(self.ordered)} attributes are said to be in order or not, of"
-                f" {len(self.offsets) - 1}."
+                f"`ordered` has {len(self.ordered)} entries for {len(self.offsets) - 1} attributes."
             )
 
 
@@ -155,7 +154,7 @@ class Cooccurrence:
         shape = (levels, levels) if callable(self.counted) else self.counted.shape
         if self.joint.ndim != 2 or shape != (levels, levels):
             raise InternalError(
-                f"Co-occurrence of shape {shape} beside a joint of {self.joint.shape}."
+                f"Co-occurrence of shape {shape} does not fit a joint of shape {self.joint.shape}."
             )
         if offsets[0] != 0 or offsets[-1] != levels or (np.diff(offsets) < 1).any():
             raise InternalError(f"Offsets {offsets.tolist()} do not divide {levels} levels.")

@@ -292,7 +292,7 @@ class _Others:
         scored = self.outside.scored[:, :, None, None]
         first, second = np.where(scored, first, 0.0), np.where(scored, second, 0.0)
         if not np.isfinite(second).all():
-            raise InternalError("Scores out of fold are not numbers: the counts hold none.")
+            raise InternalError("Held-out scores are not finite, because the counts are not.")
         return Scores(
             counts.rows,
             told,
@@ -467,7 +467,7 @@ class _Fitted:
         Call `slopes` first.
         """
         if self._known is None:
-            raise InternalError("Slopes vary once they are known.")
+            raise InternalError("Slopes were not set before they were varied.")
         targets, slopes, varied = self._known
         if not self._others.outside.pooled:
             return varied[part]

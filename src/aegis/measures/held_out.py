@@ -81,7 +81,9 @@ def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> F
         rest = (left - explained[place, :seen]) * max(drawn * charge, 1.0)
         traces[place] = ((left - rest) / given.rows).sum()
     if not np.isfinite(traces).all():
-        raise InternalError(f"Held-out traces {traces.tolist()}: the counts are not numbers.")
+        raise InternalError(
+            f"Held-out traces {traces.tolist()} are not finite, because the counts are not."
+        )
     return traces
 
 

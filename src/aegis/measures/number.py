@@ -90,7 +90,7 @@ def squared_errors(
         scores, offsets = slopes @ joint[part], slopes @ middle
         errors[part] += offsets * (n[part] * offsets - 2 * scores)
     if not np.isfinite(errors).all():
-        raise InternalError("Squared errors out of fold are not numbers: the sums hold none.")
+        raise InternalError("Held-out squared errors are not finite, because the sums are not.")
     return np.maximum(errors, 0.0)
 
 

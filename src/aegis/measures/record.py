@@ -299,7 +299,7 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
     raise PolicyError(
         f"Measure {measure.name!r} needs a number to predict, but the label has classes.",
         hint="Write `label: {column: NAME, kind: number}`, or leave the measure out: "
-        f"{DEFAULT_MEASURE} is then expected.",
+        f"Aegis then predicts the AUC ({DEFAULT_MEASURE}).",
     )
 
 

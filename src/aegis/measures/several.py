@@ -78,4 +78,6 @@ def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float
 
 
 def _no_single_counts(counts: Cooccurrence) -> NoReturn:
-    raise InternalError(f"Shares of several labels are no figure of one label's {type(counts)}.")
+    raise InternalError(
+        f"Shares of several labels cannot be computed from {type(counts)}, the counts of one label."
+    )

@@ -269,8 +269,8 @@ class _Reader:
         self.size += size
         if self.size > MOST_PARTS:
             raise PolicyError(
-                f"{self.origin}, line {line}: more than {MOST_PARTS:,} keys and values, aliases "
-                "written out.",
+                f"{self.origin}, line {line}: more than {MOST_PARTS:,} keys and values "
+                "(each alias counts as the text that it repeats).",
                 hint="Put long lists of values into a hierarchy file (CSV), and use fewer aliases.",
             )
 

@@ -298,8 +298,8 @@ class _Loader:
             for key in ("serve", "labels_known"):
                 if getattr(shape, key) is not None:
                     raise PolicyError(
-                        f"{self.located.where(key)}: {key!r} is given, and no `labels`.",
-                        hint="It says how several labels are combined: name them in `labels`, or leave it out.",
+                        f"{self.located.where(key)}: {key!r} is given without `labels`.",
+                        hint=f"{key!r} states how to combine several labels: name them in `labels`, or leave {key!r} out.",
                     )
             with _at(self.located, "label"):
                 return NO_LABEL if shape.label is None else _label(shape.label)
@@ -313,9 +313,9 @@ class _Loader:
             for key in ("serve", "labels_known"):
                 if getattr(shape, key) is not None:
                     raise PolicyError(
-                        f"{self.located.where(key)}: {key!r} is given, and `labels` is any.",
-                        hint="Every column is then predicted from all others, and their mean counts: leave "
-                        f"{key!r} out, or list the labels. A `weight` of an attribute says how much it counts.",
+                        f"{self.located.where(key)}: {key!r} cannot be used with `labels: any`.",
+                        hint="Aegis then predicts every column from all others and takes the mean: leave "
+                        f"{key!r} out, or list the labels. A `weight` of an attribute states how much it counts.",
                     )
             return ANY_LABEL
         tasks = []
@@ -334,8 +334,8 @@ class _Loader:
         own = None if name is None else attributes.get(name)
         if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
             raise PolicyError(
-                f"{self.located.where('attributes', own.name)}: {own.name!r} is the weight of a row, and "
-                "its masks show it as it is.",
+                f"{self.located.where('attributes', own.name)}: {own.name!r} contains the weights of rows, and "
+                "its mask `identity` would release them.",
                 hint="A weight that few rows have identifies them. List masks without `identity`, such as "
                 "`[{round: {step: 100}}, suppress]`, or leave the column out of the attributes: it is "
                 "then not released.",
@@ -441,7 +441,7 @@ class _Loader:
             return (None if entry.kind is None else AttributeKind(entry.kind)), ()
         if entry.kind not in (None, AttributeKind.ORDINAL):
             raise PolicyError(
-                f"{self.located.where(*path, 'kind')}: {path[1]!r} has an order and is "
+                f"{self.located.where(*path, 'kind')}: {path[1]!r} has an order, but its kind is "
                 f"{entry.kind}.",
                 hint="Leave the order out, or write `kind: ordinal`.",
             )
@@ -546,5 +546,5 @@ def _unstated(configuration: str, attribute: Attribute) -> Mask:
         return Identity()
     raise PolicyError(
         f"Configuration {configuration!r} does not say how to mask {attribute.name!r}.",
-        hint="It may be left out only where it has one candidate or `identity` among them.",
+        hint="You may leave an attribute out only if it has a single candidate mask, or the candidate `identity`.",
     )

@@ -328,16 +328,17 @@ class Policy:
             chosen = MEASURES.get(self.measure)
             if not chosen.reads_label or chosen.label not in kinds:
                 raise PolicyError(
-                    f"Measure {chosen.name!r} is of none of the labels "
+                    f"Measure {chosen.name!r} suits none of the labels "
                     f"{', '.join(task.label.column for task in self.tasks)}.",
-                    hint="Leave the measure out, or give single labels one: "
+                    hint="Leave the measure out, or name a measure for a single label: "
                     "`labels: [{column: NAME, measure: NAME}]`.",
                 )
         for task in self.tasks:
             column = task.label.column
             if column == self.person:
                 raise PolicyError(
-                    f"{column!r} is a label and names persons.", hint="Name two different columns."
+                    f"{column!r} is both a label and the column of persons.",
+                    hint="Name two different columns.",
                 )
             if column in self.privacy.sensitive and (task.label.cut or task.label.is_number):
                 raise PolicyError(
@@ -462,14 +463,15 @@ class Policy:
             return
         if name == self.label.column:
             raise PolicyError(
-                f"{name!r} is the label and names persons.", hint="Name two different columns."
+                f"{name!r} is both the label and the column of persons.",
+                hint="Name two different columns.",
             )
         own = self.attributes.get(name)
         if own is not None and own.scored:
             raise PolicyError(
                 f"{name!r} names persons and has the role {own.role}, which would release it.",
-                hint="Give it the role identifier, or leave it out of the attributes: it is never "
-                "released but as a token.",
+                hint="Give it the role identifier, or leave it out of the attributes: Aegis releases it "
+                "only as a token.",
             )
 
     def _check_weight(self) -> None:
@@ -508,7 +510,7 @@ class Policy:
         if self.label.cut and (scored or name in self.privacy.sensitive):
             raise PolicyError(
                 f"The label {name!r} is cut into bins and also has a role or is protected by the rule.",
-                hint="Bins are for scores alone. Mask the column by `quantiles` before, or drop `bins`.",
+                hint="Bins only serve to compute scores. Mask the column by `quantiles` before, or drop `bins`.",
             )
 
     def _check_number(self) -> None:

@@ -209,6 +209,6 @@ class PolicyShape(PolicyMapping):
         expected = merit_name(self.merit, models)
         if expected is not None and self.measure is not None:
             raise PolicyError(
-                "Both measure and merit or models are given.", hint="Give one of them."
+                "`measure` is given together with `merit` or `models`.", hint="Give one of them."
             )
         return expected if self.measure is None else MEASURES.get(self.measure).name

@@ -85,15 +85,15 @@ class OwnerRule:
         lacks = missing(rule, self.rule)
         if compared is Strength.WEAKER and self.locked:
             raise PolicyError(
-                f"{what} is locked to the rule {self.rule}, and the policy's is weaker: it does not "
-                f"ask for {'; '.join(lacks)}.",
-                hint="Declare a rule that asks for as much, or ask the owner for another summary.",
+                f"{what} is locked to the rule {self.rule}, and the policy's rule is weaker: it does not "
+                f"require {'; '.join(lacks)}.",
+                hint="Declare a rule that requires as much, or ask the owner for another summary.",
             )
         if not override:
             raise PolicyError(
                 f"{what} was made under the rule {self.rule}; the policy has another one: {rule}.",
-                hint="Declare the owner's rule, or say that another one is meant: --rule-override "
-                "(rule_override=True).",
+                hint="Declare the owner's rule. To use the other rule on purpose, add --rule-override "
+                "(in Python, rule_override=True).",
             )
         return RuleOverride(self, rule, lacks)
 

@@ -83,7 +83,7 @@ def admits_dense(
             for criterion in part:
                 dense = criterion.model.dense
                 if dense is None:
-                    raise InternalError(f"{criterion} has no figure of plain matrices.")
+                    raise InternalError(f"{criterion} defines no `dense`.")
                 fails |= criterion.beyond(dense(left[criterion.attribute or ""], criterion))
             if not fails.any():
                 break

@@ -376,7 +376,7 @@ class ClassTable:
         chosen = np.asarray(mask, dtype=np.bool_)
         if len(chosen) != len(self.sizes):
             raise InternalError(
-                f"A mask of {len(chosen)} classes for a table of {len(self.sizes)}."
+                f"A mask of {len(chosen)} classes does not fit a table of {len(self.sizes)}."
             )
         if chosen.all():
             return self
@@ -406,7 +406,7 @@ class ClassTable:
         """
         if self.earlier is None or self.persons is not None:
             raise InternalError(
-                "Classes of earlier releases are counted in rows, where they are known."
+                "Only a table with earlier releases, and counted in rows, has classes of earlier releases."
             )
         unique, index = number(self.earlier)
         sensitive = {

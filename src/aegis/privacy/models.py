@@ -116,7 +116,7 @@ def _alpha_k_fails(table: ClassTable, criterion: Criterion) -> BoolArray:
 def _by_tree(table: ClassTable, criterion: Criterion) -> FloatArray:
     counts = criterion.counts(table)
     if counts.levels is None:
-        raise InternalError(f"{criterion} was not checked to have a hierarchy.")
+        raise InternalError(f"{criterion} has no hierarchy, although that was checked before.")
     return hierarchical_distance(counts, counts.levels)
 
 

@@ -125,9 +125,9 @@ def _check_sets(columns: int, most: int) -> None:
             if sum(math.comb(columns, k) for k in range(1, n + 1)) <= MOST_SETS
         )
         raise PolicyError(
-            f"Of {columns} columns there are {sets:,} sets of at most {most}; {MOST_SETS:,} are "
+            f"{columns} columns form {sets:,} sets of at most {most} columns; at most {MOST_SETS:,} sets are "
             "allowed.",
-            hint=f"Look at sets of at most {fewer} columns, or at fewer columns.",
+            hint=f"Allow at most {fewer} columns in a set, or name fewer columns.",
         )
 
 

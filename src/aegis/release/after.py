@@ -98,6 +98,6 @@ def _check(
     every = [*masks.values(), *(m for r in releases for m in r.masks.values())]
     if any(isinstance(mask, NoiseMask) for mask in every):
         raise PolicyError(
-            "Releases with noise cannot be put together: their classes are a matter of chance.",
+            "Aegis cannot check releases with noise together, because their classes depend on chance.",
             hint="Choose masks without noise.",
         )

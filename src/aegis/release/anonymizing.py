@@ -239,7 +239,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         started = time.perf_counter()
         search = self.made.recipe.anonymizer.front
         if search is None:
-            raise InternalError("A front was asked of a method that has none.")
+            raise InternalError("The method cannot make a front.")
         points = search(
             self.read.records,
             self.made.grouped.options,

@@ -64,7 +64,7 @@ def utility_of(
     shown, declared = output, as_it_is(policy)
     if policy.weight is not None:
         if weighted is None:
-            raise InternalError("A release has no weights, and its policy names them.")
+            raise InternalError("The policy names weights, but the release has none.")
         shown, declared = weighted, replace(declared, weight=WEIGHT)
     after = Scorer(summarize(with_hidden(shown, policy), declared), lambda: before.column_roles)
     lost = lost_classes(before.summary.label, after.summary.label)

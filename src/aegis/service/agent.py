@@ -338,8 +338,8 @@ class Agent:
             if same and note["holds"] and own <= set(note["releases"]):
                 return
         raise RefusedError(
-            "The agent has not found this configuration to meet the rule together with all that it "
-            "has released.",
+            "The agent has not yet confirmed that this configuration meets the rule together with all "
+            "its earlier releases.",
             hint="Choose the configuration again, and have it approved.",
         )
 
@@ -396,7 +396,7 @@ class Agent:
         if name not in self.settings.sources:
             raise _NoSourceError(
                 f"This agent has no source {name!r}.",
-                hint="Add it to the list, or register the data set under a name of it.",
+                hint="Add it to the list, or register the data set under a name in the list.",
             )
         return self.settings.sources[name]
 

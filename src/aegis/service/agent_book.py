@@ -162,7 +162,7 @@ class AgentBook:
         for release in self.releases(source):
             if release["key"] == key:
                 raise RefusedError(
-                    f"The agent has released this at {release['time']}: an approval is for one "
+                    f"The agent already released this at {release['time']}, and an approval is for one "
                     "release.",
                     hint="Make another request, and have it approved.",
                 )

@@ -156,5 +156,5 @@ def _require_private(url: str) -> None:
     if scheme != "https" and not (scheme == "http" and is_loopback(url)):
         raise PolicyError(
             f"The agent does not call {url!r}: without TLS it calls only this machine.",
-            hint="Give https://HOST. `certificate` of the agent's file pins the one that it shows.",
+            hint="Give https://HOST. To pin the certificate of the service, set `certificate` in the agent's file.",
         )

@@ -557,7 +557,9 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
 
     statement = offered.get("statement")
     if not isinstance(statement, Mapping):
-        raise CatalogError("The service offers no statement.", hint="Use one of this version.")
+        raise CatalogError(
+            "The service gives no statement to sign.", hint="Use a service of this version."
+        )
     shown = {
         "policy": policy_digest(policy_of(str(offered.get("policy")))),
         "configuration": digest(str(offered.get("configuration"))),

@@ -252,7 +252,7 @@ def _exchanged(
         follow_redirects=False,
     )
     if answer.is_client_error:
-        raise ValueError("the code is not taken")
+        raise ValueError("the provider did not accept the code")
     return _object(answer)
 
 

@@ -109,7 +109,9 @@ def _judge(code: int, kind: str, limits: WorkLimits) -> None:
     if code == 0:
         return
     if code == NO_SERVICE:
-        raise EngineError("The service does not answer.", hint="The job goes on when it does.")
+        raise EngineError(
+            "The service does not answer.", hint="The job continues when the service answers again."
+        )
     if code == NO_MEMORY and limits.memory is not None:
         said = f"The {kind} took more than the {limits.memory / MIB:.0f} MiB that a job may have."
     else:

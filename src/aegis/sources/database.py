@@ -83,7 +83,7 @@ def table_path(name: str) -> tuple[str, ...]:
     if not parts or not all(parts) or len(parts) > 3:
         raise PolicyError(
             f"{name!r} is not a name of a table.",
-            hint="Write table or schema.table; quote parts that hold other than letters, digits and _.",
+            hint="Write table or schema.table; quote each part that has characters other than letters, digits and _.",
         )
     return parts
 

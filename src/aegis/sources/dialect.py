@@ -406,7 +406,7 @@ def _check_character(name: str, value: str | None) -> None:
     if name in ("delimiter", "quote", "escape") and ord(value) > 126:
         raise PolicyError(
             f"The {name} {value!r} is not a character of ASCII.",
-            hint='Allowed are such as , ; | ".',
+            hint='For example: , ; | "',
         )
 
 
@@ -450,5 +450,5 @@ def _plain(name: str, value: Any) -> Any:
             raise PolicyError(f"reading.header is {value!r}.", hint="Allowed: true, false.")
         return value
     if not isinstance(value, str):
-        raise PolicyError(f"reading.{name} is {value!r}, and no text.", hint="Put it in quotes.")
+        raise PolicyError(f"reading.{name} is {value!r}, not a text.", hint="Put it in quotes.")
     return value

@@ -81,7 +81,9 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
     """
     places = pc.index_in(settle(column), value_set=values)
     if places.null_count:
-        raise InternalError("A value was read that was not there when values were counted.")
+        raise InternalError(
+            "The table has a value that it did not have when Aegis counted its values."
+        )
     codes: npt.NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 

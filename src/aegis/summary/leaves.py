@@ -188,8 +188,8 @@ def leaves_by_hierarchy(
             raise PolicyError(
                 f"The rule depends on how many values each value of {name!r} may represent, and {name!r} has "
                 "no hierarchy.",
-                hint="Only a hierarchy says that of a table that is masked already. aegis apply states what "
-                "the rule says of a release while it makes it.",
+                hint="To audit a table that is already masked, give this column a hierarchy. `aegis apply` "
+                "checks the rule while it makes a release.",
             )
         shown = [show(v) for v in encode(classes[f"k{place}"].combine_chunks())[1].to_pylist()]
         null = "null" in shown and None not in hierarchy.values

@@ -466,8 +466,8 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
         for mine, two in zip(first.candidates, other.candidates, strict=True):
             if mine.mask != two.mask:
                 raise PolicyError(
-                    f"Mask {mine.declared} of attribute {first.name!r} was fitted to each part on "
-                    f"its own: {mine.mask} in summary 1, {two.mask} in summary {number}.",
+                    f"Mask {mine.declared} of attribute {first.name!r} was fitted to each part "
+                    f"separately: {mine.mask} in summary 1, {two.mask} in summary {number}.",
                     hint=LIKE,
                 )
 

@@ -84,8 +84,8 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
     for candidate in attribute.candidates:
         if candidate.noise is not None:
             raise PolicyError(
-                f"What mask {str(candidate.declared)!r} of {attribute.name!r} will show is computed "
-                "from the raw joint, which the summary is to leave out.",
+                f"To predict the result of mask {str(candidate.declared)!r} of {attribute.name!r}, Aegis "
+                "needs the raw joint, which you want the summary to leave out.",
                 hint="Leave noise masks out of the policy, or keep the raw joints.",
             )
 

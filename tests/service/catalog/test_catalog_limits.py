@@ -300,7 +300,7 @@ def test_a_configuration_is_set_in_review_alone_and_ends_approvals(place):
         with pytest.raises(WrongState, match="does not meet the rule"):
             requests.approve(session, place.otto, number)
         requests.reject(session, place.otto, number, "no")
-        with pytest.raises(WrongState, match="gets no configuration"):
+        with pytest.raises(WrongState, match="cannot choose a configuration"):
             requests.set_configuration(session, place.otto, request, "x", {"holds": True})
 
 

@@ -122,8 +122,8 @@ def _refuse_withheld(text: str, problem: Problem) -> None:
     carried = problem.summary.information
     if carried is not Information.RAW:
         raise PolicyError(
-            f"Information loss {loss!r} depends on single values, and the summary carries {carried} "
-            "in addition to what the masks show.",
+            f"Information loss {loss!r} needs counts of single values, and the summary has {carried} "
+            "in addition to the masked counts.",
             hint="Search by a measure, or give the table or a summary with the raw joints.",
         )
 

@@ -72,7 +72,7 @@ def command(
 def _check_folder(folder: Path) -> None:
     """Raise `PolicyError` unless the folder can be created."""
     if folder.exists():
-        raise PolicyError(f"{folder} exists.", hint="Name a folder that is to be made.")
+        raise PolicyError(f"{folder} exists.", hint="Name a folder that does not exist.")
     if not folder.absolute().parent.is_dir():
         raise PolicyError(
             f"Cannot write {folder}: its folder does not exist.", hint="Create it first."

@@ -27,7 +27,9 @@ REFUSED = {
         _RANKED,
     ),
     **dict.fromkeys(("with", "methods", "after", "population", "proxy", "evaluate"), _ROWS),
-    **dict.fromkeys(("merit", "models"), "a metric of models is expected from the table's counts"),
+    **dict.fromkeys(
+        ("merit", "models"), "Aegis predicts a metric of models only from the table's counts"
+    ),
     "output": "masks of a masked table are not known",
     "leave-out": "leave the attribute out of the policy and of the tables",
     "verify-key": "it is not signed",
@@ -60,7 +62,7 @@ class RankedTables:
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:  # noqa: ARG002 - of the seam
         """Raise `PolicyError`, because masked tables have no masks to combine."""
-        raise PolicyError(f"Nothing can be searched: {_RANKED}.", hint="Rank them.")
+        raise PolicyError(f"Aegis cannot search: {_RANKED}.", hint="Rank the tables instead.")
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
         """Return no section, because the advice has all figures."""

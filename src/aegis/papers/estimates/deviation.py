@@ -366,8 +366,8 @@ def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
     carried = attribute.information
     if order.index(setting) < order.index(carried):
         raise PolicyError(
-            f"The summary does not carry the {_WORDS[setting]} of {attribute.name!r}.",
-            hint=f"Allowed: {', '.join(order[order.index(carried) :])}. Or give a summary that "
+            f"The summary does not contain the {_WORDS[setting]} of {attribute.name!r}.",
+            hint=f"Estimate from less ({', '.join(order[order.index(carried) :])}), or give a summary that "
             "was made with more information.",
         )
 

@@ -195,7 +195,7 @@ def _check_tables(published: Published) -> None:
         if other.rows != first.rows:
             raise DataError(
                 f"{first_name} has {first.rows:,} rows and {name} has {other.rows:,}.",
-                hint="Masked tables are ranked against each other: give them of the same rows.",
+                hint="Aegis compares masked tables with each other: give tables of the same rows.",
             )
         mine = dict(zip(other.label.classes, other.label.counts.tolist(), strict=True))
         theirs = dict(zip(first.label.classes, first.label.counts.tolist(), strict=True))
@@ -211,7 +211,7 @@ def _check_histogram(published: Published, name: str, histogram: Histogram) -> N
     if total != rows:
         raise DataError(
             f"The histogram of {name!r} adds up to {total:,} rows; the tables have {rows:,}.",
-            hint="Give the histogram of the rows that the tables are of.",
+            hint="Give the histogram of the rows in the tables.",
         )
 
 
@@ -263,5 +263,5 @@ def _check_against(published: Published) -> None:
                 raise DataError(
                     f"The histogram of {attribute!r} has {sums[place]:,} rows that {name} shows as "
                     f"{shown[place]!r}; the table has {own.counts[place]:,}.",
-                    hint="Give histograms and mapping of the rows that the tables are of.",
+                    hint="Give histograms and mapping of the rows in the tables.",
                 )

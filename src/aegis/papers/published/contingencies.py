@@ -51,7 +51,7 @@ def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int
         if attribute is None or label is None:
             raise DataError(
                 f"{source.origin} has a row without {'attribute' if attribute is None else 'label'}.",
-                hint="Leave out what has no label: nothing can be predicted from it.",
+                hint="Leave this row out of the table.",
             )
         of = cells.setdefault(attribute, {})
         if (value, label) in of:

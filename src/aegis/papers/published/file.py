@@ -83,7 +83,7 @@ def load_published(path: str | Path) -> Published:
 def _read(source: Path, archive: zipfile.ZipFile) -> Published:
     sizes = sum(entry.file_size for entry in archive.infolist())
     if sizes > MOST_BYTES or any(e.compress_type != zipfile.ZIP_STORED for e in archive.infolist()):
-        raise ValueError("it declares more than such a file holds")
+        raise ValueError("it declares more bytes than are allowed, or is compressed")
     contents: dict[str, Any] = json.loads(archive.read(PAGE))
     if contents.get("format") != FORMAT or contents.get("version") != VERSION:
         raise ValueError(f"format {contents.get('format')!r}, version {contents.get('version')!r}")

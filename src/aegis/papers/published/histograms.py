@@ -59,7 +59,7 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
     """
     target = Path(folder)
     if target.exists():
-        raise DataError(f"{target} exists.", hint="Name a folder that is to be made.")
+        raise DataError(f"{target} exists.", hint="Name a folder that does not exist.")
     for name in histograms:
         if not name or "\0" in name or Path(name).name != name:
             raise DataError(f"No file can be named {name!r}.", hint="Write JSON instead.")

@@ -283,10 +283,10 @@ class _PublishedEstimator:
         if missing or not told:
             where = ", ".join(missing) or "any table"
             raise PolicyError(
-                f"What the masked values of {attribute!r} in {where} represent is not known, so that "
-                "no deviation from the raw table can be estimated.",
-                hint="Give a mapping for it (of a column that is as it was, its histogram), or rank by "
-                "a measure, which needs none.",
+                f"Aegis does not know which raw values the masked values of {attribute!r} in {where} "
+                "represent, so it cannot estimate the deviation from the raw table.",
+                hint="Give the mapping of the column (or its histogram, if it is not masked), or rank by "
+                "a measure, which needs neither.",
             )
         return told
 

@@ -128,7 +128,7 @@ class Evidence:
     def __post_init__(self) -> None:
         if self.atoms < 1 or self.labels < 1:
             raise DataError(
-                f"Evidence on {self.atoms} atoms and {self.labels} labels: none to fit."
+                f"There is nothing to fit: {self.atoms} atoms and {self.labels} labels."
             )
         object.__setattr__(self, "masked", tuple(self.masked))
         object.__setattr__(self, "noisy", tuple(self.noisy))

@@ -218,7 +218,9 @@ def create_statements(
     """
     shape = _member(Form, "form of the release", form)
     if shape is Form.SELECT:
-        raise PolicyError("A query makes no table or view.", hint="Allowed: table, view.")
+        raise PolicyError(
+            "The form `select` creates no table or view.", hint="Allowed: table, view."
+        )
     node, dialect = require_database(source, into)
     parts = (node.namespace.catalog, node.namespace.database, node.name)
     place = ".".join(_quoted(part, dialect) for part in parts if part)
@@ -297,7 +299,7 @@ def _parse_name(name: str, dialect: Dialect) -> tuple[str, ...]:
     except sqlglot.errors.SqlglotError as error:
         raise PolicyError(
             f"{name!r} is not a table name of {dialect}.",
-            hint="Quote the parts that hold other than letters, digits and _.",
+            hint="Quote each part that has characters other than letters, digits and _.",
         ) from error
     parts = tuple(part.name for part in table.parts)
     plain = all(isinstance(part, exp.Identifier) and part.name for part in table.parts)

@@ -168,7 +168,7 @@ def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
 def _number(text: str) -> int:
     if not text.isdigit():
         raise PolicyError(
-            f"{text!r} is not a number of an entry.", hint="See aegis ledger FILE show."
+            f"{text!r} is not the number of an entry.", hint="See aegis ledger FILE show."
         )
     return int(text)
 

@@ -289,7 +289,7 @@ class Ledger:
         if elsewhere:
             raise PolicyError(
                 f"This table belongs to the population {min(elsewhere)!r} in {self.path}, not to {name!r}.",
-                hint="Name that population: its budget covers all that leaves of the table.",
+                hint="Name that population: its budget covers every file made from the table.",
             )
         own = {e.table for e in made if e.population == name}
         if own and version.table not in own and not version.new:
@@ -363,8 +363,8 @@ class Ledger:
             )
         if entry.state not in _ALLOWED[kind]:
             raise PolicyError(
-                f"Entry {number} is {entry.state}, and cannot be moved by {kind}.",
-                hint="No cost is given back once output has begun.",
+                f"Entry {number} is {entry.state}, so the step {kind} is not possible.",
+                hint="The ledger refunds no cost after output has begun.",
             )
         _append(connection, kind, entry.population, number, content)
 
@@ -489,7 +489,7 @@ class Ledger:
     def _tampered(self, reason: str) -> DataError:
         return DataError(
             f"The ledger {self.path} was tampered with: {reason}.",
-            hint="Go back to a copy that verifies, and count as spent what was given out since.",
+            hint="Restore a copy that passes the check, and count the cost of all later files as spent.",
         )
 
     def __repr__(self) -> str:
@@ -549,8 +549,8 @@ def _append(
         f"{population}{written}".encode()
     except UnicodeEncodeError as error:
         raise PolicyError(
-            f"The name {population!r} or {content!r} holds characters that a file cannot.",
-            hint="Leave out the lone half of a pair of characters.",
+            f"The name {population!r} or {content!r} contains characters that cannot be stored in a file.",
+            hint="Leave out the unpaired surrogate characters.",
         ) from error
     last = connection.execute("select coalesce(max(number), 0) from event").fetchone()[0]
     number = int(last) + 1

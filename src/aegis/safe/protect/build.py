@@ -211,8 +211,8 @@ def _rounded(subject: Any, policy: Policy, request: ProtectRequest) -> tuple[Sou
     """Return the table and its policy with the number to predict as two classes."""
     if isinstance(subject, Summary | ProtectedSummary):
         raise PolicyError(
-            f"The label {policy.label.column!r} is a number, whose rows are rounded to its bounds before they "
-            "are counted, and a summary has no rows.",
+            f"The label {policy.label.column!r} is a number. To protect it, Aegis rounds the number of each row to a "
+            "bound, but a summary has no rows.",
             hint="Give the table.",
         )
     source = open_table(subject, reading=policy.reading)
@@ -256,8 +256,8 @@ def _listed(
     size = math.prod(len(a.candidates) for a in attributes)
     if size > asked:
         raise PolicyError(
-            f"The candidate masks make {amount(size)} combinations, more than the {asked:,} for which verdicts "
-            "were asked for.",
+            f"The candidate masks make {amount(size)} combinations, more than the {asked:,} for which you want "
+            "verdicts.",
             hint="Name the configurations, or leave out masks.",
         )
     return tuple(
@@ -273,8 +273,8 @@ def _verdicts(
         return []
     if summary.frequency is None:
         raise DataError(
-            "The summary holds no frequency table of the quasi-identifiers, so that no verdict on "
-            "the rule can be stated.",
+            "The summary holds no frequency table of the quasi-identifiers, so Aegis cannot state "
+            "verdicts on the rule.",
             hint="Leave out --verdicts.",
         )
     plan = PrivacyPlan(summary, policy.privacy, hierarchies=policy.protected_hierarchies)

@@ -164,7 +164,7 @@ def check_summary(summary: Summary, policy: Policy) -> None:
     """Raise `PolicyError` if a summary has content that a protected summary cannot have."""
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
-            f"The label {summary.label.column!r} has candidate masks of its own, which a protected "
+            f"The label {summary.label.column!r} has candidate masks, which a protected "
             "summary cannot hold.",
             hint="Give the label no role in the policy.",
         )
@@ -172,8 +172,8 @@ def check_summary(summary: Summary, policy: Policy) -> None:
         for candidate in attribute.candidates:
             if candidate.noise is not None:
                 raise PolicyError(
-                    f"What mask {str(candidate.declared)!r} of {attribute.name!r} will show is "
-                    "computed from exact counts, which a protected summary does not hold.",
+                    f"To predict the result of mask {str(candidate.declared)!r} of {attribute.name!r}, Aegis "
+                    "needs exact counts, which a protected summary does not hold.",
                     hint="Leave noise masks out of the policy.",
                 )
 

@@ -274,8 +274,8 @@ def read_column(
     if not sound.all():
         wrong = declared[int(np.flatnonzero(~sound)[0])]
         raise PolicyError(
-            f"The declared value {wrong!r} of {attribute.name!r} is no {own.kind}.",
-            hint="Declare values of one type, and `type` where it is not theirs.",
+            f"The declared value {wrong!r} of {attribute.name!r} is not of the type {own.kind}.",
+            hint="Declare values of one type. If they differ from the column's type, also declare `type`.",
         )
     distinct = encode(pa.concat_arrays([listed, pa.nulls(1, listed.type)]))[1]
     declared_at = pc.index_in(settle(values), value_set=distinct).fill_null(-1)

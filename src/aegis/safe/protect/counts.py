@@ -250,8 +250,8 @@ def _audited(
                 continue
             if own.count == 1:
                 raise PolicyError(
-                    f"A small cell of {own.name!r} can be derived from the figures to be published, "
-                    "whatever is put together: nothing is written.",
+                    f"Readers could derive a small cell of {own.name!r} from the published figures, even after "
+                    "Aegis merged all its cells. Aegis wrote nothing.",
                     hint="Take a larger threshold or step, or another key.",
                 )
             cells[place] = join_similar(own, worst[own.name].cell)

@@ -275,8 +275,8 @@ def atoms_coded(
     """Return the clipped codes of the atoms of each attribute, shape (A_i, q_i)."""
     if summary.sampled:
         raise PolicyError(
-            "The co-occurrences of this summary come from a sample of the rows, whose moments one "
-            "row can change in more than one place.",
+            "The co-occurrences of this summary come from a sample of the rows. One row can change "
+            "which other rows are drawn, so the noise would be too small to protect it.",
             hint="Give the table itself, or summarise it with --exact.",
         )
     moments = []

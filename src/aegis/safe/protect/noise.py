@@ -435,8 +435,8 @@ def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) ->
         return None
     if not (rule.sizes_only and rule.criteria) or summary.frequency is None:
         raise PolicyError(
-            "Verdicts with noise are for rules on class sizes alone, from a summary that holds the "
-            "frequency table.",
+            "With noise, Aegis can state verdicts only under a rule on class sizes, and only from a "
+            "summary with the frequency table.",
             hint="Leave out --verdicts, or protect by counts.",
         )
     choices, below = [], []
@@ -447,8 +447,8 @@ def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) ->
             choice.append(attribute.candidates.index(candidate))
             if plan.fitted_to_noise(name) and not candidate.declared.fitted:
                 raise PolicyError(
-                    f"Mask {candidate.declared} of {name!r} was fitted to noisy counts, so that "
-                    "classes under it are not in the summary.",
+                    f"Mask {candidate.declared} of {name!r} was fitted to noisy counts, so the "
+                    "summary does not have its classes.",
                     hint=f"Declare {name!r} public, or leave out verdicts.",
                 )
         groups = {

@@ -224,14 +224,14 @@ def refuse_read_by_context(
     if turning and not known:
         raise PolicyError(
             f"The summary does not say how the text of {', '.join(map(repr, turning))} was read: an earlier "
-            "version of Aegis made it, and one row could turn the whole column.",
+            "version of Aegis made it, and one row could change how the whole column is read.",
             hint="Give the table, or its summary of this version. Or declare the `type` with "
             "`unseen: error`.",
         )
     if turning:
         raise PolicyError(
             f"Other values decide how each value of {', '.join(map(repr, turning))} is read (day or month "
-            "first, marks or units of numbers): one row could turn the whole column, and show.",
+            "first, marks or units of numbers): one row could change the whole column, which would reveal the row.",
             hint="Write dates as 2024-12-31 and numbers as 1234.5, or store the table as Parquet. Or "
             "declare the `type` with `unseen: error`.",
         )

@@ -70,7 +70,7 @@ def with_rounded_label(
     if label.column in source.by_context:
         raise PolicyError(
             f"Other values decide how each number of {label.column!r} is read (marks or units): one row "
-            "could turn the whole column, and show.",
+            "could change the whole column, which would reveal the row.",
             hint="Write numbers as 1234.5, or store the table as Parquet.",
         )
     named = {label.column, *policy.attributes, *([] if person is None else [person])}

@@ -28,7 +28,7 @@ def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]
     if len(own) != len(sizes) or any(not 0 <= c < n for c, n in zip(own, sizes, strict=True)):
         raise PolicyError(
             f"{own} names candidates that the summary does not have.",
-            hint="Take what ProtectedSummary.choose returns of a configuration.",
+            hint="Pass the result of ProtectedSummary.choose for a configuration.",
         )
     others = [
         (i, place) for i, size in enumerate(sizes) for place in range(size) if place != own[i]

@@ -360,8 +360,8 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
     if opened is None:
         raise NotSignedIn(
             "The code is wrong.",
-            hint="Each code counts once: wait for the next. After five wrong ones none is taken for "
-            "five minutes; a recovery code always is.",
+            hint="Each code works once: wait for the next one. After five wrong codes, only a recovery "
+            "code works for five minutes.",
         )
     return opened
 

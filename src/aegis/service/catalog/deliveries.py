@@ -58,7 +58,7 @@ def summary(
     if len(bundle) > catalog.limits.summary:
         raise TooLarge(
             f"The summary has {len(bundle):,} bytes.",
-            hint=f"At most {catalog.limits.summary:,} are taken.",
+            hint=f"At most {catalog.limits.summary:,} bytes are allowed.",
         )
     described = describe(bundle)
     declared = _checked(catalog, policy)
@@ -213,7 +213,7 @@ def _check_file(catalog: Catalog, file_name: str, content: bytes) -> None:
     if len(content) > catalog.limits.release:
         raise TooLarge(
             f"The file has {len(content):,} bytes.",
-            hint=f"At most {catalog.limits.release:,} are taken.",
+            hint=f"At most {catalog.limits.release:,} bytes are allowed.",
         )
     if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
         raise CatalogError(

@@ -58,7 +58,7 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
     request = requests.seen(session, by, Action.REVIEW, request_id)
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
-            f"No search is started for a request that is {request.state}.",
+            f"You cannot start a search for a request that is {request.state}.",
             hint="Take it up for review first.",
         )
     return jobs.enqueue(
@@ -108,7 +108,7 @@ def ask_check(
     """
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
-            f"A request that is {request.state} gets no configuration.",
+            f"You cannot choose a configuration for a request that is {request.state}.",
             hint="Take it up for review first.",
         )
     before = requests.earlier(session, request)
@@ -196,7 +196,7 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
     if job.kind == "release" or job.state not in ("failed", "cancelled"):
         raise WrongState(
             f"The {job.kind} is {job.state}.",
-            hint="Only what failed or was cancelled is tried again; a release by its request.",
+            hint="You can retry only a job that failed or was cancelled. Retry a release from its request.",
         )
     data_set = data_sets.seen(session, by, Action.BROWSE, job.data_set_id)
     again = jobs.enqueue(
@@ -293,7 +293,7 @@ def _require_self_contained(data: Any) -> None:
             if isinstance(node.get("tokenise"), Mapping):
                 raise CatalogError(
                     "The mask tokenise cannot be used here: its key is on your machine, not on the agent's.",
-                    hint="Tokenise beside the data before, or choose another mask.",
+                    hint="Tokenise the column where the data is, before you register the table, or choose another mask.",
                 )
             attributes = node.get("attributes")
             entries = attributes.values() if isinstance(attributes, Mapping) else ()

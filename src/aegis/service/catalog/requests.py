@@ -120,7 +120,7 @@ def set_configuration(
     """
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
-            f"A request that is {request.state} gets no configuration.",
+            f"You cannot choose a configuration for a request that is {request.state}.",
             hint="Take it up for review first.",
         )
     request.configuration, request.answer = configuration, dict(answer)

@@ -59,7 +59,7 @@ def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize 
         raise TooLarge(
             f"The file unpacks to {told.num_rows:,} rows of {told.num_columns:,} columns, "
             f"{unpacked:,} bytes.",
-            hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are taken.",
+            hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are allowed.",
         )
     return TableSize(told.num_rows, told.num_columns)
 

@@ -146,7 +146,7 @@ def require_summary(
     if wrong:
         raise CatalogError(
             f"The summary is not the one that was asked for: {'; '.join(wrong)}.",
-            hint="Nothing was taken. Have the agent make it again.",
+            hint="The service did not store it. Have the agent make it again.",
         )
 
 

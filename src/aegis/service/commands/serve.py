@@ -105,7 +105,7 @@ class SignInOptions:
             return None
         if self.issuer is None or self.client is None:
             raise PolicyError(
-                "An identity provider has an address and knows this service by a name.",
+                "Sign-in at an identity provider needs its address and the name of this service there.",
                 hint="Give both --oidc-issuer and --oidc-client.",
             )
         secret = os.environ.get("AEGIS_OIDC_SECRET")

@@ -227,7 +227,7 @@ def _read(session: Any, given: str) -> Any:
     suffix = Path(given).suffix.lower()
     if suffix in _OTHER:
         raise DataError(
-            f"On Spark tables are read from Parquet or from the catalog, and {given} is neither.",
+            f"With Spark, Aegis reads tables from Parquet or from the catalog, and {given} is neither.",
             hint="Convert it, or define a table or view of it in Spark and give its name.",
         )
     try:

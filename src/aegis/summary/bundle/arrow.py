@@ -76,7 +76,7 @@ def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
             raise ValueError(f"it holds a column of type {field.type}")
     batch = reader.read_next_batch()
     if batch.num_rows != 1:
-        raise ValueError("it has not exactly one row")
+        raise ValueError("it does not have exactly one row")
     batch.validate(full=True)
     arrays = {name: batch.column(name).flatten() for name in batch.schema.names}
     return {

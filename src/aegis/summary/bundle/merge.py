@@ -50,8 +50,8 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
         other = added_format(path)
         if other is not None:
             raise PolicyError(
-                f"{path} is a {other} summary, which cannot be merged: parts that were made apart may "
-                "tell more together than each of them.",
+                f"{path} is a {other} summary, which cannot be merged: several parts may reveal more "
+                "together than each part alone.",
                 hint=f"Merge the exact summaries (.aegis), and make the {other} one of the whole.",
             )
     _refuse_twins(paths)

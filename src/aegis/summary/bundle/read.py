@@ -223,7 +223,7 @@ class Reader:
     ) -> PairCounts:
         sizes = tuple(attribute.n_atoms for attribute in attributes.values())
         if tuple(said.sizes) != sizes or said.classes != classes:
-            refuse("the co-occurrences are of other atoms or classes than the attributes")
+            refuse("the co-occurrences have other atoms or classes than the attributes")
         columns = self._columns(PAIRS)
         pairs = list(combinations(range(len(sizes)), 2))
         shapes = [(size, classes) for size in sizes]
@@ -281,7 +281,7 @@ def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:
     """Return the policy of a summary; raise `ValueError` if it does not match its digest."""
     terms = Terms(said.policy, said.locked, binding=True)
     if terms.digest != digests.get("policy"):
-        refuse("its policy is another one than that of its digest")
+        refuse("its policy does not match its digest")
     terms.owner  # noqa: B018 - read now, so that a rule that cannot be is refused with the file
     return terms
 
@@ -346,7 +346,7 @@ def _weights_from(content: SummaryShape) -> TableWeights | None:
     said = content.weights
     there = {said is not None, content.label.totals is not None, content.pairs.weights is not None}
     if len(there) > 1:
-        refuse("weights are said of some counts and not of others")
+        refuse("some counts have weights and others have none")
     if said is None:
         return None
     unit = NumberUnit(said.unit.base, said.unit.exponent)
@@ -390,7 +390,7 @@ def _responses_from(
         return None
     folds = said.folds or 1
     if len(said.response_squares) != folds:
-        refuse("the squares of the label are of other folds than the co-occurrences")
+        refuse("the squares of the label have other folds than the co-occurrences")
     weighted = said.weights is not None
     flat = _large(columns, "response") if weighted else columns.whole("response", np.int64)
     sums = _shaped(flat, [(folds, size) for size in sizes])

@@ -162,7 +162,7 @@ class _Program:
         self.products = np.einsum("ap,bq->pqab", *self.codes).reshape(-1, self.size)
         moments = protected.moments
         if moments is None:
-            raise ValueError("A summary without moments says nothing of pairs.")
+            raise ValueError("A summary without moments has no figures on pairs.")
         offsets = protected.offsets
         rows, columns = (slice(offsets[p], offsets[p + 1]) for p in places)
         centre = moments.matrix[rows, columns].ravel() * protected.rows
