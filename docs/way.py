@@ -44,19 +44,19 @@ sys.setprofile(None)
 print("TRACE" + json.dumps(dict(code=code, files=len(files), functions=len(functions), rooms=rooms, moves=moves)))
 """
 ROLES = {
-    "cli": "reads the words of the command line, calls one method of a study, prints",
-    "study": "holds the table and the policy, and answers every question to them",
+    "cli": "reads the options of the command line, calls one method of a study, prints the result",
+    "study": "holds the table and the policy; each of its methods answers one question about them",
     "policy": "reads roles, candidate masks and the privacy rule",
-    "sources": "opens the table, wherever it lies, as one relation",
-    "masks": "turn a column into what is shown of it",
+    "sources": "opens the table (a file, a database, an object in memory) in one form",
+    "masks": "replace the values of a column by masked values",
     "summary": "counts the table once: values, pairs, classes of the quasi-identifiers",
     "masking": "fits masks that learn from the table",
-    "privacy": "holds classes against the rule: one model a criterion",
-    "measures": "score counts: how much of the label is still predicted",
-    "advisor": "generates or searches configurations, scores them, holds the rule against each",
-    "present": "says of the best of an advice, once, what every screen shows",
+    "privacy": "checks equivalence classes against the rule, one privacy model for each criterion",
+    "measures": "compute from counts how well the attributes predict the label",
+    "advisor": "generates or searches configurations, scores each, and checks whether it meets the rule",
+    "present": "describes the best configuration in the sentences that every screen shows",
     "report": "renders an advice or a release as one page",
-    "release": "masks the table, leaves out what fails, verifies, certifies",
+    "release": "masks the table, leaves out rows that break the rule, verifies the file, writes the certificate",
 }
 """What each room does, for readers; a room without a line here is a helper of all of them."""
 
@@ -116,8 +116,8 @@ flowchart TD
 |---|---|---|
 {lines}
 
-A room imports only what is below it: `.importlinter` holds the order, and `make imports` checks it.
-Besides the rooms, `src/aegis` has five wings, which add their commands, formats, sections, estimates, objectives
+A room imports only earlier rooms: `.importlinter` states the order, and `make imports` checks it.
+`src/aegis` also has five wings (optional packages), which add their commands, formats, sections, estimates, objectives
 and methods by entry points: `arx`, `papers`, `records`, `safe` and `service`
 ([why](decisions/0073-wings-add-themselves.md), [and](decisions/0082-papers-and-other-tools-are-wings.md)).
 """

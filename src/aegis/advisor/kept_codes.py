@@ -39,9 +39,9 @@ class KeptCodes:
 def kept_codes(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> KeptCodes | None:
-    """Return the rows that a configuration's release keeps; None if the codes do not say it.
+    """Return the rows that a configuration's release keeps; None if the codes do not show it.
 
-    They do not say it if a mask adds noise or shows a type that cannot be compared, if the rule
+    They do not show it if a mask adds noise or shows a type that cannot be compared, if the rule
     counts persons or depends on an earlier release, or if the label has a mask that makes its
     classes.
 

@@ -29,12 +29,12 @@ def pair_gains(tables: Floats) -> Floats:
     """Return the gain of each pair's joint table over the sum of its attributes' effects.
 
     The shape is (M, T, 1 + K): pair, class, all folds and then without each fold. Take class t
-    against the rest (of two classes: the second against the first), and leave out fold k. Of the
-    n_1 rows of the class outside the fold each has the weight 1 / (2 n_1), of the n_0 other rows
-    each 1 / (2 n_0). Let w_ab be the weight of cell (a, b), y_ab the weight of the class minus that
-    of the rest, and n = n_1 + n_0. The sum of effects f(a, b) = u_a + v_b + c is the ridge
-    regression of +-1 on the values of both attributes, centred, with penalty p / n, p = `BELIEVED`.
-    The interaction of a cell is its residual, shrunk towards 0:
+    against the rest (with two classes, the second against the first), and leave out fold k. The n_1
+    rows of the class outside the fold have the weight 1 / (2 n_1) each, and the n_0 other rows have
+    1 / (2 n_0) each. Let w_ab be the total weight of cell (a, b), y_ab the weight of its rows of the
+    class minus that of its other rows, and n = n_1 + n_0. The sum of effects f(a, b) = u_a + v_b + c
+    is the ridge regression of +-1 on the values of both attributes, centred, with penalty p / n,
+    p = `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 

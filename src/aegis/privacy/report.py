@@ -236,7 +236,7 @@ class PrivacyReport:
 
     @property
     def unit(self) -> str:
-        """What `k`, `uniques`, `at_risk` and the other figures count: "rows" or "persons"."""
+        """The unit of `k`, `uniques`, `at_risk` and the other figures: "rows" or "persons"."""
         return "rows" if self.persons is None else "persons"
 
     @property

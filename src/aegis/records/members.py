@@ -307,7 +307,7 @@ K_MEMBER = Anonymizer(
 )
 KL_MEMBER = Anonymizer(
     "kl-member",
-    "Works as k-member, but clusters grow until they have l distinct sensitive values.",
+    "Works like k-member, but clusters grow until they have l distinct sensitive values.",
     "Zheng et al. 2019",
     DiverseOptions,
     Style.GENERALISED,

@@ -142,7 +142,7 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open a part of a file (see `parts_of`; None if there is at most one), like `open_table`."""
+    """Open a sheet or table of a file by its name in `parts_of`; None if the file has at most one."""
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

@@ -178,7 +178,7 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """What `digest` is computed of: one of `DIGESTED`."""
+        """The content of which `digest` is the hash: one of `DIGESTED`."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:

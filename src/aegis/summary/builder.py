@@ -629,7 +629,7 @@ class Builder:
 
 
 def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
-    """Return what a mask shows of each value, in the type of its output."""
+    """Return the masked value of each value, in the type of the mask's output."""
     [grouping] = evaluate([mask], values)
     return grouping.shown.take(pa.array(grouping.codes))
 

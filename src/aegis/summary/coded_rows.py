@@ -79,7 +79,7 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
     def only(self, keep: Flags) -> CodedRows:
-        """Return some of the rows; values of no row stay."""
+        """Return some of the rows; values that then have no row are kept."""
         codes = {name: own[keep] for name, own in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
@@ -198,7 +198,7 @@ def read_coded(
 def fits(source: Source, rows: int, columns: int) -> bool:
     """Return whether this many rows and columns fit as codes in the memory limit.
 
-    Only the embedded engine's rows are read: of a database, only aggregates leave it.
+    Rows are read only from the embedded engine, because only aggregates may leave a database.
     """
     cells = rows * columns
     if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:

@@ -48,7 +48,7 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
     """Return the code of each row in a small integer type, and the values of the codes, unordered.
 
-    If the column is dictionary-encoded, the values may include duplicates, and values of no row.
+    If the column is dictionary-encoded, the values may include duplicates, and values that no row has.
     """
     if not pa.types.is_dictionary(column.type):
         column = settle(column).dictionary_encode(null_encoding="encode")

@@ -46,7 +46,7 @@ class Clock:
 
     @classmethod
     def of(cls, limit: Clock | float | None) -> Clock:
-        """Return a clock for a limit in seconds; a clock stays itself."""
+        """Return a clock for a limit in seconds; a clock is returned unchanged."""
         return limit if isinstance(limit, Clock) else cls(limit)
 
     def _now(self) -> float:

@@ -379,7 +379,7 @@ class InMemory:
         return self._judge.admits(ids[self.cells.of_cell], space, masks)
 
     def count(self) -> None:
-        """Count one look at the classes of a configuration."""
+        """Count one check of the classes of a configuration."""
         self.checked += 1
         self.problem.work.add(_LOOK + _PER_CELL * self.frequency.cells)
 

@@ -146,7 +146,7 @@ class Judge:
         return enough
 
     def possible_in_parts(self, ids: Ids, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
-        """Return whether any configuration between two others may meet the rule; False is a proof.
+        """Return whether a configuration between a coarser and a finer one may meet the rule; False is a proof.
 
         Parameters
         ----------

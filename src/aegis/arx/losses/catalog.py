@@ -237,8 +237,8 @@ KL_DIVERGENCE = ObjectiveType(
 PUBLISHER_PAYOUT = ObjectiveType(
     PAYOUT,
     "Lost payout of a publisher",
-    "sum over rows. Each row adds the benefit times the share of information that masks hide "
-    "(log-width over the quasi-identifiers). If an attack on its class of n rows pays (gain / n > "
+    "sum over rows. Each row adds the benefit times the share of information that masks hide in "
+    "the quasi-identifiers (as in the loss log-width). If an attack on its class of n rows pays (gain / n > "
     "cost), the row also adds loss / n. A suppressed row adds the whole benefit. Options: "
     "publisher-payout(benefit=1200, loss=300, gain=300, cost=4, attacker=prosecutor|journalist). "
     "For a journalist, n is the size of the class in the population",

@@ -64,7 +64,10 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether the rule is on class sizes only, and the space is large but can be listed."""
+    """Return whether the search by hitting sets suits the problem.
+
+    It does if the rule is on class sizes only, and the space is large but can be listed.
+    """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
         return False

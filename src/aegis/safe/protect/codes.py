@@ -141,12 +141,12 @@ def dimensions_for(classes: int) -> int:
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Return the codes of an attribute's cells, shape (K, q), in steps of `GRID`.
+    """Return q codes for each of an attribute's K cells, shape (K, q), in steps of `GRID`.
 
-    These are the principal components of the codes under all masks, weighted by rows. The first
-    component is common to the masks, the others distinguish the masks. A component has unit
-    variance, multiplied by the root of its singular value relative to the first component's, so
-    that weak components use little of the budget.
+    They are the first q principal components of the codes under all masks, weighted by rows. The
+    first component is common to the masks, the others distinguish the masks. Each component is
+    scaled to variance 1, and then multiplied by the root of the ratio of its singular value to that
+    of the first component. So weak components use little of the budget.
     """
     stacked = np.hstack(
         [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
