@@ -197,7 +197,7 @@ def test_masks_fitted_to_each_part_are_refused() -> None:
     shifted = [(a + 50, *rest) for a, *rest in rows]
     rules = policy()
     parts = [summarize(table(rows), rules), summarize(table(shifted), rules)]
-    with pytest.raises(PolicyError, match=r"fitted to each part on its own.*--like"):
+    with pytest.raises(PolicyError, match=r"fitted to each part separately.*--like"):
         merge(*parts)
 
 

@@ -90,7 +90,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "serve": ({"labels": ["y", "z"], "serve": "best"}, "'mean' or 'worst'"),
     "serve of one": ({"label": "y", "serve": "worst"}, "'serve' is given without `labels`"),
     "known of none": ({"labels_known": True}, "'labels_known' is given without `labels`"),
-    "measure of none": ({"labels": ["y", "z"], "measure": "held-out-r2"}, "of none of the labels"),
+    "measure of none": (
+        {"labels": ["y", "z"], "measure": "held-out-r2"},
+        "suits none of the labels",
+    ),
     "measure of another kind": (
         {"labels": [{"column": "y", "measure": "held-out-r2"}, "z"]},
         "number",
@@ -99,7 +102,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"labels": ["y", "z"], "attributes": {**ATTRIBUTES, "z": {"role": "ignore"}}},
         "'z' has the role ignore",
     ),
-    "person": ({"labels": ["y", "z"], "person": "z"}, "'z' is both a label and the column of persons"),
+    "person": (
+        {"labels": ["y", "z"], "person": "z"},
+        "'z' is both a label and the column of persons",
+    ),
     "nothing left": (
         {"labels": ["y", "z"], "attributes": {n: {"role": "feature"} for n in ("y", "z")}},
         "no attribute that can be scored",
@@ -150,7 +156,7 @@ def test_init_proposes_several_labels() -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("serve", "worst"), ("labels_known", True)])
 def test_any_says_itself_how_columns_are_combined(key: str, value: object) -> None:
-    with pytest.raises(PolicyError, match="`labels` is any") as refused:
+    with pytest.raises(PolicyError, match="cannot be used with `labels: any`") as refused:
         policy(labels="any", **{key: value})
     assert f"leave {key!r} out" in str(refused.value.hint)
     with pytest.raises(PolicyError, match="Training needs a label, but the policy names none"):

@@ -213,7 +213,9 @@ def test_a_weight_has_no_other_part() -> None:
         load_policy(protected)
     shown = policy()
     shown["attributes"]["w"] = {"role": "feature"}
-    with pytest.raises(PolicyError, match=r"'w' contains the weights of rows, and its mask `identity`"):
+    with pytest.raises(
+        PolicyError, match=r"'w' contains the weights of rows, and its mask `identity`"
+    ):
         load_policy(shown)
     shown["attributes"]["w"]["masks"] = [{"bucketize": {"width": 5}}, "suppress"]
     assert load_policy(shown).attributes["w"].scored

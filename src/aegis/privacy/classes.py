@@ -406,7 +406,7 @@ class ClassTable:
         """
         if self.earlier is None or self.persons is not None:
             raise InternalError(
-                "Only a table with earlier releases, and counted in rows, has classes of earlier releases."
+                "Classes of earlier releases exist only if there are earlier releases and rows are counted."
             )
         unique, index = number(self.earlier)
         sensitive = {

@@ -20,9 +20,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return a number for each cell, equal for cells with equal earlier trace and equal group.
+    """Return a number for each cell, shape (cells,).
 
-    The group is that of the next release. The shape is (cells,).
+    Two cells have equal numbers if their earlier traces are equal, and their groups in the next
+    release are equal, too.
     """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense

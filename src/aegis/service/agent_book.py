@@ -77,7 +77,9 @@ class AgentBook:
         self.ledger.verify()
 
     def secret(self, key: PrivateKey) -> bytes:
-        """Return the secret that perturbs counts, from the first key even after keys were rotated.
+        """Return the secret that perturbs counts, derived from the agent's first key.
+
+        It stays the same if keys are rotated.
 
         With another secret the same counts would be perturbed differently, and their mean would
         reveal them.

@@ -118,8 +118,8 @@ class NumberUnit:
             if self.base == 2 or np.array_equal(whole / 10.0**self.exponent, numbers):
                 return whole
         raise DataError(
-            f"The {what} is kept in units of {self.size:g} in the other summary, which do "
-            "not hold the values here.",
+            f"The other summary stores the {what} in units of {self.size:g}. These units cannot hold "
+            "the values of this part.",
             hint="Summarise the part with most decimals and the largest numbers first, and the "
             "others like it.",
         )

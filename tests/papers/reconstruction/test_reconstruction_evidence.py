@@ -189,7 +189,7 @@ def test_bad_evidence():
         Evidence(3, 2, [], np.ones(2))
     with pytest.raises(DataError, match="`ordered`"):
         Evidence(3, 2, ordered=np.array([True]))
-    with pytest.raises(DataError, match="none to fit"):
+    with pytest.raises(DataError, match="nothing to fit"):
         Evidence(0, 2)
     with pytest.raises(DataError, match="groups, labels"):
         MaskedJoint("m", np.array([0]), np.ones(1))

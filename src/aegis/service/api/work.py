@@ -198,7 +198,13 @@ def _signature(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise CatalogError("The signature is not JSON.", hint="Use the agent.") from error
+        raise CatalogError(
+            "The signature is not JSON.",
+            hint="Upload results with `aegis agent`, which signs them.",
+        ) from error
     if not isinstance(value, dict):
-        raise CatalogError("The signature is not a JSON object.", hint="Use the agent.")
+        raise CatalogError(
+            "The signature is not a JSON object.",
+            hint="Upload results with `aegis agent`, which signs them.",
+        )
     return value

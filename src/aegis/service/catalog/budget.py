@@ -92,7 +92,7 @@ def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) ->
     left = balance(session, data_set).left
     if left is not None and epsilon > left + 1e-12:
         raise WrongState(
-            f"The budget of {population} has {max(left, 0):.4g} left, and {epsilon:.4g} is asked.",
+            f"The budget of {population} has epsilon {max(left, 0):.4g} left, but the job needs {epsilon:.4g}.",
             hint="Choose a smaller epsilon, or masks without noise.",
         )
     spend = SpendRecord(population=population, job_id=job_id, epsilon=epsilon, state=RESERVED)

@@ -136,7 +136,7 @@ def _session(master: str | None) -> Any:
     running = str(active.sparkContext.master)
     if master not in (None, running):
         raise PolicyError(
-            f"A Spark session runs on {running} already, and {master} is asked for.",
+            f"A Spark session runs on {running} already, but you named the master {master}.",
             hint="Stop it, or leave the master out.",
         )
     return active
