@@ -30,7 +30,7 @@ from aegis.advisor.search.cells import Ids, RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.leaf_bound import LeafBound
-from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
+from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
@@ -216,7 +216,7 @@ class InMemory:
         if instead is not None:
             index, domain = instead
             finer = self.problem.variables[index].finer[domain.bit_length() - 1]
-            inner = (*box[:index], box[index] & finer, *box[index + 1 :])
+            inner = replaced(box, index, box[index] & finer)
         if is_leaf(inner) or self._tables.combinations(inner) > _PARTS:
             return True
         key = corner, self._tables.finest(inner)

@@ -6,7 +6,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import InMemory, prunable, sound_part, undecided
-from aegis.advisor.search.problem import Box, Problem, members
+from aegis.advisor.search.problem import Box, Problem, members, replaced
 from aegis.privacy import PrivacyRule
 from aegis.summary import FrequencyTable
 
@@ -51,7 +51,7 @@ class BesidePopulation(InMemory):
                 continue
             for candidate in members(left[index]) if left[index] & (left[index] - 1) else ():
                 self.clock.check()
-                tried = tuple(1 << candidate if i == index else d for i, d in enumerate(left))
+                tried = replaced(tuple(left), index, 1 << candidate)
                 if not self._corner_possible(tried):
                     left[index] &= ~(1 << candidate)
             if not left[index]:

@@ -378,6 +378,11 @@ def is_leaf(box: Box) -> bool:
     return all(domain & (domain - 1) == 0 for domain in box)
 
 
+def replaced(box: Box, index: int, domain: int) -> Box:
+    """Return the box with another domain for one variable."""
+    return (*box[:index], domain, *box[index + 1 :])
+
+
 def _join(groupings: Sequence[Ints]) -> Ints:
     return groupings[0] if len(groupings) == 1 else common_refinement(groupings)
 

@@ -10,15 +10,16 @@ the loose bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
-from aegis.advisor.search.climb import Climb
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
+from aegis.advisor.search.neighbours import LocalSearch, coarsest, near, next_finer
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import BelowBound
 from aegis.advisor.search.problem import Box, Problem
@@ -28,13 +29,10 @@ from aegis.progress import Step
 
 SPLITS = 2_000
 """Largest number of boxes of a large space to split for the list, once it has an entry."""
-_CLIMBED, _STEPS = 3, 30
-"""Number of configurations from which to climb, and the largest number of steps of each climb."""
-_NEAR = 8
-"""Largest number of masks of an attribute with more groups, and with fewer, that a step tries."""
+_IMPROVED = 3
+"""Number of configurations whose masks are changed one at a time."""
 _REACHING = 3
 """The bound of all configurations may take at most this many times as long as a score."""
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +135,7 @@ class Shortlist:
         try:
             self._score_all(outcome, [*(box for _, box in wide.best), *start], every=every)
             if not every:
-                self._climb(blind=trace is not self._traces[0])
+                self._improve(blind=trace is not self._traces[0])
         except OutOfTimeError:
             outcome.complete = False  # what is known until now is the answer
         except KeyboardInterrupt:
@@ -194,7 +192,7 @@ class Shortlist:
             clock=self._clock,
             step=self._step,
         ).run(
-            tuple(sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]),
+            tuple(self._best_scored()),
             self._resumed,
         )
         self._split = proof.complete or proof.nodes > 0
@@ -223,47 +221,34 @@ class Shortlist:
         whole = self._feasibility.narrow(self._problem.root) or self._problem.root
         return self._reaching.bound(whole)
 
-    def _score(self, box: Box) -> float | None:
-        """Return the score of a configuration; None if it is not admissible."""
+    def _score(self, box: Box) -> float:
+        """Return the score of a configuration; -inf if it is not admissible."""
         if box not in self._scored:
             if not self._feasibility.admits(box):
-                return None
+                return -math.inf
             self._step.advance(0)
             self._scored[box] = self._objective.bound(box)
         return self._scored[box]
 
-    def _climb(self, *, blind: bool) -> None:
-        """Change one mask of the best configurations at a time, as long as the score improves."""
-        first = sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]
-        if blind:
-            summit = Climb(
-                self._problem,
-                self._objective,
-                self._clock,
-                lambda box: self._score(box) is not None,
-            ).run()
-            first += [] if summit is None else [summit]
-        for box in first:
-            at = box
-            for _ in range(_STEPS):
-                better = max(
-                    self._near(at), key=lambda other: (self._scored[other], other), default=at
-                )
-                if self._scored[better] <= self._scored[at] + _TOLERANCE:
-                    break
-                at = better
+    def _score_in_time(self, box: Box) -> float:
+        self._clock.check(self._objective.effort(box))
+        return self._score(box)
 
-    def _near(self, box: Box) -> Iterator[Box]:
-        """Score and yield the admissible configurations that differ in one mask."""
+    def _expect_near(self, box: Box) -> None:
+        """Announce a configuration, so that what it shares with its neighbours is counted once."""
         several = [v.name for v in self._problem.variables if len(v.candidates) > 1]
         self._common.expect_near(self._problem.choice(box), several)
-        for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
-            current = domain.bit_length() - 1
-            sizes = [candidate.size for candidate in variable.candidates]
-            order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
-            place = order.index(current)
-            for candidate in order[max(0, place - _NEAR) : place + _NEAR + 1]:
-                other = (*box[:index], 1 << candidate, *box[index + 1 :])
-                self._clock.check(self._objective.effort(other))
-                if candidate != current and self._score(other) is not None:
-                    yield other
+
+    def _improve(self, *, blind: bool) -> None:
+        """Change one mask of the best configurations at a time, as long as the score improves."""
+        local = LocalSearch(self._problem, self._score_in_time, self._score, self._expect_near)
+        first = self._best_scored()
+        if blind:
+            admissible = (b for b in coarsest(self._problem) if self._score(b) > -math.inf)
+            first += [local.improved(box, next_finer) for box in islice(admissible, 1)]
+        for box in first:
+            local.improved(box, near)
+
+    def _best_scored(self) -> list[Box]:
+        """Return a few configurations with the best scores so far, best first."""
+        return sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_IMPROVED]

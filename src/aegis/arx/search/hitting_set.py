@@ -18,13 +18,14 @@ instead of an integer programme.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.search.branch import BranchAndBound
+from aegis.advisor.search.branch import BranchAndBound, OpenBox
 from aegis.advisor.search.cells import RuleCells
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
@@ -112,9 +113,8 @@ class Sieve(BranchAndBound):
             return
         if not self._open():
             return
-        box = self._heap[0][3]
-        self._heap.clear()
-        self._at_work = self.objective.upper(box)
+        self._at_work = heapq.heappop(self._heap)[3]
+        box = self._at_work.box
         value, start = self.found.best[0]
         node = tuple(domain.bit_length() - 1 for domain in start)
         cost = self._separable.sum_of(-value)
@@ -128,7 +128,7 @@ class Sieve(BranchAndBound):
             while not self._sift(listing, walk):
                 pass
             self._prove(self._limit())
-        self._at_work = -math.inf
+        self._at_work = None
 
     def _limit(self) -> float:
         """Return the limit of the sum over attributes: a configuration at or above it cannot be
@@ -139,7 +139,9 @@ class Sieve(BranchAndBound):
 
     def _prove(self, figure: float) -> None:
         """Record a lower bound of the sum over attributes that holds for all remaining configurations."""
-        self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
+        bound = -self._separable.total(min(figure, self._limit()))
+        bound = min(self._remaining(), bound)
+        self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing, walk: Walk) -> bool:
         """Check the configurations below the limit, or most of a sample of them; return whether all
@@ -324,7 +326,7 @@ class Sieve(BranchAndBound):
     def _show(self) -> None:
         best = self.objective.sign * self.found.best[0][0]
         self.step.note(
-            f"best {best:.6g}, bound {self.objective.sign * self._at_work:.6g}, "
+            f"best {best:.6g}, bound {self.objective.sign * self._remaining():.6g}, "
             f"{self.found.nodes:,} nodes"
         )
 
