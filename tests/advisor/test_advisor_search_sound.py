@@ -56,7 +56,7 @@ def test_counts_in_memory_rule_out_only_boxes_without_an_admissible_configuratio
             if searcher.plan.check(problem.choice(box)).admissible
         }
         for box in boxes(problem):
-            narrowed = feasibility.narrow(box) if feasibility.possible(box) else None
+            narrowed = feasibility.narrow(box)
             rest = set() if narrowed is None else set(leaves(narrowed))
             struck += narrowed is None
             assert good & set(leaves(box)) <= rest, f"{rule} {box}"

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
-from aegis.advisor.search.neighbours import TOLERANCE, LocalSearch, coarsest, next_finer, others
+from aegis.advisor.search.neighbours import TOLERANCE, LocalSearch, others
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members, replaced
 from aegis.errors import InternalError
@@ -205,14 +205,12 @@ class BranchAndBound:
     def _search(self, start: tuple[Box, ...]) -> None:
         """Look for an admissible configuration first, then for the proven best."""
         root = self.problem.root
-        if not self.feasibility.possible(root):
-            return
         self._at_work = OpenBox(self.objective.upper(root), root, tight=False)
         for box in start:
             self._keep(box)
-        first = next(filter(self._keep, coarsest(self.problem)), None)
-        if first is not None:
-            self._to_the_top(self._local.improved(first, next_finer))
+        summit = self._local.from_coarsest()
+        if summit is not None:
+            self._to_the_top(summit)
         self._fill()
         narrowed = self.feasibility.narrow(root)
         if narrowed is not None:

@@ -50,9 +50,6 @@ class Feasibility(Protocol):
     def checked(self) -> int:
         """Number of times that classes were counted and checked against the rule."""
 
-    def possible(self, box: Box) -> bool:
-        """Return whether a configuration in the box may be admissible; False is a proof that none is."""
-
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
 
@@ -123,12 +120,6 @@ class InMemory:
         """Whether the rule depends on nothing but the numbers of rows of the classes."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
-
-    def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes."""
-        if self._leaves is not None and not self._leaves.possible(box):
-            return False
-        return not self._judges_boxes or self._passes(box, self._rule(box))
 
     @property
     def _judges_boxes(self) -> bool:
@@ -403,25 +394,16 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box, or None if its coarsest configuration fails the rule."""
-        self.clock.check()
-        return box if self.possible(box) else None
+        """Return the box, or None if its coarsest configuration fails the rule.
 
-    def possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box meets the rule.
-
-        The result is True if the box has no coarsest configuration.
+        A box without a coarsest configuration is returned as it is.
         """
+        self.clock.check()
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
-            return True
-        corner = []
-        for variable, domain in zip(self.problem.variables, box, strict=True):
-            coarsest = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
-            if coarsest is None:
-                return True
-            corner.append(1 << coarsest)
-        return self.admits(tuple(corner))
+            return box
+        corner = self.problem.corner(box)
+        return box if corner is None or self.admits(corner) else None
 
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the rule, with one query."""

@@ -10,6 +10,7 @@ masks become finer. The result is a heuristic; branch and bound proves or improv
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from aegis.advisor.search.problem import Box, Problem, Variable, members, replaced
@@ -100,6 +101,13 @@ class LocalSearch:
         self._upper = upper
         self._value = value
         self._announce = announce
+
+    def from_coarsest(self) -> Box | None:
+        """Return a configuration that no next finer mask improves; None if the coarsest one fails."""
+        for box in coarsest(self._problem):
+            if self._value(box) > -math.inf:
+                return self.improved(box, next_finer)
+        return None
 
     def improved(self, box: Box, nearby: Nearby, *, pairs: bool = False) -> Box:
         """Return a configuration that no change of one mask improves; with `pairs`, of two masks.

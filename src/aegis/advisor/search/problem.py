@@ -270,6 +270,19 @@ class Problem:
                 return index, covers
         return None
 
+    def corner(self, box: Box) -> Box | None:
+        """Return the configuration of a box that is the most likely to meet a rule; None if unknown.
+
+        It has the coarsest candidate of each quasi-identifier, and the finest of other variables.
+        """
+        corner = []
+        for variable, domain in zip(self.variables, box, strict=True):
+            chosen = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
+            if chosen is None:
+                return None
+            corner.append(1 << chosen)
+        return tuple(corner)
+
     def choice(self, box: Box) -> dict[str, Candidate]:
         """Return the candidates of a box in which each domain is a single candidate."""
         return {

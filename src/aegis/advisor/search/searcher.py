@@ -16,26 +16,20 @@ from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, utility_kept
-from aegis.advisor.search.auc_bound import has_reach
-from aegis.advisor.search.branch import Found, OpenBox, gap
+from aegis.advisor.search.branch import Found, gap
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import (
-    BelowBound,
-    below_bound,
-    make_objective,
-    shares_kept,
-)
+from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.resumed import SearchFile
 from aegis.advisor.search.several import SharesKept
-from aegis.advisor.search.shortlist import SPLITS, Reaching, Shortlist
+from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.search.strategy import find_best
-from aegis.advisor.several import SeveralScorer, scorer_of, tasks_of
+from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
@@ -213,7 +207,6 @@ class Searcher:
                 )
                 return outcome, None, False
             small, most = self._size() <= ENUMERATED, BRIEFLY if briefly else LISTED
-            reaching = self._reaching(objective, resumed, prove=prove or file is not None)
             listing = Shortlist(
                 self.problem,
                 objective,
@@ -221,11 +214,12 @@ class Searcher:
                 self._traces,
                 common=self.scorer.in_common,
                 listed=self._size() + 1 if small else max(most, top),
-                reaching=None if briefly else reaching,
+                bounds=not briefly,
+                prove=prove or file is not None,
                 clock=clock,
                 step=step,
             )
-            outcome, proven = listing.run(start, math.inf if small else SPLITS)
+            outcome, proven = listing.run(start, math.inf if small else SPLITS, resumed)
         return outcome, proven, listing.generous and proven is not None and proven.least is not None
 
     def _figures(
@@ -269,22 +263,6 @@ class Searcher:
                 "checked separately; where possible, a bound on the rows that finer masks can keep "
                 "excluded configurations"
             )
-
-    def _reaching(
-        self, objective: Objective, resumed: tuple[OpenBox, ...] | None, *, prove: bool
-    ) -> Reaching | None:
-        """Return the loose bound of an objective; None if it has no bound."""
-        bounded: BelowBound | SharesKept
-        if isinstance(objective, SharesKept) and isinstance(self.scorer, SeveralScorer):
-            bounded = shares_kept(objective.name, self.problem, self.scorer, self.plan, loose=True)
-            if not bounded.bounded:
-                return None
-        elif tasks_of(self.scorer) or not has_reach(objective.name, self.problem):
-            return None
-        else:
-            measure = MEASURES.get(objective.name)
-            bounded = below_bound(self.problem, self.scorer, measure)
-        return Reaching(bounded, prove, resumed)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
+from typing import Any
 
 from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
-from aegis.advisor.search.neighbours import LocalSearch, coarsest, near, next_finer
+from aegis.advisor.search.neighbours import LocalSearch, near
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import BelowBound
 from aegis.advisor.search.problem import Box, Problem
-from aegis.advisor.search.several import SharesKept
 from aegis.interrupts import acknowledge
 from aegis.progress import Step
 
@@ -33,25 +30,6 @@ _IMPROVED = 3
 """Number of configurations whose masks are changed one at a time."""
 _REACHING = 3
 """The bound of all configurations may take at most this many times as long as a score."""
-
-
-@dataclass(frozen=True, eq=False)
-class Reaching:
-    """An objective with a loose bound, and whether to prove the best configuration by this bound.
-
-    Attributes
-    ----------
-    objective
-        The objective with its bound.
-    prove
-        Whether to split boxes until the bound proves the best configuration or time runs out.
-    resumed
-        The unsearched boxes of an earlier search; None to begin with all combinations.
-    """
-
-    objective: BelowBound | SharesKept
-    prove: bool
-    resumed: tuple[OpenBox, ...] | None
 
 
 class Shortlist:
@@ -68,8 +46,10 @@ class Shortlist:
         The cache that counts common masks once, to which the search announces configurations.
     listed
         Largest number of configurations in the list.
-    reaching
-        `objective` with its bound; None if it has none.
+    bounds
+        Whether to bound all configurations, if `objective` has a bound.
+    prove
+        Whether to also split boxes until the bound proves the best or time runs out.
     clock
         Time limit; the search then returns the best configurations so far. Half of the time is for
         the list.
@@ -86,7 +66,8 @@ class Shortlist:
         *,
         common: InCommon,
         listed: int,
-        reaching: Reaching | None,
+        bounds: bool,
+        prove: bool,
         clock: Clock,
         step: Step,
     ) -> None:
@@ -95,16 +76,20 @@ class Shortlist:
         self._feasibility = feasibility
         self._traces = traces
         self._common = common
-        self._reaching = None if reaching is None else reaching.objective
-        self._prove = reaching is not None and reaching.prove
-        self._resumed = None if reaching is None else reaching.resumed
+        self._bounds = bounds and objective.loose
+        self._prove = self._bounds and prove
         self._split = False
         self._listed = listed
         self._clock = clock
         self._step = step
         self._scored: dict[Box, float] = {}
 
-    def run(self, start: tuple[Box, ...], most_splits: float) -> tuple[Found, ProvenList | None]:
+    def run(
+        self,
+        start: tuple[Box, ...],
+        most_splits: float,
+        resumed: tuple[OpenBox, ...] | None = None,
+    ) -> tuple[Found, ProvenList | None]:
         """Return all configurations that were scored, best first, and the proof for the list.
 
         The second result is None if the list is empty, or if the best is proven among all
@@ -115,9 +100,11 @@ class Shortlist:
         Parameters
         ----------
         start
-            Configurations to try as well.
+            Configurations to score in any case.
         most_splits
             Largest number of boxes to split for the list.
+        resumed
+            The unsearched boxes of an earlier search; None to begin with all combinations.
         """
         for trace in self._traces:
             wide = self._list(trace, start, most_splits)
@@ -133,7 +120,7 @@ class Shortlist:
             interrupted=wide.interrupted,
         )
         try:
-            self._score_all(outcome, [*(box for _, box in wide.best), *start], every=every)
+            self._score_all(outcome, start, [box for _, box in wide.best], every=every)
             if not every:
                 self._improve(blind=trace is not self._traces[0])
         except OutOfTimeError:
@@ -144,9 +131,9 @@ class Shortlist:
         left = [value for value, box in wide.best if box not in self._scored]
         if not every or left:
             whole = (OpenBox(math.inf, self._problem.root, tight=False),)
-            outcome.open = whole if self._resumed is None else self._resumed
-        if self._scored and not every and not outcome.interrupted:
-            self._split_boxes(outcome)
+            outcome.open = whole if resumed is None else resumed
+        if self._prove and self._scored and not every and not outcome.interrupted:
+            self._split_boxes(outcome, resumed)
         scored = ((value, box) for box, value in self._scored.items())
         outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
         highest = outcome.best[0][0] if outcome.best else -math.inf
@@ -162,39 +149,25 @@ class Shortlist:
         """Whether the bound covers all combinations, including those that break the rule."""
         return not self._split
 
-    def _score_all(self, outcome: Found, boxes: Sequence[Box], *, every: bool) -> None:
+    def _score_all(
+        self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool
+    ) -> None:
         """Score the configurations of the list; unless `every` admissible one is listed, bound the
         others.
         """
-        for box in boxes[:1]:
+        for box in (*start, *listed[:1]):
             self._clock.allows(self._objective.effort(box))  # notes when it begins
             self._score(box)  # in any case
-        self._common.expect([self._problem.choice(box) for box in boxes])
-        if boxes and not every:
+        self._common.expect([self._problem.choice(box) for box in (*listed, *start)])
+        if listed and not every:
             outcome.bound = self._bound()
-        for box in boxes[1:]:
-            self._clock.check(self._objective.effort(box))
-            self._score(box)
+        for box in listed[1:]:
+            self._score_in_time(box)
 
-    def _split_boxes(self, outcome: Found) -> None:
-        """Split boxes by the measure's loose bound until the best is proven or time runs out.
-
-        Do nothing if no proof was requested, or if the measure has no bound.
-        """
-        if self._reaching is None or not self._prove:
-            return
-        self._reaching.scored.update(self._scored)
-        proof = BranchAndBound(
-            self._problem,
-            self._reaching,
-            self._feasibility,
-            top=1,
-            clock=self._clock,
-            step=self._step,
-        ).run(
-            tuple(self._best_scored()),
-            self._resumed,
-        )
+    def _split_boxes(self, outcome: Found, resumed: tuple[OpenBox, ...] | None) -> None:
+        """Split boxes by the measure's loose bound until the best is proven or time runs out."""
+        search = self._boxes(self._objective, top=1, clock=self._clock)
+        proof = search.run(tuple(self._best_scored()), resumed)
         self._split = proof.complete or proof.nodes > 0
         self._scored |= {box: value for value, box in proof.best}
         outcome.bound = min(outcome.bound, proof.bound)
@@ -203,23 +176,23 @@ class Shortlist:
         outcome.complete, outcome.interrupted = proof.complete, proof.interrupted
 
     def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
+        """Return the configurations with the highest trace."""
+        half = self._clock.part(0.5)
+        return self._boxes(trace, top=self._listed, clock=half, most_nodes=most_splits).run(start)
+
+    def _boxes(self, objective: Objective, **limits: Any) -> BranchAndBound:
+        """Return a branch and bound search by an objective."""
         return BranchAndBound(
-            self._problem,
-            trace,
-            self._feasibility,
-            top=self._listed,
-            clock=self._clock.part(0.5),
-            step=self._step,
-            most_nodes=most_splits,
-        ).run(start)
+            self._problem, objective, self._feasibility, step=self._step, **limits
+        )
 
     def _bound(self) -> float:
         """Return an upper bound for all admissible configurations; infinity if time does not suffice."""
         took = self._objective.effort(self._problem.root)
-        if self._reaching is None or not self._clock.allows(took, times=_REACHING):
+        if not (self._bounds and self._clock.allows(took, times=_REACHING)):
             return math.inf
         whole = self._feasibility.narrow(self._problem.root) or self._problem.root
-        return self._reaching.bound(whole)
+        return self._objective.bound(whole)
 
     def _score(self, box: Box) -> float:
         """Return the score of a configuration; -inf if it is not admissible."""
@@ -244,8 +217,8 @@ class Shortlist:
         local = LocalSearch(self._problem, self._score_in_time, self._score, self._expect_near)
         first = self._best_scored()
         if blind:
-            admissible = (b for b in coarsest(self._problem) if self._score(b) > -math.inf)
-            first += [local.improved(box, next_finer) for box in islice(admissible, 1)]
+            summit = local.from_coarsest()
+            first += [] if summit is None else [summit]
         for box in first:
             local.improved(box, near)
 

@@ -70,10 +70,6 @@ class AboveScore:
         """Number of times that classes were counted and checked against the rule."""
         return self._inner.checked
 
-    def possible(self, box: Box) -> bool:
-        """Return whether a configuration in the box may meet the rule and reach the score."""
-        return self._score.bound(box) >= self._least and self._inner.possible(box)
-
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
         if self._score.bound(box) < self._least:
