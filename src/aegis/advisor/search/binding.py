@@ -101,12 +101,7 @@ def _relaxed(
         )
         if best.interrupted:
             clock.stop()
-        # The best under the rule meets a weaker one, whatever a brief search found.
-        entries = best.best[:1]
-        if searcher.plan.under(rule).check(searcher.problem.choice(leader)).admissible:
-            entries = [*entries, (searcher.objective_under(rule).bound(leader), leader)]
-        if entries:
-            score, other = max(entries, key=lambda entry: entry[0])
+        for score, other in best.best[:1]:
             finer.append(
                 Relaxation(
                     change=change,

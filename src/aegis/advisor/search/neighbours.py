@@ -109,7 +109,9 @@ class LocalSearch:
                 return self.improved(box, next_finer)
         return None
 
-    def improved(self, box: Box, nearby: Nearby, *, pairs: bool = False) -> Box:
+    def improved(
+        self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
+    ) -> Box:
         """Return a configuration that no change of one mask improves; with `pairs`, of two masks.
 
         Parameters
@@ -120,10 +122,12 @@ class LocalSearch:
             The candidates to try for each variable.
         pairs
             Whether to also try pairs of changes, one with a gain and one with a loss.
+        thorough
+            Whether to evaluate all neighbours again after each change.
         """
         while True:
             moves = self.moves(box, nearby)
-            better = self._climbed(box, moves, nearby)
+            better = self._climbed(box, moves, nearby, once=thorough)
             if better == box and pairs:
                 better = self._exchanged(box, moves)
             if better == box:
@@ -143,8 +147,8 @@ class LocalSearch:
     def _move(self, box: Box, value: float, index: int, candidate: int) -> Move:
         return value - self._upper(replaced(box, index, 1 << candidate)), index, candidate
 
-    def _climbed(self, start: Box, moves: Sequence[Move], nearby: Nearby) -> Box:
-        """Make the change with the largest gain until no known gain is above 0."""
+    def _climbed(self, start: Box, moves: Sequence[Move], nearby: Nearby, *, once: bool) -> Box:
+        """Make the change with the largest gain, `once` or until no known gain is above 0."""
         box, value = start, self._value(start)
         heap = [(move, start) for move in moves]  # sorted, so it is a heap
         while heap:
@@ -159,6 +163,8 @@ class LocalSearch:
             other = replaced(box, index, 1 << candidate)
             reached = self._value(other)
             if reached > value + TOLERANCE:
+                if once:
+                    return other
                 box, value = other, reached
                 self._announce(box)
                 for following in nearby(self._problem.variables[index], candidate):

@@ -220,7 +220,7 @@ class Shortlist:
             summit = local.from_coarsest()
             first += [] if summit is None else [summit]
         for box in first:
-            local.improved(box, near)
+            local.improved(box, near, thorough=True)
 
     def _best_scored(self) -> list[Box]:
         """Return a few configurations with the best scores so far, best first."""
