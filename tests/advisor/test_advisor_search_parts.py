@@ -156,6 +156,18 @@ def test_only_a_first_that_is_proven_alone_says_that_the_order_is_not(
     assert (figures.optimal, figures.gap) == (gap == 0, gap)
 
 
+@pytest.mark.parametrize("generous", [False, True])
+def test_a_bound_that_ignores_the_rule_says_so(
+    generous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = rule_of(RULES[0], 0.0)
+    searcher = fresh("plain", "adjusted-pillai", rule)
+    found = Found(best=[(1.0, next(coarsest(searcher.problem)))], bound=2.0, generous=generous)
+    monkeypatch.setattr("aegis.advisor.search.searcher.find_best", lambda *_, **__: found)
+    _, figures = searcher.run(rule, top=1, time_limit=None)
+    assert any("the bound ignores the privacy rule" in note for note in figures.notes) == generous
+
+
 def problem_of(rows: int, **masks: list[Any]) -> tuple[Problem, Searcher]:
     """Return a problem over a column `a` in which every row has a value of its own, and `b`."""
     table = pa.table(

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import TOLERANCE, LocalSearch, others
@@ -92,6 +94,10 @@ class Found:
         No configuration outside of `best` has a larger signed value than this.
     open
         The unsearched boxes, largest bound first; a later search can continue with them.
+    proven
+        What a search by a list proves; None for other searches.
+    generous
+        Whether `bound` covers all combinations, including those that break the rule.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -101,6 +107,20 @@ class Found:
     interrupted: bool = False
     beyond: float = math.inf
     open: tuple[OpenBox, ...] = ()
+    proven: ProvenList | None = None
+    generous: bool = False
+
+
+@contextmanager
+def until_stopped(found: Found) -> Iterator[None]:
+    """End a part of a search if its limit is reached or the user interrupts it."""
+    try:
+        yield
+    except OutOfTimeError:
+        pass  # what is known until now is the answer
+    except KeyboardInterrupt:
+        acknowledge()
+        found.interrupted = True
 
 
 class BranchAndBound:
@@ -159,18 +179,13 @@ class BranchAndBound:
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """
-        try:
+        with until_stopped(self.found):
             if resumed is None:
                 self._search(start)
             else:
                 self._resume(start, resumed)
             self._at_work = None
             self.found.complete = not self._open()
-        except OutOfTimeError:
-            pass  # what is known until now is the answer
-        except KeyboardInterrupt:
-            acknowledge()
-            self.found.interrupted = True
         best = [value for value, _ in self.found.best]
         self.found.bound = max([self._remaining(), *best[:1]])
         self.found.beyond = max([self._remaining(), *best[self.top - 1 :][:1]])
@@ -323,7 +338,8 @@ class BranchAndBound:
             for loss, index, fine in self._losses(box):
                 if loss < slack:
                     break
-                if self._fall(box, replaced(box, index, box[index] & ~fine)) >= slack:
+                coarser = replaced(box, index, box[index] & ~fine)
+                if self._fall(box, coarser, self.objective.upper) >= slack:
                     rest[index] &= fine
             if tuple(rest) == box:
                 self._push(box, tight=True)
@@ -372,7 +388,7 @@ class BranchAndBound:
             if best is not None and coarser * slack <= best[0]:
                 break
             narrowed = self.feasibility.narrow(replaced(box, index, fine))
-            finer = slack if narrowed is None else self._guessed_fall(box, narrowed)
+            finer = slack if narrowed is None else self._fall(box, narrowed, self.objective.guess)
             score = coarser * max(min(finer, slack), TOLERANCE)
             if best is None or score > best[0]:
                 best = (score, index, fine, narrowed)
@@ -380,15 +396,10 @@ class BranchAndBound:
             raise InternalError("A single configuration cannot be split.")
         return best[1:]
 
-    def _fall(self, box: Box, inner: Box) -> float:
-        """Return the bound of a box minus the bound of a smaller box inside it."""
-        whole = self.objective.upper(box)
-        return whole - self.objective.upper(inner) if math.isfinite(whole) else 0.0
-
-    def _guessed_fall(self, box: Box, inner: Box) -> float:
-        """Return a quick estimate of `_fall`."""
-        whole = self.objective.guess(box)
-        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
+    def _fall(self, box: Box, inner: Box, figure: Callable[[Box], float]) -> float:
+        """Return how much the bound of a box, or its estimate, exceeds that of a box inside it."""
+        whole = figure(box)
+        return whole - figure(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield the possible splits of a box: a variable, and the finer half of its domain."""

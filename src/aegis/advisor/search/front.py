@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from aegis.advisor.figures import Front, FrontPoint
 from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
@@ -299,11 +298,12 @@ def _settle(
         clock.stop()
     if figures.exact:
         strength.bound = min(strength.bound, outcome.bound)
-    strength.box = outcome.best[0][1] if outcome.best else None
-    if strength.box is None and not outcome.complete:
-        plan = searcher.plan.under(strength.rule)
-        closest = find_closest(searcher.problem, plan, clock.part(1 / parts))
-        strength.box = closest if closest and _meets(searcher, strength.rule, closest) else None
+    if outcome.best:
+        strength.box = outcome.best[0][1]
+    elif outcome.complete:
+        strength.box = None
+    else:
+        strength.box = searcher.closest(strength.rule, clock.part(1 / parts))
 
 
 def _best_of(

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 
 from aegis.advisor.confidence import with_confidence
-from aegis.advisor.figures import ProvenList, SearchFigures, SearchWork
+from aegis.advisor.figures import SearchFigures, SearchWork
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import configuration_masking
 from aegis.advisor.rank import rank_choice
@@ -160,36 +160,6 @@ class Searcher:
         clock = Clock.of(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
-        outcome, proven, generous = self._find(
-            objective, feasibility, top, clock, start, file, briefly=briefly, prove=prove
-        )
-        if file is not None:
-            file.write(outcome)
-        work = SearchWork(
-            combinations=self._size(),
-            nodes=outcome.nodes,
-            checked=feasibility.checked,
-            seconds=time.perf_counter() - began,
-            rule_monotone=rule.monotone,
-        )
-        figures = self._figures(outcome, objective, work, proven, generous=generous, top=top)
-        return outcome, replace(figures, notes=(*figures.notes, *self._notes(outcome, rule)))
-
-    def _find(
-        self,
-        objective: Objective,
-        feasibility: Feasibility,
-        top: int,
-        clock: Clock,
-        start: tuple[Box, ...],
-        file: SearchFile | None,
-        *,
-        briefly: bool,
-        prove: bool,
-    ) -> tuple[Found, ProvenList | None, bool]:
-        """Search, and return the result, the proof of a shortlist, and whether its bound ignores
-        the rule.
-        """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
@@ -205,59 +175,77 @@ class Searcher:
                     resumable=file is not None,
                     resumed=resumed,
                 )
-                return outcome, None, False
-            small, most = self._size() <= ENUMERATED, BRIEFLY if briefly else LISTED
-            listing = Shortlist(
-                self.problem,
-                objective,
-                feasibility,
-                self._traces,
-                common=self.scorer.in_common,
-                listed=self._size() + 1 if small else max(most, top),
-                bounds=not briefly,
-                prove=prove or file is not None,
-                clock=clock,
-                step=step,
-            )
-            outcome, proven = listing.run(start, math.inf if small else SPLITS, resumed)
-        return outcome, proven, listing.generous and proven is not None and proven.least is not None
+            else:
+                small = self._size() <= ENUMERATED
+                most = max(BRIEFLY if briefly else LISTED, top)
+                outcome = Shortlist(
+                    self.problem,
+                    objective,
+                    feasibility,
+                    self._traces,
+                    common=self.scorer.in_common,
+                    listed=self._size() + 1 if small else most,
+                    bounds=not briefly,
+                    prove=prove or file is not None,
+                    clock=clock,
+                    step=step,
+                ).run(start, math.inf if small else SPLITS, resumed)
+        if file is not None:
+            file.write(outcome)
+        work = SearchWork(
+            combinations=self._size(),
+            nodes=outcome.nodes,
+            checked=feasibility.checked,
+            seconds=time.perf_counter() - began,
+            rule_monotone=rule.monotone,
+        )
+        return outcome, self._figures(outcome, objective, work, alone=top == 1)
 
     def _figures(
-        self,
-        outcome: Found,
-        objective: Objective,
-        work: SearchWork,
-        proven: ProvenList | None,
-        *,
-        generous: bool,
-        top: int,
+        self, outcome: Found, objective: Objective, work: SearchWork, *, alone: bool
     ) -> SearchFigures:
         """Return the figures of a search: its best value, its bound, and what is proven."""
         exact = objective.bounded or outcome.bound < math.inf
         best = outcome.best[0][0] if outcome.best else -math.inf
         left, sign = gap(best, outcome.bound), objective.sign
-        first_alone = exact and left == 0 and not outcome.complete and top > 1
+        optimal = exact and left == 0
+        why = "interrupt" if outcome.interrupted else "time limit"
         return SearchFigures(
             objective=objective.name,
-            optimal=exact and left == 0,
+            optimal=optimal,
             exact=exact,
             best=sign * best if outcome.best else None,
             bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
             gap=left if exact else None,
             work=work,
-            notes=tuple(_notes_on_proof(generous=exact and generous, first_alone=first_alone)),
-            stopped=_why_stopped(outcome),
-            proven=proven,
+            notes=tuple(
+                self._notes(
+                    outcome, work, loose=exact and outcome.generous, first=optimal and not alone
+                )
+            ),
+            stopped=None if outcome.complete else why,
+            proven=outcome.proven,
         )
 
-    def _notes(self, outcome: Found, rule: PrivacyRule) -> Iterator[str]:
-        """Yield notes on how the search ended, and on limits from the table and the rule."""
+    def _notes(
+        self, outcome: Found, work: SearchWork, *, loose: bool, first: bool
+    ) -> Iterator[str]:
+        """Yield notes on the proof, on how the search ended, and on limits from table and rule."""
+        if loose:
+            yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
+        if first and not outcome.complete:
+            yield "the first is proven best, the order of the others is not"
         if not outcome.complete:
-            yield _stopped(outcome)
+            why = "was interrupted" if outcome.interrupted else "reached its limit"
+            yield (
+                f"the search {why}: this is the best configuration that it found"
+                if outcome.best
+                else f"the search {why} before it found an admissible configuration; there may be one"
+            )
         yield from self.problem.duplicates
         if self.summary.frequency is None:
             yield "classes were counted in the engine, one query per configuration"
-        if not rule.monotone:
+        if not work.rule_monotone:
             yield (
                 "some criteria are not monotone under the suppression limit, so each configuration was "
                 "checked separately; where possible, a bound on the rows that finer masks can keep "
@@ -277,6 +265,13 @@ class Searcher:
         box = find_closest(self.problem, self.plan, clock)
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
+    def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
+        """Return the configuration that needs the fewest rows removed, if it meets a rule."""
+        plan = self.plan.under(rule)
+        box = find_closest(self.problem, plan, clock)
+        admissible = box is not None and plan.check(self.problem.choice(box)).admissible
+        return box if admissible else None
+
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
@@ -285,8 +280,8 @@ class Searcher:
         If that configuration is admissible, it becomes the best of `outcome`, and the figures say
         so.
         """
-        box = None if outcome.complete else find_closest(self.problem, self.plan, clock)
-        if box is None or not self.plan.check(self.problem.choice(box)).admissible:
+        box = None if outcome.complete else self.closest(self.plan.rule, clock)
+        if box is None:
             return figures
         value = self.objective.bound(box)
         outcome.best.append((value, box))
@@ -389,26 +384,3 @@ class Searcher:
 def _of_label(objective: Objective, place: int) -> Objective:
     """Return the objective of one label, from an objective of several labels."""
     return objective.labels[place] if isinstance(objective, SharesKept) else objective
-
-
-def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
-    """Yield notes that restrict a proof."""
-    if generous:
-        yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
-    if first_alone:
-        yield "the first is proven best, the order of the others is not"
-
-
-def _why_stopped(outcome: Found) -> str | None:
-    """Return why a search ended early: by its limit or by the user; None if it ran to its end."""
-    if outcome.complete:
-        return None
-    return "interrupt" if outcome.interrupted else "time limit"
-
-
-def _stopped(outcome: Found) -> str:
-    """Return a sentence on a search that ended early: why, and whether it has a result."""
-    why = "was interrupted" if outcome.interrupted else "reached its limit"
-    if outcome.best:
-        return f"the search {why}: this is the best configuration that it found"
-    return f"the search {why} before it found an admissible configuration; there may be one"

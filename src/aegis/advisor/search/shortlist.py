@@ -15,13 +15,12 @@ from typing import Any
 
 from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
-from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
-from aegis.advisor.search.clock import Clock, OutOfTimeError
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, until_stopped
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import LocalSearch, near
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem
-from aegis.interrupts import acknowledge
 from aegis.progress import Step
 
 SPLITS = 2_000
@@ -89,13 +88,12 @@ class Shortlist:
         start: tuple[Box, ...],
         most_splits: float,
         resumed: tuple[OpenBox, ...] | None = None,
-    ) -> tuple[Found, ProvenList | None]:
+    ) -> Found:
         """Return all configurations that were scored, best first, and the proof for the list.
 
-        The second result is None if the list is empty, or if the best is proven among all
-        combinations. The `bound` of the first result is infinite if the objective has no bound and
-        not every admissible configuration was scored. `complete` is True if the search ran to its
-        end.
+        `proven` is None if the list is empty, or if the best is proven among all combinations. The
+        `bound` is infinite if the objective has no bound and not every admissible configuration was
+        scored. `complete` is True if the search ran to its end.
 
         Parameters
         ----------
@@ -114,20 +112,12 @@ class Shortlist:
         every = wide.complete and len(wide.best) < self._listed
         if wide.interrupted:
             self._clock.stop()
-        outcome = Found(
-            nodes=wide.nodes,
-            complete=wide.complete or wide.nodes >= most_splits,
-            interrupted=wide.interrupted,
-        )
-        try:
+        outcome = Found(nodes=wide.nodes, interrupted=wide.interrupted)
+        with until_stopped(outcome):
             self._score_all(outcome, start, [box for _, box in wide.best], every=every)
             if not every:
                 self._improve(blind=trace is not self._traces[0])
-        except OutOfTimeError:
-            outcome.complete = False  # what is known until now is the answer
-        except KeyboardInterrupt:
-            acknowledge()
-            outcome.interrupted, outcome.complete = True, False
+            outcome.complete = wide.complete or wide.nodes >= most_splits
         left = [value for value, box in wide.best if box not in self._scored]
         if not every or left:
             whole = (OpenBox(math.inf, self._problem.root, tight=False),)
@@ -138,16 +128,12 @@ class Shortlist:
         outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
         highest = outcome.best[0][0] if outcome.best else -math.inf
         outcome.bound = highest if every and not left else max(outcome.bound, highest)
-        if self._split and outcome.complete:
-            return outcome, None  # all combinations are proven, not some of them
         least = max(left[:1] + [wide.beyond] * (not every), default=None)
         above = [value for value, _ in wide.best if least is None or value > least]
-        return outcome, ProvenList(trace.name, len(above), above[0], least) if above else None
-
-    @property
-    def generous(self) -> bool:
-        """Whether the bound covers all combinations, including those that break the rule."""
-        return not self._split
+        if above and not (self._split and outcome.complete):
+            outcome.proven = ProvenList(trace.name, len(above), above[0], least)
+            outcome.generous = not self._split and least is not None
+        return outcome
 
     def _score_all(
         self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool

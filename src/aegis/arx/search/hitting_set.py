@@ -21,6 +21,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +185,10 @@ class Sieve(BranchAndBound):
         If the list has all configurations, it `proves` a lower bound for their costs.
         """
         steps: list[dict[int, list[Coarsening]]] = []
-        for number, place in enumerate(_undecided(window)):
+        for number in count():
+            place = window.first()
+            if place is None:
+                return
             check()
             self._go_on()
             self.found.nodes += 1
@@ -195,7 +199,7 @@ class Sieve(BranchAndBound):
                 if window.left() <= few:
                     return
                 steps = self._steps(window)
-                self._show()
+                self._report()
             node = tuple(window.chosen[place].tolist())
             self._learn(window, place, node, steps)
             halved = number % _SHARES == 0 and 2 * window.left() < window.size
@@ -322,19 +326,6 @@ class Sieve(BranchAndBound):
                 }
             )
         return steps
-
-    def _show(self) -> None:
-        best = self.objective.sign * self.found.best[0][0]
-        self.step.note(
-            f"best {best:.6g}, bound {self.objective.sign * self._remaining():.6g}, "
-            f"{self.found.nodes:,} nodes"
-        )
-
-
-def _undecided(window: OpenList) -> Iterator[int]:
-    """Yield the index of the first open configuration, again and again, until none is open."""
-    while (place := window.first()) is not None:
-        yield place
 
 
 def _ascent(
