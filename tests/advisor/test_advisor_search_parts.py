@@ -149,7 +149,8 @@ def test_only_a_first_that_is_proven_alone_says_that_the_order_is_not(
     searcher = fresh("plain", "adjusted-pillai", rule)
     box = next(coarsest(searcher.problem))
     found = Found(best=[(1.0, box)], bound=1.0 + gap, complete=complete)
-    monkeypatch.setattr("aegis.advisor.search.searcher.find_best", lambda *_, **__: found)
+    strategy = SimpleNamespace(search=lambda *_, **__: found)
+    monkeypatch.setattr("aegis.advisor.search.searcher.suiting", lambda *_: strategy)
     _, figures = searcher.run(rule, top=top, time_limit=None)
     note = "the first is proven best, the order of the others is not"
     assert (note in figures.notes) == said
@@ -163,7 +164,8 @@ def test_a_bound_that_ignores_the_rule_says_so(
     rule = rule_of(RULES[0], 0.0)
     searcher = fresh("plain", "adjusted-pillai", rule)
     found = Found(best=[(1.0, next(coarsest(searcher.problem)))], bound=2.0, generous=generous)
-    monkeypatch.setattr("aegis.advisor.search.searcher.find_best", lambda *_, **__: found)
+    strategy = SimpleNamespace(search=lambda *_, **__: found)
+    monkeypatch.setattr("aegis.advisor.search.searcher.suiting", lambda *_: strategy)
     _, figures = searcher.run(rule, top=1, time_limit=None)
     assert any("the bound ignores the privacy rule" in note for note in figures.notes) == generous
 

@@ -16,7 +16,7 @@ from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, utility_kept
-from aegis.advisor.search.branch import Found, gap
+from aegis.advisor.search.branch import BranchAndBound, Found, gap
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corner_classes import Corners
@@ -28,7 +28,7 @@ from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.resumed import SearchFile
 from aegis.advisor.search.several import SharesKept
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
-from aegis.advisor.search.strategy import find_best
+from aegis.advisor.search.strategy import suiting
 from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
@@ -160,36 +160,9 @@ class Searcher:
         clock = Clock.of(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
-        tried, resumed = (file and file.read()) or ((), None)
-        start = (*start, *tried)
-        with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
-            if objective.bounded:
-                outcome = find_best(
-                    self.problem,
-                    objective,
-                    feasibility,
-                    top=top,
-                    clock=clock,
-                    step=step,
-                    start=start,
-                    resumable=file is not None,
-                    resumed=resumed,
-                )
-            else:
-                small = self._size() <= ENUMERATED
-                most = max(BRIEFLY if briefly else LISTED, top)
-                outcome = Shortlist(
-                    self.problem,
-                    objective,
-                    feasibility,
-                    self._traces,
-                    common=self.scorer.in_common,
-                    listed=self._size() + 1 if small else most,
-                    bounds=not briefly,
-                    prove=prove or file is not None,
-                    clock=clock,
-                    step=step,
-                ).run(start, math.inf if small else SPLITS, resumed)
+        outcome = self._find(
+            objective, feasibility, top, clock, start, file, briefly=briefly, prove=prove
+        )
         if file is not None:
             file.write(outcome)
         work = SearchWork(
@@ -200,6 +173,42 @@ class Searcher:
             rule_monotone=rule.monotone,
         )
         return outcome, self._figures(outcome, objective, work, alone=top == 1)
+
+    def _find(
+        self,
+        objective: Objective,
+        feasibility: Feasibility,
+        top: int,
+        clock: Clock,
+        start: tuple[Box, ...],
+        file: SearchFile | None,
+        *,
+        briefly: bool,
+        prove: bool,
+    ) -> Found:
+        """Search by a strategy of a package, by branch and bound, or by a list."""
+        tried, resumed = (file and file.read()) or ((), None)
+        start = (*start, *tried)
+        space = self.problem, objective, feasibility
+        with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
+            if not objective.bounded:
+                small = self._size() <= ENUMERATED
+                most = max(BRIEFLY if briefly else LISTED, top)
+                return Shortlist(
+                    *space,
+                    self._traces,
+                    common=self.scorer.in_common,
+                    listed=self._size() + 1 if small else most,
+                    bounds=not briefly,
+                    prove=prove or file is not None,
+                    clock=clock,
+                    step=step,
+                ).run(start, math.inf if small else SPLITS, resumed)
+            # Only branch and bound can save its unsearched boxes.
+            strategy = suiting(*space) if file is None else None
+            if strategy is not None:
+                return strategy.search(*space, top=top, clock=clock, step=step, start=start)
+            return BranchAndBound(*space, top=top, clock=clock, step=step).run(start, resumed)
 
     def _figures(
         self, outcome: Found, objective: Objective, work: SearchWork, *, alone: bool

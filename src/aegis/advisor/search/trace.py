@@ -61,10 +61,9 @@ class Pillai(Objective):
         self._rows = problem.summary.pairs.n
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
-        reduced = _Reduced.of(problem)
-        rest = _Rest.of(problem, reduced)
-        self._finest = _Corner(problem, reduced, rest, finest=True)
-        self._coarsest = _Corner(problem, reduced, rest, finest=False)
+        counts = _Counts.of(problem)
+        self._finest = _Corner(problem, counts, finest=True)
+        self._coarsest = _Corner(problem, counts, finest=False)
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box; the class docstring explains it."""
@@ -173,28 +172,37 @@ class _Reduced:
 
 
 @dataclass(frozen=True)
-class _Rest:
-    """Counts of the attributes with several candidates, after the others were eliminated.
+class _Counts:
+    """Counts of the attributes whose masks a search chooses.
 
-    The elimination saves time if attributes with a single candidate have many levels.
+    Attributes with a single candidate are eliminated if that saves time: if they have many levels.
 
     Attributes
     ----------
     reduced
-        Counts of the attributes with several candidates; `total` is the Schur complement, which the
-        other attributes do not explain.
+        The counts; after an elimination, `total` is the Schur complement, which the other
+        attributes do not explain.
     given
-        The attributes with one candidate, factorised.
+        The eliminated attributes, factorised; without an elimination, the centred counts. None if
+        the counts are sparse, or there are none.
     places
-        Indices of the attributes with several candidates, shape (m,).
+        Indices of the variables of the search among all, shape (m,).
     """
 
     reduced: _Reduced
-    given: Given
+    given: Given | None
     places: tuple[int, ...]
 
     @classmethod
-    def of(cls, problem: Problem, reduced: _Reduced) -> _Rest | None:
+    def of(cls, problem: Problem) -> _Counts:
+        """Return the counts of a problem, after the elimination if it saves time."""
+        reduced = _Reduced.of(problem)
+        rest = cls._eliminated(problem, reduced)
+        every = tuple(range(len(problem.variables)))
+        return rest or cls(reduced, _alone(problem, reduced), every)
+
+    @classmethod
+    def _eliminated(cls, problem: Problem, reduced: _Reduced) -> _Counts | None:
         """Eliminate the attributes with one candidate; None if that saves little time or loses
         precision.
         """
@@ -233,16 +241,12 @@ class _Corner:
     side, and their rows summed.
     """
 
-    def __init__(
-        self, problem: Problem, reduced: _Reduced, rest: _Rest | None, *, finest: bool
-    ) -> None:
+    def __init__(self, problem: Problem, counts: _Counts, *, finest: bool) -> None:
         self._variables = problem.variables
         self._finest = finest
-        self._reduced = reduced if rest is None else rest.reduced
-        self._places = range(len(problem.variables)) if rest is None else rest.places
+        self._reduced, self._given, self._places = counts.reduced, counts.given, counts.places
         self._count = len(self._reduced.atoms)
         self._rows = problem.summary.pairs.n
-        self._given = _alone(problem, reduced) if rest is None else rest.given
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
         self._groupings: list[_Grouping] = []

@@ -35,7 +35,6 @@ from aegis.advisor.search.problem import Problem, Variable, members
 from aegis.arx.losses.separable import Separable
 from aegis.arx.search.class_counter import Node, Tally
 from aegis.arx.search.listing import HALF, Chosen, Listing, OpenList, halves
-from aegis.arx.search.walk import Walk
 from aegis.interrupts import check
 from aegis.progress import Step
 
@@ -57,8 +56,6 @@ _SORTED = 64
 _SHORT = 1 << 17
 _NOISE = 0.5
 """How far the worth of a step is varied, so that what is learned differs."""
-_FIRST_STEPS, _STEPS = 500, 1
-"""Steps of a walk for better configurations at first, and with each one that is decided."""
 _RECENT = 0.1
 """Weight of the last configuration in where the next one is expected to end."""
 _BITS = 1e-3
@@ -116,17 +113,12 @@ class Sieve(BranchAndBound):
             return
         self._at_work = heapq.heappop(self._heap)[3]
         box = self._at_work.box
-        value, start = self.found.best[0]
-        node = tuple(domain.bit_length() - 1 for domain in start)
-        cost = self._separable.sum_of(-value)
-        walk = Walk(node, cost, self._separable.least, self._cost)
-        walk.go(_FIRST_STEPS)
         inside = [np.full(len(least), math.inf) for least in self._separable.least]
         for figures, least, domain in zip(inside, self._separable.least, box, strict=True):
             figures[members(domain)] = least[members(domain)]
         listing = Listing(inside, self._refines)
         for self._share in _STAGES:
-            while not self._sift(listing, walk):
+            while not self._sift(listing):
                 pass
             self._prove(self._limit())
         self._at_work = None
@@ -144,7 +136,7 @@ class Sieve(BranchAndBound):
         bound = min(self._remaining(), bound)
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
-    def _sift(self, listing: Listing, walk: Walk) -> bool:
+    def _sift(self, listing: Listing) -> bool:
         """Check the configurations below the limit, or most of a sample of them; return whether all
         were checked.
         """
@@ -154,11 +146,11 @@ class Sieve(BranchAndBound):
         window = self._opened(left.chosen, left.sums, known)
         few = 0 if left.whole else int(_LEFT * window.size) + self.top
         if left.whole or window.left() > few:
-            self._decide(window, walk, few, proves=left.whole)
+            self._decide(window, few, proves=left.whole)
             return left.whole
         # What suppressed rows cost has decided nearly all of it: a sample teaches little more.
         for chosen, sums in listing.parts(self._refused[:known], self._limit()):
-            self._decide(self._opened(chosen, sums, known), walk, 0, proves=False)
+            self._decide(self._opened(chosen, sums, known), 0, proves=False)
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
@@ -179,7 +171,7 @@ class Sieve(BranchAndBound):
         window.sort(self._limit())
         return window
 
-    def _decide(self, window: OpenList, walk: Walk, few: int, *, proves: bool) -> None:
+    def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
         """Check the open configurations of a list, until at most `few` are left.
 
         If the list has all configurations, it `proves` a lower bound for their costs.
@@ -192,7 +184,6 @@ class Sieve(BranchAndBound):
             check()
             self._go_on()
             self.found.nodes += 1
-            walk.go(_STEPS)
             if proves:
                 self._prove(window.least(place))
             if number % _SHARES == 0:
@@ -250,13 +241,6 @@ class Sieve(BranchAndBound):
         if _sum(parts, node) < self._separable.sum_of(-self._threshold()):
             self._take(node)
         return parts
-
-    def _cost(self, node: Node) -> float:
-        """Return the sum over attributes for a configuration; infinity if the configuration is not
-        admissible.
-        """
-        parts = self._priced(node)
-        return math.inf if parts is None else _sum(parts, node)
 
     def _settled(self, node: Node, outer: Node) -> tuple[bool, list[Floats] | None]:
         """Return whether the coarser configuration `outer` rules out `node`, and the costs given
