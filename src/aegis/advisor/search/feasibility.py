@@ -46,10 +46,6 @@ _FILTERED = 256
 class Feasibility(Protocol):
     """Removes inadmissible candidates from boxes, and checks single configurations."""
 
-    @property
-    def checked(self) -> int:
-        """Number of times that classes were counted and checked against the rule."""
-
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
 

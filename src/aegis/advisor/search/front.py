@@ -274,7 +274,7 @@ def _strength(
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
         return _FrontStrength(value, rule, searcher.objective, bound=-math.inf)
     strength = _FrontStrength(value, rule, searcher.objective_under(rule))
-    if weaker and rule.monotone and not searcher.rule_matters:
+    if weaker and rule.monotone and not searcher.objective.follows_rule:
         strength.bound = weaker[0].bound
     return strength
 

@@ -99,7 +99,7 @@ class Searcher:
         other.plan, other.progress = plan, progress
         return other
 
-    def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
+    def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> InMemory | InEngine:
         """Return the check of combinations under a rule; without a clock it has no time limit."""
         plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
         clock = clock or Clock(None)
@@ -107,11 +107,6 @@ class Searcher:
             return InEngine(self.problem, plan, clock)
         counted = BesidePopulation if plan.by_population else InMemory
         return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
-
-    @property
-    def rule_matters(self) -> bool:
-        """Whether the objective depends on the rule."""
-        return self.objective.follows_rule
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
         """Return the objective under a rule.

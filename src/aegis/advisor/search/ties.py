@@ -65,11 +65,6 @@ class AboveScore:
         self._score = score
         self._least = least
 
-    @property
-    def checked(self) -> int:
-        """Number of times that classes were counted and checked against the rule."""
-        return self._inner.checked
-
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
         if self._score.bound(box) < self._least:
