@@ -54,16 +54,10 @@ class Corners:
         The search space.
     cells
         The cells of the frequency table that the rule distinguishes.
-
-    Attributes
-    ----------
-    below
-        Number of rows in classes of fewer than k rows, by a key of the classes and by k.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
         self.cells = cells
-        self.below: dict[tuple[int, ...], dict[int, int]] = {}
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
         self._codes: dict[tuple[int, int, bool], tuple[Ids, int]] = {}

@@ -223,8 +223,6 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None] | None,
     ) -> bool:
-        if masks is None and rule is not None and rule.sizes_only and not self._by_person:
-            return self._large_enough(box, instead, rule.minimum_size)
         ids, space = self._classes(box, instead)
         if masks is not None:
             ids, space = dense(ids, space)
@@ -237,20 +235,6 @@ class InMemory:
             return self.cells.rows_below(ids, space, rule.minimum_size) <= self.room
         table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
-
-    def _large_enough(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether all rows in the corner's classes of fewer than `k` rows may be suppressed.
-
-        Counts from searches under other rules are reused: for a smaller k, there are at most as
-        many rows.
-        """
-        below = self._tables.below.setdefault(self._node(box, instead), {})
-        if any(other >= k and rows <= self.room for other, rows in below.items()):
-            return True
-        if any(other <= k and rows > self.room for other, rows in below.items()):
-            return False
-        below[k] = self.cells.rows_below(*self._classes(box, instead), k)
-        return below[k] <= self.room
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ids, int]:
         """Return the class of each cell at the coarsest corner of a box, and a limit of the ids.
