@@ -59,7 +59,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
             other = replaced(box, index, 1 << candidate)
             if not clock.allows(searcher.objective.effort(other), times=2):
                 continue
-            verdict = searcher.plan.check(problem.choice(other))
+            verdict = searcher.verdict(other, searcher.plan.rule)
             finer.append(
                 FinerMask(
                     attribute=variable.name,

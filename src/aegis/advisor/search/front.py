@@ -315,20 +315,16 @@ def _best_of(
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
         if value <= above + _SAME:
             return None
-        if _meets(searcher, strength.rule, box):
+        if searcher.verdict(box, strength.rule).admissible:
             return box
     return None
-
-
-def _meets(searcher: Searcher, rule: PrivacyRule, box: Box) -> bool:
-    return searcher.plan.under(rule).check(searcher.problem.choice(box)).admissible
 
 
 def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
     if strength.box is None:
         return FrontPoint(strength.value, None, None, None, {}, 0, 0, strength.proven)
     ranked = searcher.ranked(f"{strength.value:g}", strength.box, strength.reached)
-    verdict = searcher.plan.under(strength.rule).check(searcher.problem.choice(strength.box))
+    verdict = searcher.verdict(strength.box, strength.rule)
     return FrontPoint(
         value=strength.value,
         score=ranked.score,

@@ -32,7 +32,7 @@ from aegis.advisor.search.strategy import suiting
 from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
-from aegis.privacy import PrivacyRule
+from aegis.privacy import PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.summary import Summary
 from aegis.words import amount
@@ -99,10 +99,12 @@ class Searcher:
         other.plan, other.progress = plan, progress
         return other
 
+    def _plan_of(self, rule: PrivacyRule) -> PrivacyPlan:
+        return self.plan if rule is self.plan.rule else self.plan.under(rule)
+
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> InMemory | InEngine:
         """Return the check of combinations under a rule; without a clock it has no time limit."""
-        plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
-        clock = clock or Clock(None)
+        plan, clock = self._plan_of(rule), clock or Clock(None)
         if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
         counted = BesidePopulation if plan.by_population else InMemory
@@ -271,10 +273,8 @@ class Searcher:
 
     def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
         """Return the configuration that needs the fewest rows removed, if it meets a rule."""
-        plan = self.plan.under(rule)
-        box = find_closest(self.problem, plan, clock)
-        admissible = box is not None and plan.check(self.problem.choice(box)).admissible
-        return box if admissible else None
+        box = find_closest(self.problem, self._plan_of(rule), clock)
+        return None if box is None or not self.verdict(box, rule).admissible else box
 
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
@@ -322,9 +322,9 @@ class Searcher:
         each = self.objective.effort(box) * len(choices)
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
-    def suppressed_rows(self, box: Box) -> int:
-        """Return the number of rows that a configuration suppresses."""
-        return self.plan.check(self.problem.choice(box)).suppressed_rows
+    def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
+        """Return whether a configuration meets a rule, and its suppressed rows and classes."""
+        return self._plan_of(rule).check(self.problem.choice(box))
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock

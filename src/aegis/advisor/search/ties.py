@@ -135,7 +135,8 @@ def prefer_among_ties(
     alike = [box for box, share in zip(ties, masked, strict=True) if share == min(masked)]
     first = best if best in alike else alike[0]
     if best not in alike and len(alike) > 1:
-        first = min(alike, key=lambda box: searcher.suppressed_rows(box))
+        rule = searcher.plan.rule
+        first = min(alike, key=lambda box: searcher.verdict(box, rule).suppressed_rows)
     if first == best:
         return best, None
     score = objective.sign * value

@@ -242,13 +242,6 @@ class Sieve(BranchAndBound):
             self._take(node)
         return parts
 
-    def _settled(self, node: Node, outer: Node) -> tuple[bool, list[Floats] | None]:
-        """Return whether the coarser configuration `outer` rules out `node`, and the costs given
-        the rows that `outer` suppresses.
-        """
-        parts = self._priced(outer)
-        return parts is None or _sum(parts, node) >= self._limit(), parts
-
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
@@ -266,8 +259,8 @@ class Sieve(BranchAndBound):
         place, stride = sum(entropy > self._typical for entropy in known), 1
         while low < high:
             middle = min(max(place, low + 1), high)
-            settles, some = self._settled(node, after[middle])
-            if settles:
+            some = self._priced(after[middle])
+            if some is None or _sum(some, node) >= self._limit():
                 low, parts = middle, some
                 place = middle + stride
             else:
