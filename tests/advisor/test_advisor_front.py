@@ -18,7 +18,6 @@ from aegis.advisor.preference import hidden_share
 from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search import FrontRange, Searcher
 from aegis.advisor.search.binding import relaxations
-from aegis.advisor.search.climb import NEXT
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import (
     _knee,
@@ -26,6 +25,7 @@ from aegis.advisor.search.front import (
     check_span,
     trace_front,
 )
+from aegis.advisor.search.neighbours import NEXT
 from aegis.advisor.search.problem import make_problem
 from aegis.errors import PolicyError
 from aegis.masks import refines

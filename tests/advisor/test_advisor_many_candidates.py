@@ -19,8 +19,8 @@ from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher, clock, trace
 from aegis.advisor.search.binding import _finer
-from aegis.advisor.search.climb import NEXT
 from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.neighbours import NEXT
 from aegis.advisor.search.problem import _refinements, make_problem, members
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy

@@ -20,7 +20,6 @@ from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
-from aegis.advisor.search.searcher import _notes_on_proof
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.interrupts import check, watching
 from aegis.measures import Measure
@@ -135,7 +134,7 @@ def test_the_coarsest_combination_is_checked_first_and_kept(objective: str) -> N
     for rule in rules():
         searcher = fresh("plain", objective, rule)
         found, figures = searcher.run(rule, top=1, time_limit=0)
-        if not searcher.feasibility(rule).possible(searcher.problem.root):
+        if searcher.feasibility(rule).narrow(searcher.problem.root) is None:
             assert (found.best, figures.complete, figures.work.checked) == ([], True, 1)
         elif rule.monotone:
             # Out of time at once, the coarsest is known to be admissible all the same.
@@ -398,18 +397,3 @@ def test_a_search_of_the_searcher_holds_blas_to_one_thread(monkeypatch) -> None:
         free = {of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas"}
     assert seen == {1}
     assert free == {2}
-
-
-@pytest.mark.parametrize("generous", [False, True])
-def test_a_proof_by_a_list_says_that_its_bound_ignores_the_rule(generous: bool) -> None:
-    expected = (
-        [
-            "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
-        ]
-        if generous
-        else []
-    )
-    assert list(_notes_on_proof(generous=generous, first_alone=False)) == expected
-    assert list(_notes_on_proof(generous=False, first_alone=True)) == [
-        "the first is proven best, the order of the others is not"
-    ]

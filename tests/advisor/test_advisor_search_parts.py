@@ -14,9 +14,9 @@ from advisor_support import RULES
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher, clock
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.climb import NEXT, Climb, coarsest, next_finer
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import InEngine, InMemory
+from aegis.advisor.search.neighbours import NEXT, LocalSearch, coarsest, next_finer
 from aegis.advisor.search.problem import Box, Problem, members
 from aegis.advisor.search.rule_bounds import Judge
 from aegis.measures import MEASURES
@@ -71,9 +71,16 @@ def test_a_clock_without_a_limit_ends_only_where_it_is_stopped(hands: SimpleName
 @pytest.mark.usefixtures("hands")
 def test_a_climb_ends_where_its_time_is_over() -> None:
     searcher = fresh("plain", "nu-entropy", PrivacyRule())
-    climb = Climb(searcher.problem, searcher.objective, Clock(0.0), lambda _: True)
+    clock = Clock(0.0)
+
+    def value(box: Box) -> float:
+        clock.check()
+        return searcher.objective.bound(box)
+
     with pytest.raises(OutOfTimeError):
-        climb.run()
+        LocalSearch(searcher.problem, value, value).improved(
+            next(coarsest(searcher.problem)), next_finer
+        )
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, place: type, name: str, counted: list[str]) -> None:
@@ -142,11 +149,25 @@ def test_only_a_first_that_is_proven_alone_says_that_the_order_is_not(
     searcher = fresh("plain", "adjusted-pillai", rule)
     box = next(coarsest(searcher.problem))
     found = Found(best=[(1.0, box)], bound=1.0 + gap, complete=complete)
-    monkeypatch.setattr("aegis.advisor.search.searcher.find_best", lambda *_, **__: found)
+    strategy = SimpleNamespace(search=lambda *_, **__: found)
+    monkeypatch.setattr("aegis.advisor.search.searcher.suiting", lambda *_: strategy)
     _, figures = searcher.run(rule, top=top, time_limit=None)
     note = "the first is proven best, the order of the others is not"
     assert (note in figures.notes) == said
     assert (figures.optimal, figures.gap) == (gap == 0, gap)
+
+
+@pytest.mark.parametrize("generous", [False, True])
+def test_a_bound_that_ignores_the_rule_says_so(
+    generous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = rule_of(RULES[0], 0.0)
+    searcher = fresh("plain", "adjusted-pillai", rule)
+    found = Found(best=[(1.0, next(coarsest(searcher.problem)))], bound=2.0, generous=generous)
+    strategy = SimpleNamespace(search=lambda *_, **__: found)
+    monkeypatch.setattr("aegis.advisor.search.searcher.suiting", lambda *_: strategy)
+    _, figures = searcher.run(rule, top=1, time_limit=None)
+    assert any("the bound ignores the privacy rule" in note for note in figures.notes) == generous
 
 
 def problem_of(rows: int, **masks: list[Any]) -> tuple[Problem, Searcher]:
@@ -206,15 +227,14 @@ def test_next_finer_masks_have_none_in_between_and_the_fewest_groups_come_first(
     widths = [{"bucketize": {"width": w}} for w in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)]
     problem, _ = problem_of(60, a=["identity", *widths, "suppress"], b=["identity", "suppress"])
     [variable] = (v for v in problem.variables if v.name == "a")
-    index = problem.variables.index(variable)
     for current in range(len(variable.candidates)):
         finer = [c for c in members(variable.finer[current]) if c != current]
         covers = [
             c for c in finer if not any(o != c and variable.coarser[c] >> o & 1 for o in finer)
         ]
-        sizes = [variable.candidates[c].size for c in next_finer(problem, index, current)]
+        sizes = [variable.candidates[c].size for c in next_finer(variable, current)]
         assert sizes == sorted(variable.candidates[c].size for c in covers)[:NEXT]
-    assert len(next_finer(problem, index, len(variable.candidates) - 1)) == NEXT == 8
+    assert len(next_finer(variable, len(variable.candidates) - 1)) == NEXT == 8
 
 
 def test_a_climb_takes_the_move_that_gains_most() -> None:
@@ -222,18 +242,14 @@ def test_a_climb_takes_the_move_that_gains_most() -> None:
     searcher = fresh("plain", "nu-entropy", PrivacyRule())
     problem, objective = searcher.problem, searcher.objective
     kept: list[Box] = []
-
-    def keep(box: Box) -> bool:
-        kept.append(box)
-        return True
-
-    end = Climb(problem, objective, Clock(None), keep).run()
-    assert kept[-1] == end
+    local = LocalSearch(problem, objective.upper, objective.bound, kept.append)
+    end = local.improved(next(coarsest(problem)), next_finer)
+    assert kept.pop() == kept[-1] == end
     for before, after in pairwise(kept):
         moves = [
             (*before[:i], 1 << c, *before[i + 1 :])
             for i, domain in enumerate(before)
-            for c in next_finer(problem, i, domain.bit_length() - 1)
+            for c in next_finer(problem.variables[i], domain.bit_length() - 1)
         ]
         gains = [objective.upper(move) - objective.upper(before) for move in moves]
         own = objective.upper(after) - objective.upper(before)

@@ -56,7 +56,7 @@ def test_counts_in_memory_rule_out_only_boxes_without_an_admissible_configuratio
             if searcher.plan.check(problem.choice(box)).admissible
         }
         for box in boxes(problem):
-            narrowed = feasibility.narrow(box) if feasibility.possible(box) else None
+            narrowed = feasibility.narrow(box)
             rest = set() if narrowed is None else set(leaves(narrowed))
             struck += narrowed is None
             assert good & set(leaves(box)) <= rest, f"{rule} {box}"
@@ -145,13 +145,15 @@ def test_of_equal_scores_and_masks_the_best_stays(monkeypatch: pytest.MonkeyPatc
     searcher = fresh("plain", "nu-entropy", rule_of({"k": 3}, 0.12))
     first, second, third = leaves(searcher.problem.root)[:3]
     masked = {first: 0.5, second: 0.5, third: 0.5}
+    rows = {first: 9, second: 5, third: 0}
     monkeypatch.setattr(
         "aegis.advisor.search.ties.Masking", lambda *_, **__: SimpleNamespace(share=masked.get)
     )
     stub = SimpleNamespace(
         objective=SimpleNamespace(bounded=False, divides=False, sign=1.0),
         problem=searcher.problem,
-        suppressed_rows={first: 9, second: 5, third: 0}.get,
+        plan=searcher.plan,
+        verdict=lambda box, _: SimpleNamespace(suppressed_rows=rows[box]),
     )
     outcome = SimpleNamespace(best=[(1.0, first), (1.0, second), (1.0, third)])
 

@@ -22,7 +22,6 @@ from aegis.arx.search import class_counter, hitting_set, listing
 from aegis.arx.search.class_counter import Tally
 from aegis.arx.search.hitting_set import Sieve, pays
 from aegis.arx.search.listing import Listing, OpenList
-from aegis.arx.search.walk import Walk
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT
 from aegis.summary import Summary, summarize
@@ -308,27 +307,3 @@ def test_classes_that_share_a_place_are_told_apart(
     assert space == len(pairs)
     assert sorted(set(ids.tolist())) == list(range(space))
     assert len(set(zip(first.tolist(), second.tolist(), ids.tolist(), strict=True))) == len(pairs)
-
-
-def test_a_walk_leaves_a_place_that_no_better_one_is_near() -> None:
-    """All between where it starts and the best is a little worse, or refused."""
-    least = [np.zeros(3), np.zeros(3), np.zeros(3)]
-    prices = dict.fromkeys(itertools.product(range(3), repeat=3), 1.01)
-    prices |= {place: math.inf for place in prices if place[0] == 1}
-    prices |= {(0, 0, 0): 1.0, (2, 2, 2): 0.5}
-    seen = []
-
-    def price(place: tuple[int, ...]) -> float:
-        seen.append(place)
-        return prices[place]
-
-    walk = Walk((0, 0, 0), 1.0, least, price)
-    for _ in range(300):
-        walk.go(1)
-        assert walk.cost == prices[walk.node] < math.inf
-    assert walk.node == (2, 2, 2)
-    assert any(place[0] == 1 for place in seen)
-    far = Walk((0, 0, 0), 1.0, [np.full(3, 9.0)] * 3, price)
-    seen.clear()
-    far.go(50)
-    assert not seen

@@ -8,8 +8,8 @@ import numpy as np
 
 from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
+from aegis.advisor.search.objective import score_work
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
-from aegis.advisor.search.trace import score_work
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, Expected, Merit, PartCounts
 from aegis.measures.split import SplitCounts

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Binding, FinerMask, Relaxation
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.climb import NEXT, next_finer
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.neighbours import NEXT, next_finer
+from aegis.advisor.search.problem import Box, Variable, replaced
 from aegis.advisor.search.ties import masking
 from aegis.privacy import PrivacyRule
 
@@ -54,12 +54,12 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     finer = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
-        others = [*next_finer(problem, index, current), *_hiding_less(problem, index, current)]
+        others = [*next_finer(variable, current), *_hiding_less(variable, current)]
         for candidate in others:
-            other = (*box[:index], 1 << candidate, *box[index + 1 :])
+            other = replaced(box, index, 1 << candidate)
             if not clock.allows(searcher.objective.effort(other), times=2):
                 continue
-            verdict = searcher.plan.check(problem.choice(other))
+            verdict = searcher.verdict(other, searcher.plan.rule)
             finer.append(
                 FinerMask(
                     attribute=variable.name,
@@ -76,13 +76,12 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     return finer
 
 
-def _hiding_less(problem: Problem, index: int, current: int) -> list[int]:
+def _hiding_less(variable: Variable, current: int) -> list[int]:
     """Return up to `NEXT` candidates that hide less than the current one and are not nested in it.
 
     An example is ranges of 7 years instead of 10. The list starts with the candidate that hides
     most.
     """
-    variable = problem.variables[index]
     nested = variable.finer[current] | variable.coarser[current]
     hidden = [masking(variable, c) for c in range(len(variable.candidates))]
     less = [c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1]
@@ -102,12 +101,7 @@ def _relaxed(
         )
         if best.interrupted:
             clock.stop()
-        # The best under the rule meets a weaker one, whatever a brief search found.
-        entries = best.best[:1]
-        if searcher.plan.under(rule).check(searcher.problem.choice(leader)).admissible:
-            entries = [*entries, (searcher.objective_under(rule).bound(leader), leader)]
-        if entries:
-            score, other = max(entries, key=lambda entry: entry[0])
+        for score, other in best.best[:1]:
             finer.append(
                 Relaxation(
                     change=change,

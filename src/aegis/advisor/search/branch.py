@@ -22,15 +22,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from aegis.advisor.search.climb import Climb
+from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
+from aegis.advisor.search.neighbours import TOLERANCE, LocalSearch, others
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members
+from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members, replaced
 from aegis.errors import InternalError
 from aegis.interrupts import acknowledge, check
 from aegis.progress import Step
@@ -51,10 +53,6 @@ _GUESSED = 4
 """Number of splits, those with the largest losses in earlier boxes, whose losses are estimated again."""
 _LONG, _FILLED = 50, 5
 """A list of at least `_LONG` configurations is filled at the start, with `_FILLED` per neighbourhood."""
-_EXCHANGED = 64
-"""Largest number of moves up, and of moves down, that are tried in pairs."""
-_TOLERANCE = 1e-12
-"""Values closer than this are the same."""
 
 
 class OpenBox(NamedTuple):
@@ -96,6 +94,10 @@ class Found:
         No configuration outside of `best` has a larger signed value than this.
     open
         The unsearched boxes, largest bound first; a later search can continue with them.
+    proven
+        What a search by a list proves; None for other searches.
+    generous
+        Whether `bound` covers all combinations, including those that break the rule.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -105,6 +107,20 @@ class Found:
     interrupted: bool = False
     beyond: float = math.inf
     open: tuple[OpenBox, ...] = ()
+    proven: ProvenList | None = None
+    generous: bool = False
+
+
+@contextmanager
+def until_stopped(found: Found) -> Iterator[None]:
+    """End a part of a search if its limit is reached or the user interrupts it."""
+    try:
+        yield
+    except OutOfTimeError:
+        pass  # what is known until now is the answer
+    except KeyboardInterrupt:
+        acknowledge()
+        found.interrupted = True
 
 
 class BranchAndBound:
@@ -143,11 +159,11 @@ class BranchAndBound:
         self.most_nodes = most_nodes
         self.step = step
         self.found = Found()
-        self._heap: list[tuple[float, int, int, Box, bool]] = []
+        self._local = LocalSearch(problem, self._upper, self._value)
+        self._heap: list[tuple[float, int, int, OpenBox]] = []
         self._pushed = 0
         self._known: set[Box] = set()
-        self._at_work = math.inf
-        self._box_at_work: OpenBox | None = None
+        self._at_work: OpenBox | None = OpenBox(math.inf, problem.root, tight=False)
         self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
         self._falls: dict[tuple[int, int, int], float] = {}
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
@@ -163,67 +179,58 @@ class BranchAndBound:
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """
-        try:
+        with until_stopped(self.found):
             if resumed is None:
                 self._search(start)
             else:
                 self._resume(start, resumed)
-            self._at_work, self._box_at_work = -math.inf, None
+            self._at_work = None
             self.found.complete = not self._open()
-        except OutOfTimeError:
-            pass  # what is known until now is the answer
-        except KeyboardInterrupt:
-            acknowledge()
-            self.found.interrupted = True
-        # A box that was being split when the search was stopped is no longer on the heap.
-        self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
-        last = self.found.best[self.top - 1 :][:1]
-        left = [-entry[0] for entry in self._heap[:1]] + [value for value, _ in last]
-        self.found.beyond = max([self._at_work, *left])
+        best = [value for value, _ in self.found.best]
+        self.found.bound = max([self._remaining(), *best[:1]])
+        self.found.beyond = max([self._remaining(), *best[self.top - 1 :][:1]])
         self.found.open = self._left()
         return self.found
 
+    def _remaining(self) -> float:
+        """Return the largest bound of an unsearched box; -inf if there is none."""
+        # A box that is being split is not on the heap.
+        at_work = -math.inf if self._at_work is None else self._at_work.bound
+        return max(at_work, -self._heap[0][0]) if self._heap else at_work
+
     def _left(self) -> tuple[OpenBox, ...]:
         """Return the boxes that may contain a better configuration, largest bound first."""
-        entries = [] if self._box_at_work is None else [self._box_at_work]
-        entries += [OpenBox(-bound, box, tight) for bound, _, _, box, tight in sorted(self._heap)]
+        entries = [] if self._at_work is None else [self._at_work]
+        entries += [entry for *_, entry in sorted(self._heap)]
         return tuple(entry for entry in entries if entry.bound > self._threshold())
 
     def _resume(self, start: tuple[Box, ...], resumed: tuple[OpenBox, ...]) -> None:
         """Continue with the boxes that an earlier search left unsearched."""
-        for bound, box, tight in resumed:
-            self._pushed += 1
-            size = sum(domain.bit_count() for domain in box)
-            self._heap.append((-bound, size, self._pushed, box, tight))
-        heapq.heapify(self._heap)
-        self._at_work = -math.inf
+        self._at_work = None
+        for entry in resumed:
+            self._queue(entry)
         for box in start:
             self._keep(box)
         self._loop()
 
-    def _to_the_top(self, box: Box | None) -> None:
+    def _to_the_top(self, box: Box) -> None:
         """Improve a configuration until no change of one or two masks makes it better."""
-        while box is not None:
-            box = self._improve(box)
+        self._local.improved(box, others, pairs=True)
 
     def _search(self, start: tuple[Box, ...]) -> None:
         """Look for an admissible configuration first, then for the proven best."""
         root = self.problem.root
-        if not self.feasibility.possible(root):
-            return
-        self._box_at_work = OpenBox(math.inf, root, tight=False)
-        self._push(root)
-        self._at_work = -math.inf
+        self._at_work = OpenBox(self.objective.upper(root), root, tight=False)
         for box in start:
             self._keep(box)
-        self._to_the_top(Climb(self.problem, self.objective, self.clock, self._keep).run())
+        summit = self._local.from_coarsest()
+        if summit is not None:
+            self._to_the_top(summit)
         self._fill()
-        self._at_work = self.objective.upper(root)
         narrowed = self.feasibility.narrow(root)
-        self._heap.clear()
         if narrowed is not None:
             self._push(narrowed)
-            self._at_work, self._box_at_work = -math.inf, None
+            self._at_work = None
             if not self.found.best:
                 self._dive(narrowed)
             self._loop()
@@ -237,15 +244,10 @@ class BranchAndBound:
                 return
             tried.add(box)
             start = self.objective.bound(box)
-            for gain, index, candidate in self._moves(box):
-                if start + gain <= self._threshold():
+            for fall, index, candidate in self._local.moves(box, others):
+                if start - fall <= self._threshold():
                     break
-                self._keep(_replace(box, index, candidate))
-
-    def _bounds(self) -> list[float]:
-        """Return the largest bound of an unsearched box and the best known value, if they exist."""
-        left = [-entry[0] for entry in self._heap[:1]]
-        return left + [value for value, _ in self.found.best[:1]]
+                self._keep(replaced(box, index, 1 << candidate))
 
     def _open(self) -> bool:
         """Return whether an unsearched box may contain a configuration among the best."""
@@ -254,15 +256,14 @@ class BranchAndBound:
     def _threshold(self) -> float:
         """Return the value that a configuration must exceed to be among the best."""
         best = self.found.best
-        return best[self.top - 1][0] + _TOLERANCE if len(best) >= self.top else -math.inf
+        return best[self.top - 1][0] + TOLERANCE if len(best) >= self.top else -math.inf
 
     def _loop(self) -> None:
         while self._open() and (self.found.nodes < self.most_nodes or not self.found.best):
             check()
             self._go_on()
-            self._at_work = -self._heap[0][0]
-            self._box_at_work = OpenBox(-self._heap[0][0], *self._heap[0][3:])
-            _, _, _, box, tight = heapq.heappop(self._heap)
+            self._at_work = heapq.heappop(self._heap)[3]
+            _, box, tight = self._at_work
             if is_leaf(box):
                 self._keep(box)
             elif (division := self._division(box)) is not None:
@@ -271,7 +272,7 @@ class BranchAndBound:
                 self._tighten_and_push(box)
             else:
                 self._branch(box)
-            self._at_work, self._box_at_work = -math.inf, None
+            self._at_work = None
 
     def _division(self, box: Box) -> Division | None:
         """Return a variable whose domain is best divided at once, and the parts; None if there is none."""
@@ -281,7 +282,7 @@ class BranchAndBound:
         """Split a box along one variable into as many boxes as there are parts."""
         self.found.nodes += 1
         for part in parts:
-            narrowed = self.feasibility.narrow(_replace(box, index, part))
+            narrowed = self.feasibility.narrow(replaced(box, index, part))
             if narrowed is not None:
                 self._push(narrowed)
 
@@ -295,7 +296,7 @@ class BranchAndBound:
         best, low, high = None, 0, len(parts)
         while low < high:
             middle = (low + high) // 2
-            narrowed = self.feasibility.narrow(_replace(box, index, parts[middle]))
+            narrowed = self.feasibility.narrow(replaced(box, index, parts[middle]))
             if narrowed is None:
                 low = middle + 1
             else:
@@ -306,21 +307,24 @@ class BranchAndBound:
         """Split a box in two; from time to time, descend to a single configuration and improve it."""
         self.found.nodes += 1
         index, fine, narrowed = self._split(box)
-        self._push(_replace(box, index, box[index] & ~fine))
+        self._push(replaced(box, index, box[index] & ~fine))
         if narrowed is not None:
             self._push(narrowed)
         due = self.found.nodes == self._first_dive or self.found.nodes % _DIVE_EVERY == 0
         if due and self._heap:
-            self._dive(self._heap[0][3])
+            self._dive(self._heap[0][3].box)
             self._report()
 
     def _push(self, box: Box, *, tight: bool = False) -> None:
         bound = self.objective.upper(box)
         if bound > self._threshold():
-            self._pushed += 1
-            size = sum(domain.bit_count() for domain in box)
-            # Ties go to the smaller box, so that a chain of equal bounds ends in a configuration.
-            heapq.heappush(self._heap, (-bound, size, self._pushed, box, tight))
+            self._queue(OpenBox(bound, box, tight))
+
+    def _queue(self, entry: OpenBox) -> None:
+        self._pushed += 1
+        # Ties go to the smaller box, so that a chain of equal bounds ends in a configuration.
+        size = sum(domain.bit_count() for domain in entry.box)
+        heapq.heappush(self._heap, (-entry.bound, size, self._pushed, entry))
 
     def _tighten_and_push(self, box: Box) -> None:
         """Remove candidates that are too coarse to beat the best or too fine for the rule, then
@@ -334,7 +338,8 @@ class BranchAndBound:
             for loss, index, fine in self._losses(box):
                 if loss < slack:
                     break
-                if self._fall(box, _replace(box, index, box[index] & ~fine)) >= slack:
+                coarser = replaced(box, index, box[index] & ~fine)
+                if self._fall(box, coarser, self.objective.upper) >= slack:
                     rest[index] &= fine
             if tuple(rest) == box:
                 self._push(box, tight=True)
@@ -360,7 +365,7 @@ class BranchAndBound:
                 continue
             self.clock.check()
             index, domain, fine = split
-            coarser = _replace(box, index, domain & ~fine)
+            coarser = replaced(box, index, domain & ~fine)
             self._falls[split] = whole - self.objective.guess(coarser)
         falls = ((self._falls[split], split[0], split[2]) for split in splits)
         return sorted(falls, key=lambda split: -split[0])
@@ -373,33 +378,28 @@ class BranchAndBound:
         (Achterberg, Koch and Martin, Branching rules revisited, Operations Research Letters 33,
         2005). A decrease that already excludes a half counts no more than that.
         """
-        slack = max(self.objective.upper(box) - self._threshold(), _TOLERANCE)
+        slack = max(self.objective.upper(box) - self._threshold(), TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
         # The longer the search takes, the more care a split is worth.
         tried = min(1 + self.found.nodes // _PATIENCE, _STRONG)
         for loss, index, fine in self._losses(box)[:tried]:
             self.clock.check()
-            coarser = max(min(loss, slack), _TOLERANCE)
+            coarser = max(min(loss, slack), TOLERANCE)
             if best is not None and coarser * slack <= best[0]:
                 break
-            narrowed = self.feasibility.narrow(_replace(box, index, fine))
-            finer = slack if narrowed is None else self._guessed_fall(box, narrowed)
-            score = coarser * max(min(finer, slack), _TOLERANCE)
+            narrowed = self.feasibility.narrow(replaced(box, index, fine))
+            finer = slack if narrowed is None else self._fall(box, narrowed, self.objective.guess)
+            score = coarser * max(min(finer, slack), TOLERANCE)
             if best is None or score > best[0]:
                 best = (score, index, fine, narrowed)
         if best is None:
             raise InternalError("A single configuration cannot be split.")
         return best[1:]
 
-    def _fall(self, box: Box, inner: Box) -> float:
-        """Return the bound of a box minus the bound of a smaller box inside it."""
-        whole = self.objective.upper(box)
-        return whole - self.objective.upper(inner) if math.isfinite(whole) else 0.0
-
-    def _guessed_fall(self, box: Box, inner: Box) -> float:
-        """Return a quick estimate of `_fall`."""
-        whole = self.objective.guess(box)
-        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
+    def _fall(self, box: Box, inner: Box, figure: Callable[[Box], float]) -> float:
+        """Return how much the bound of a box, or its estimate, exceeds that of a box inside it."""
+        whole = figure(box)
+        return whole - figure(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield the possible splits of a box: a variable, and the finer half of its domain."""
@@ -432,53 +432,25 @@ class BranchAndBound:
                 box = part
                 continue
             _, index, fine = self._losses(box)[0]
-            narrowed = self.feasibility.narrow(_replace(box, index, fine))
-            box = narrowed or _replace(box, index, box[index] & ~fine)
+            narrowed = self.feasibility.narrow(replaced(box, index, fine))
+            box = narrowed or replaced(box, index, box[index] & ~fine)
         if self._keep(box):
             self._to_the_top(box)
-
-    def _improve(self, box: Box) -> Box | None:
-        """Return a better admissible configuration that differs in one or two masks; None if none."""
-        start = self.objective.bound(box)
-        moves = self._moves(box)
-        for gain, index, candidate in moves:
-            if gain <= _TOLERANCE:
-                break
-            if self._betters(other := _replace(box, index, candidate), start):
-                return other
-        for first, second in _exchanges(moves):
-            other = _replace(_replace(box, *first), *second)
-            if self._upper(other) > start + _TOLERANCE and self._betters(other, start):
-                return other
-        return None
-
-    def _moves(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the gain of each change of one mask, largest first: gain, variable and new domain."""
-        start = self.objective.bound(box)
-        moves = []
-        for index, variable in enumerate(self.problem.variables):
-            for candidate in range(len(variable.candidates)):
-                if box[index] != 1 << candidate:
-                    gain = self._upper(_replace(box, index, 1 << candidate)) - start
-                    moves.append((gain, index, 1 << candidate))
-        return sorted(moves, key=lambda move: (-move[0], *move[1:]))
 
     def _upper(self, box: Box) -> float:
         """Return an upper bound of a configuration's value; -inf if computing it would take too long."""
         self._go_on()
-        return self.objective.upper(box) if self._in_time(box) else -math.inf
+        in_time = self.clock.allows(self.objective.effort(box))
+        return self.objective.upper(box) if in_time else -math.inf
 
     def _go_on(self) -> None:
         """Raise an error if time is over, and report progress so that a caller can end the search."""
         self.clock.check()
         self.step.advance(0)
 
-    def _betters(self, box: Box, value: float) -> bool:
-        """Record a configuration if it is admissible; return whether it also exceeds a value."""
-        return self._keep(box) and self.objective.bound(box) > value + _TOLERANCE
-
-    def _in_time(self, box: Box) -> bool:
-        return self.clock.allows(self.objective.effort(box))
+    def _value(self, box: Box) -> float:
+        """Record a configuration and return its value; -inf if it is not admissible."""
+        return self.objective.bound(box) if self._keep(box) else -math.inf
 
     def _keep(self, box: Box) -> bool:
         """Record a configuration if it is admissible; return whether it is admissible."""
@@ -496,7 +468,7 @@ class BranchAndBound:
 
     def _report(self) -> None:
         best = self.found.best[0][0] if self.found.best else -math.inf
-        bound = max(best, -self._heap[0][0]) if self._heap else best
+        bound = max(best, self._remaining())
         sign = self.objective.sign
         self.step.note(
             f"best {sign * best:.6g}, bound {sign * bound:.6g}, gap {gap(best, bound):.2%}, "
@@ -504,31 +476,12 @@ class BranchAndBound:
         )
 
 
-def _exchanges(
-    moves: list[tuple[float, int, int]],
-) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs of moves, one with a gain and one with a loss, whose sum is a gain, best first."""
-    up = [move for move in moves if move[0] > _TOLERANCE][:_EXCHANGED]
-    down = [move for move in moves if move[0] <= _TOLERANCE][:_EXCHANGED]
-    pairs = [
-        (gain + loss, (i, fine), (j, coarse))
-        for gain, i, fine in up
-        for loss, j, coarse in down
-        if i != j and gain + loss > 0
-    ]
-    return [(first, second) for _, first, second in sorted(pairs, key=lambda p: (-p[0], *p[1:]))]
-
-
 def gap(best: float, bound: float) -> float:
     """Return the distance of the bound above the best value, relative to that value."""
     if not math.isfinite(best):
         return math.inf
-    if bound <= best + _TOLERANCE:
+    if bound <= best + TOLERANCE:
         return 0.0
     if not math.isfinite(bound):
         return math.inf
-    return (bound - best) / max(abs(best), _TOLERANCE)
-
-
-def _replace(box: Box, index: int, domain: int) -> Box:
-    return (*box[:index], domain, *box[index + 1 :])
+    return (bound - best) / max(abs(best), TOLERANCE)

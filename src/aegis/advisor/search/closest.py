@@ -9,12 +9,12 @@ import numpy as np
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.branch import BranchAndBound
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.objective import Priced
+from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, is_leaf
 from aegis.progress import SILENT
 
 
-class RowsRemoved(Priced):
+class RowsRemoved(Objective):
     """The number of rows to remove so that the rest meets the rule, as an objective.
 
     If classes merge, the criteria that are monotone under suppression do not remove more rows. The
@@ -24,8 +24,6 @@ class RowsRemoved(Priced):
 
     name = "rows removed"
     sign = -1
-    bounded = True
-    divides = False
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
         self._problem = problem
@@ -61,12 +59,6 @@ class RowsRemoved(Priced):
 
 class _Anything:
     """A feasibility check that admits every configuration."""
-
-    checked = 0
-
-    def possible(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return True: every box may have an admissible configuration."""
-        return True
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box unchanged."""

@@ -13,8 +13,7 @@ from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.auc_bound import FinestMasks, work_at
 from aegis.advisor.search.objective import OfMeasure
-from aegis.advisor.search.problem import Box, Ints, Problem, Variable, is_leaf, members
-from aegis.advisor.search.trace import seconds_of
+from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
 from aegis.measures import Measure, explained_by_others, weighted
 
 _REMEMBERED = 256
@@ -32,7 +31,6 @@ class EveryColumn(OfMeasure):
     inverse.
     """
 
-    bounded = True
     divides = True
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
@@ -42,17 +40,11 @@ class EveryColumn(OfMeasure):
         self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
         self._blocks: PartBlocks | None = None
         self._masks = FinestMasks(problem)
-        self._scored: dict[Box, float] = {}
         self._known: OrderedDict[tuple[Hashable, ...], list[Floats]] = OrderedDict()
         self._groups: dict[tuple[Hashable, int], tuple[Floats, Floats]] = {}
 
-    def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; for a single configuration, its exact value."""
-        if not is_leaf(box):
-            return self.upper(box)
-        if box not in self._scored:
-            self._scored[box] = self._score(box)
-        return self._scored[box]
+    def _over(self, box: Box) -> float:
+        return self.upper(box)
 
     def upper(self, box: Box) -> float:
         """Return an upper bound from least squares, which is quicker than an exact value."""
@@ -67,10 +59,6 @@ class EveryColumn(OfMeasure):
             for i in range(len(explained))
         ]
         return float(weighted(np.array(each), self._weights))
-
-    def effort(self, box: Box) -> float:
-        """Return the approximate seconds that the fits take."""
-        return seconds_of(self._problem, box)
 
     def _explained(self, coded: CodedMasks) -> list[Floats]:
         """Return for each column the scatter of its finest levels that the other columns explain."""

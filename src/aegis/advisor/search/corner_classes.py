@@ -54,29 +54,26 @@ class Corners:
         The search space.
     cells
         The cells of the frequency table that the rule distinguishes.
-
-    Attributes
-    ----------
-    below
-        Number of rows in classes of fewer than k rows, by a key of the classes and by k.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
         self.cells = cells
-        self.below: dict[tuple[int, ...], dict[int, int]] = {}
         self._problem = problem
-        self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
+        self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
+        self._codes: dict[tuple[int, int, bool], tuple[Ids, int]] = {}
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
         self._bytes = 0
-        self._joined: dict[tuple[int, int], tuple[Ids, int]] = {}
         self._finest_tables: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
 
-    def coded(self, index: int, domain: int) -> tuple[Ids, int]:
-        """Return the group of each cell under a domain's coarsest grouping, and the number of groups."""
-        key = (index, domain)
+    def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ids, int]:
+        """Return the group of each cell under a domain's coarsest grouping, and the number of groups.
+
+        With `finest`, the grouping is the coarsest one that refines all candidates of the domain.
+        """
+        key = (index, domain, finest)
         if key not in self._codes:
             variable = self._problem.variables[index]
-            groups = variable.meet(domain)
+            groups = variable.join(domain) if finest else variable.meet(domain)
             codes = self.cells.code(variable.name, groups)
             self._codes[key] = (codes, int(groups.max(initial=0)) + 1)
         return self._codes[key]
@@ -89,14 +86,10 @@ class Corners:
             self._tables.move_to_end(box)
             return self._tables[box]
         outer = self._around(box)
-        if outer is None:
-            ids, space = self.cells.undivided()
-        else:
-            ids, space = self._tables[outer]
-        for index, variable in enumerate(self._problem.variables):
-            if variable.quasi and (outer is None or outer[index] != box[index]):
-                codes, size = self.coded(index, box[index])
-                ids, space = dense(*refine(ids, space, codes, size))
+        ids, space = self.cells.undivided() if outer is None else self._tables[outer]
+        for index in self._quasi:
+            if outer is None or outer[index] != box[index]:
+                ids, space = dense(*refine(ids, space, *self.coded(index, box[index])))
         self._remember(box, ids, space)
         return ids, space
 
@@ -119,20 +112,13 @@ class Corners:
     def finest_of(self, box: Box) -> tuple[Ids, int]:
         """Return the class of each cell under the finest masks of a box, and a number above all ids."""
         ids, space = self.cells.undivided()
-        for index, variable in enumerate(self._problem.variables):
-            if variable.quasi:
-                codes, size = self._finest_codes(index, box[index])
-                ids, space = dense(*refine(ids, space, codes, size))
+        for index in self._quasi:
+            ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=True)))
         return ids, space
 
     def combinations(self, box: Box) -> int:
         """Return the largest possible number of classes under the finest masks of a box."""
-        sizes = (
-            self._finest_codes(index, box[index])[1]
-            for index, variable in enumerate(self._problem.variables)
-            if variable.quasi
-        )
-        return math.prod(sizes)
+        return math.prod(self.coded(index, box[index], finest=True)[1] for index in self._quasi)
 
     def finest(self, box: Box) -> tuple[int, ...]:
         """Return a key of a box's finest classes; equal keys mean equal classes."""
@@ -145,15 +131,6 @@ class Corners:
             return 0
         finest = variable.finest(domain)
         return ~domain if finest is None else finest
-
-    def _finest_codes(self, index: int, domain: int) -> tuple[Ids, int]:
-        key = (index, domain)
-        if key not in self._joined:
-            variable = self._problem.variables[index]
-            groups = variable.join(domain)
-            codes = self.cells.code(variable.name, groups)
-            self._joined[key] = (codes, int(groups.max(initial=0)) + 1)
-        return self._joined[key]
 
     def _around(self, box: Box) -> Box | None:
         """Return the smallest larger box whose classes were counted recently; None if there is

@@ -30,7 +30,7 @@ from aegis.advisor.search.cells import Ids, RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.leaf_bound import LeafBound
-from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
+from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
@@ -45,13 +45,6 @@ _FILTERED = 256
 
 class Feasibility(Protocol):
     """Removes inadmissible candidates from boxes, and checks single configurations."""
-
-    @property
-    def checked(self) -> int:
-        """Number of times that classes were counted and checked against the rule."""
-
-    def possible(self, box: Box) -> bool:
-        """Return whether a configuration in the box may be admissible; False is a proof that none is."""
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
@@ -123,12 +116,6 @@ class InMemory:
         """Whether the rule depends on nothing but the numbers of rows of the classes."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
-
-    def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes."""
-        if self._leaves is not None and not self._leaves.possible(box):
-            return False
-        return not self._judges_boxes or self._passes(box, self._rule(box))
 
     @property
     def _judges_boxes(self) -> bool:
@@ -216,7 +203,7 @@ class InMemory:
         if instead is not None:
             index, domain = instead
             finer = self.problem.variables[index].finer[domain.bit_length() - 1]
-            inner = (*box[:index], box[index] & finer, *box[index + 1 :])
+            inner = replaced(box, index, box[index] & finer)
         if is_leaf(inner) or self._tables.combinations(inner) > _PARTS:
             return True
         key = corner, self._tables.finest(inner)
@@ -236,8 +223,6 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None] | None,
     ) -> bool:
-        if masks is None and rule is not None and rule.sizes_only and not self._by_person:
-            return self._large_enough(box, instead, rule.minimum_size)
         ids, space = self._classes(box, instead)
         if masks is not None:
             ids, space = dense(ids, space)
@@ -250,20 +235,6 @@ class InMemory:
             return self.cells.rows_below(ids, space, rule.minimum_size) <= self.room
         table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
-
-    def _large_enough(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether all rows in the corner's classes of fewer than `k` rows may be suppressed.
-
-        Counts from searches under other rules are reused: for a smaller k, there are at most as
-        many rows.
-        """
-        below = self._tables.below.setdefault(self._node(box, instead), {})
-        if any(other >= k and rows <= self.room for other, rows in below.items()):
-            return True
-        if any(other <= k and rows > self.room for other, rows in below.items()):
-            return False
-        below[k] = self.cells.rows_below(*self._classes(box, instead), k)
-        return below[k] <= self.room
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ids, int]:
         """Return the class of each cell at the coarsest corner of a box, and a limit of the ids.
@@ -403,25 +374,16 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box, or None if its coarsest configuration fails the rule."""
-        self.clock.check()
-        return box if self.possible(box) else None
+        """Return the box, or None if its coarsest configuration fails the rule.
 
-    def possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box meets the rule.
-
-        The result is True if the box has no coarsest configuration.
+        A box without a coarsest configuration is returned as it is.
         """
+        self.clock.check()
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
-            return True
-        corner = []
-        for variable, domain in zip(self.problem.variables, box, strict=True):
-            coarsest = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
-            if coarsest is None:
-                return True
-            corner.append(1 << coarsest)
-        return self.admits(tuple(corner))
+            return box
+        corner = self.problem.corner(box)
+        return box if corner is None or self.admits(corner) else None
 
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the rule, with one query."""

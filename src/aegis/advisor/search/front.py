@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from aegis.advisor.figures import Front, FrontPoint
 from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
@@ -275,7 +274,7 @@ def _strength(
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
         return _FrontStrength(value, rule, searcher.objective, bound=-math.inf)
     strength = _FrontStrength(value, rule, searcher.objective_under(rule))
-    if weaker and rule.monotone and not searcher.rule_matters:
+    if weaker and rule.monotone and not searcher.objective.follows_rule:
         strength.bound = weaker[0].bound
     return strength
 
@@ -299,11 +298,12 @@ def _settle(
         clock.stop()
     if figures.exact:
         strength.bound = min(strength.bound, outcome.bound)
-    strength.box = outcome.best[0][1] if outcome.best else None
-    if strength.box is None and not outcome.complete:
-        plan = searcher.plan.under(strength.rule)
-        closest = find_closest(searcher.problem, plan, clock.part(1 / parts))
-        strength.box = closest if closest and _meets(searcher, strength.rule, closest) else None
+    if outcome.best:
+        strength.box = outcome.best[0][1]
+    elif outcome.complete:
+        strength.box = None
+    else:
+        strength.box = searcher.closest(strength.rule, clock.part(1 / parts))
 
 
 def _best_of(
@@ -315,20 +315,16 @@ def _best_of(
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
         if value <= above + _SAME:
             return None
-        if _meets(searcher, strength.rule, box):
+        if searcher.verdict(box, strength.rule).admissible:
             return box
     return None
-
-
-def _meets(searcher: Searcher, rule: PrivacyRule, box: Box) -> bool:
-    return searcher.plan.under(rule).check(searcher.problem.choice(box)).admissible
 
 
 def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
     if strength.box is None:
         return FrontPoint(strength.value, None, None, None, {}, 0, 0, strength.proven)
     ranked = searcher.ranked(f"{strength.value:g}", strength.box, strength.reached)
-    verdict = searcher.plan.under(strength.rule).check(searcher.problem.choice(strength.box))
+    verdict = searcher.verdict(strength.box, strength.rule)
     return FrontPoint(
         value=strength.value,
         score=ranked.score,

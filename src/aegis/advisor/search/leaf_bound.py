@@ -8,7 +8,8 @@ never easier to meet if the class is smaller or hides more bits.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,14 +70,14 @@ class LeafBound:
         self._criteria = [c for c in plan.rule.criteria if ModelNeed.LEAVES in c.model.needs]
         quasi = [v.attribute for v in problem.variables if v.quasi]
         self._whole = whole_bits(map(domain, quasi))
-        self._corners: OrderedDict[Box, tuple[npt.NDArray[np.int64], ...]] = OrderedDict()
+        self._counted = lru_cache(_REMEMBERED)(self._count)
         self._room = plan.rule.allowed_rows(frequency.rows)
         # Persons lose rows in several classes: rows that fail say little about how many they are.
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
         """Return whether a configuration in a box may be admissible; False proves that none is."""
-        corner = None if self._blind else self._corner(box)
+        corner = None if self._blind else self._problem.corner(box)
         if corner is None:
             return True
         sizes, people = self._counted(corner)
@@ -87,28 +88,12 @@ class LeafBound:
                 return False
         return True
 
-    def _corner(self, box: Box) -> Box | None:
-        """Return the coarsest configuration of a box; None if there is none."""
-        corner = []
-        for variable, left in zip(self._problem.variables, box, strict=True):
-            chosen = variable.coarsest(left) if variable.quasi else variable.finest(left)
-            if chosen is None:
-                return None
-            corner.append(1 << chosen)
-        return tuple(corner)
-
-    def _counted(self, corner: Box) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    def _count(self, corner: Box) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         """Return the rows and the population's people in the class of each cell, both of shape (cells,)."""
-        if corner not in self._corners:
-            choice = self._problem.choice(corner)
-            table = self._plan.classes(choice, ())
-            groups = {name: choice[name].groups for name in self._frequency.quasi}
-            known = np.arange(len(table)) if table.ids is None else table.ids
-            places = np.searchsorted(known, self._frequency.class_ids(groups))
-            people = () if table.population is None else (table.population[places],)
-            self._corners[corner] = (table.sizes[places], *people)
-            if len(self._corners) > _REMEMBERED:
-                self._corners.popitem(last=False)
-        self._corners.move_to_end(corner)
-        sizes, *beside = self._corners[corner]
-        return sizes, beside[0] if beside else None
+        choice = self._problem.choice(corner)
+        table = self._plan.classes(choice, ())
+        groups = {name: choice[name].groups for name in self._frequency.quasi}
+        known = np.arange(len(table)) if table.ids is None else table.ids
+        places = np.searchsorted(known, self._frequency.class_ids(groups))
+        people = None if table.population is None else table.population[places]
+        return table.sizes[places], people

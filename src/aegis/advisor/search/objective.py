@@ -5,32 +5,40 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.problem import Box, Problem
-from aegis.advisor.search.trace import levels_of, score_work
+from aegis.advisor.search.problem import Box, Problem, is_leaf
 from aegis.measures import Direction, Measure
 from aegis.registry import Registry
 
+CUBED = 1e-10
+"""Seconds of a fit per cubed level, on a machine of the slow kind."""
+_SCORE, _FITS = 5e-3, 2
+"""Work of a score in any case, and how many fits a score by fold counts as."""
 
-class Objective(Protocol):
+
+class Objective(ABC):
     """A figure to maximise, with an upper bound for all configurations of a box."""
 
     name: str
     sign: int
     """1 if the search maximises the figure, -1 if it minimises the figure."""
-    bounded: bool
-    """Whether `bound` is useful for boxes; if not, the search visits every admissible configuration."""
-    divides: bool
+    bounded = True
+    """Whether the bound is good enough to find the best by splitting boxes; if not, the search lists
+    configurations by another objective."""
+    loose = False
+    """Whether an objective that is not `bounded` has a finite bound over boxes."""
+    divides = False
     """Whether many masks that are not nested are bounded far better one by one than together."""
-    follows_rule: bool
+    follows_rule = False
     """Whether the figure depends on the rule, for example if it penalises suppressed rows."""
 
-    def under(self, plan: PrivacyPlan) -> Objective:
+    def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - others depend on it
         """Return the objective under another rule."""
+        return self
 
+    @abstractmethod
     def bound(self, box: Box) -> float:
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
 
@@ -39,6 +47,7 @@ class Objective(Protocol):
 
         It is never below `bound`.
         """
+        return self.bound(box)
 
     def guess(self, box: Box) -> float:
         """Return a quicker estimate of `upper`, which the search uses only to choose a split.
@@ -46,38 +55,10 @@ class Objective(Protocol):
         The search compares the estimates for a box and for its halves. It does less harm to
         overestimate the difference than to underestimate it.
         """
-
-    def effort(self, box: Box) -> float:
-        """Return the approximate seconds that `bound` takes; 0 if negligible."""
-
-
-class Priced(ABC):
-    """An objective whose bound takes almost no time."""
-
-    name: str
-    sign: int
-    bounded: bool
-    divides: bool
-    follows_rule = False
-
-    def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - the protocol's signature
-        """Return this objective, because it does not depend on the rule."""
-        return self
-
-    @abstractmethod
-    def bound(self, box: Box) -> float:
-        """Return an upper bound over a box; exact for a single configuration."""
-
-    def upper(self, box: Box) -> float:
-        """Return `bound`, which is quick to compute."""
-        return self.bound(box)
-
-    def guess(self, box: Box) -> float:
-        """Return `upper`, because there is no quicker estimate."""
         return self.upper(box)
 
-    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return 0, because counts and sums take little time."""
+    def effort(self, box: Box) -> float:  # noqa: ARG002 - others depend on it
+        """Return the approximate seconds that `bound` takes; 0 if negligible."""
         return 0.0
 
 
@@ -117,7 +98,7 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 """Objectives other than measures, by name."""
 
 
-class OfMeasure(Priced):
+class OfMeasure(Objective):
     """A measure of whole configurations as an objective; the scorer computes its values."""
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
@@ -126,9 +107,50 @@ class OfMeasure(Priced):
         self._problem = problem
         self._scorer = scorer
         self._measure = measure
+        self._scored: dict[Box, float] = {}
 
-    def _score(self, box: Box) -> float:
-        """Return the score of a configuration, and count the work."""
-        chosen, settled = levels_of(self._problem, box)
-        self._problem.work.add(score_work(chosen, chosen + settled))
-        return self._scorer.value(self._problem.choice(box), self._measure)
+    def bound(self, box: Box) -> float:
+        """Return an upper bound for a box; for a single configuration, its exact value."""
+        if not is_leaf(box):
+            return self._over(box)
+        if box not in self._scored:
+            chosen, settled = levels_of(self._problem, box)
+            self._problem.work.add(score_work(chosen, chosen + settled))
+            value = self._scorer.value(self._problem.choice(box), self._measure)
+            self._scored[box] = self.sign * value
+        return self._scored[box]
+
+    @abstractmethod
+    def _over(self, box: Box) -> float:
+        """Return an upper bound over the configurations of a box."""
+
+    def effort(self, box: Box) -> float:
+        """Return the approximate seconds that scoring takes."""
+        return seconds_of(self._problem, box)
+
+
+def seconds_of(problem: Problem, box: Box) -> float:
+    """Return the approximate seconds to fit a configuration or the finest masks of a box."""
+    return CUBED * float(sum(levels_of(problem, box))) ** 3
+
+
+def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
+    """Return the levels of a configuration: of attributes with several candidates, and of the others."""
+    counts = [0, 0]
+    for variable, domain in zip(problem.variables, box, strict=True):
+        settled = len(variable.candidates) == 1
+        counts[settled] += variable.candidates[domain.bit_length() - 1].n_levels
+    return counts[0], counts[1]
+
+
+def score_work(chosen: int, levels: int) -> float:
+    """Return the work of a score or a bound by fold.
+
+    Parameters
+    ----------
+    chosen
+        Levels of the attributes whose masks vary; the others are factorised once for all scores.
+    levels
+        Levels of all attributes.
+    """
+    return _SCORE + _FITS * CUBED * float(chosen) ** 2 * levels

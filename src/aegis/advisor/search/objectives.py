@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.auc_bound import FinestBound, has_reach
 from aegis.advisor.search.column_bound import EveryColumn
-from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
+from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure
 from aegis.advisor.search.pairwise import Pairwise
-from aegis.advisor.search.problem import Box, Problem, is_leaf, make_problem, members
+from aegis.advisor.search.problem import Box, Problem, make_problem, members
 from aegis.advisor.search.several import ShareOfLabel, SharesKept
-from aegis.advisor.search.trace import Pillai, seconds_of
+from aegis.advisor.search.trace import Pillai
 from aegis.advisor.several import SeveralScorer
 from aegis.measures import (
     MEASURES,
@@ -38,16 +39,13 @@ _MOST = 1.0 - 1e-9
 """Largest share of the trace that is converted to an AUC."""
 
 
-class Additive(Priced):
+class Additive(Objective):
     """An objective that is a sum over attributes.
 
     The sum of the best values in each domain bounds a box. This needs no monotonicity, so the
     search is exact for corrected measures, too. If the label has candidates, the bound is the
     largest sum over the candidates in its domain.
     """
-
-    bounded = True
-    divides = False
 
     def __init__(self, name: str, sign: int, values: list[list[list[float]]]) -> None:
         # values[l][j][c]: signed value of candidate c of variable j under label candidate l
@@ -77,15 +75,9 @@ class Unbounded(OfMeasure):
     """A measure without a bound: the search has to visit every admissible configuration."""
 
     bounded = False
-    divides = False
 
-    def bound(self, box: Box) -> float:
-        """Return the value of a single configuration, and infinity for any larger box."""
-        return self.sign * self._score(box) if is_leaf(box) else math.inf
-
-    def effort(self, box: Box) -> float:
-        """Return the approximate seconds that scoring takes."""
-        return seconds_of(self._problem, box)
+    def _over(self, box: Box) -> float:  # noqa: ARG002 - the bound of any box
+        return math.inf
 
 
 class BelowBound(OfMeasure):
@@ -93,56 +85,44 @@ class BelowBound(OfMeasure):
 
     The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
     held-out rows only lower a figure. Plug-in figures cannot grow when indicators are grouped. The
-    expected AUC never exceeds `reachable_auc`. These bounds ignore the effect of penalties and
-    held-out rows. So a proof may need many more boxes than for `adjusted-pillai`.
-
-    Parameters
-    ----------
-    problem, scorer, measure
-        The search space, and the scorer and measure of single configurations.
-    plain
-        The objective that bounds boxes.
-    guide
-        A trace by which to choose the splits of boxes, if the bound takes longer than the trace.
+    expected AUC never exceeds `reachable_auc`, and the expected R2 never exceeds `explained_share`.
+    These bounds ignore the effect of penalties and held-out rows. So a proof may need many more
+    boxes than for `adjusted-pillai`. The bounds of expected figures are loose.
     """
 
-    bounded = True
     divides = True
 
-    def __init__(
-        self,
-        problem: Problem,
-        scorer: Scorer,
-        measure: Measure,
-        plain: Pillai | FinestBound,
-        guide: Pillai | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         super().__init__(problem, scorer, measure)
-        self._plain = plain
-        self._guide = guide
-        self.scored: dict[Box, float] = {}
+        self.bounded = measure.trace is Trace.BELOW
+        self.loose = not self.bounded
+        self._of_number = measure.label is LabelKind.NUMBER
 
-    def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; for a single configuration, its exact value."""
-        if not is_leaf(box):
-            return self._plain.bound(box)
-        if box not in self.scored:
-            self.scored[box] = self._score(box)
-        return self.scored[box]
+    @cached_property
+    def _trace(self) -> Pillai:
+        return Pillai(self._problem, "the plug-in trace", adjusted=False)
+
+    @cached_property
+    def _finest(self) -> FinestBound:
+        most = explained_share if self._of_number else reachable_auc
+        return FinestBound(self._problem, most)
+
+    def _over(self, box: Box) -> float:
+        by_trace = self.bounded and not self._of_number
+        return self._trace.bound(box) if by_trace else self._finest.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; with a guide, twice the AUC of two classes that have the guide's trace."""
-        if self._guide is None:
+        """Return `upper`; for an AUC, twice the AUC of two classes with the plug-in trace.
+
+        The trace is quicker to compute than the bound of an AUC.
+        """
+        if self.bounded or self._of_number:
             return self.upper(box)
         counts = self._problem.summary.label.counts
-        explained = min(self._guide.bound(box) / max(len(counts) - 1, 1), _MOST)
+        explained = min(self._trace.bound(box) / max(len(counts) - 1, 1), _MOST)
         share = float(counts.max()) / max(float(counts.sum()), 1.0)
         odds = explained / (1.0 - explained) / max(share * (1.0 - share), 1.0 - _MOST)
         return 2.0 * float(cumulative(math.sqrt(odds / 2.0)))
-
-    def effort(self, box: Box) -> float:
-        """Return the approximate seconds that scoring takes."""
-        return seconds_of(self._problem, box)
 
 
 def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
@@ -158,8 +138,8 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     measure = MEASURES.get(name)
     if isinstance(scorer, SeveralScorer):
         return shares_kept(name, problem, scorer, plan)
-    if measure.trace is Trace.BELOW:
-        return below_bound(problem, scorer, measure)
+    if measure.trace is Trace.BELOW or has_reach(name, problem):
+        return BelowBound(problem, scorer, measure)
     if measure.trace is not None:
         return Pillai(problem, measure.name, adjusted=measure.trace is Trace.ADJUSTED)
     if Need.COLUMNS in measure.needs:
@@ -171,37 +151,24 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     return Unbounded(problem, scorer, measure)
 
 
-def below_bound(problem: Problem, scorer: Scorer, measure: Measure) -> BelowBound:
-    """Return a measure as an objective, with the bound of its kind: a trace, an R2, or an AUC."""
-    if measure.label is LabelKind.NUMBER:
-        return BelowBound(problem, scorer, measure, FinestBound(problem, explained_share))
-    trace = Pillai(problem, "the plug-in trace", adjusted=False)
-    if measure.trace is Trace.BELOW:
-        return BelowBound(problem, scorer, measure, trace)
-    return BelowBound(problem, scorer, measure, FinestBound(problem, reachable_auc), trace)
-
-
 def shares_kept(
-    name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan, *, loose: bool = False
+    name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
 ) -> SharesKept:
     """Return the combination of the shares kept of several labels as an objective.
 
     Each label is scored by its measure. If `name` is a measure of label classes, it replaces each
     measure that has no bound: the search then lists configurations by `name`, and scores them
-    afterwards. With `loose`, the objective also uses the loose bounds of the expected AUC.
+    afterwards.
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:
         own = replace(make_problem(task.task.summary), work=problem.work)
         measure = task.measure
-        if loose and has_reach(measure.name, own):
-            inner: Objective = below_bound(own, task.scorer, measure)
-        else:
-            inner = make_objective(measure.name, own, task.scorer, plan)
+        inner = make_objective(measure.name, own, task.scorer, plan)
         if chosen.label is task.task.summary.label.kind and not inner.bounded:
             measure, inner = chosen, make_objective(name, own, task.scorer, plan)
         labels.append(ShareOfLabel(problem, own, task, measure, inner))
-    return SharesKept(name, scorer, labels, loose=loose)
+    return SharesKept(name, scorer, labels)
 
 
 def objective_type(text: str) -> ObjectiveType:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.objective import OfMeasure
-from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.search.problem import Box, Problem, members
 from aegis.measures import Measure
 
 _SECONDS_PER_CELL = 2e-8
@@ -25,9 +25,6 @@ class Pairwise(OfMeasure):
     such value over the candidates a in the domain of i, summed over i, bounds a box. It is exact
     for a single configuration. The bound needs no monotonicity and no label.
     """
-
-    bounded = True
-    divides = False
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         super().__init__(problem, scorer, measure)
@@ -50,10 +47,7 @@ class Pairwise(OfMeasure):
                     halves[at] = halves[at[::-1]] = self.sign * value / 2
         return halves / self._pairs
 
-    def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; for a single configuration, its exact value."""
-        if is_leaf(box):
-            return self.sign * self._score(box)
+    def _over(self, box: Box) -> float:
         left = np.zeros(len(self._owner), dtype=np.bool_)
         for start, domain in zip(self._starts, box, strict=False):
             left[start + np.array(members(domain))] = True

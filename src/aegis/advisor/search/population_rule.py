@@ -6,7 +6,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import InMemory, prunable, sound_part, undecided
-from aegis.advisor.search.problem import Box, Problem, members
+from aegis.advisor.search.problem import Box, Problem, members, replaced
 from aegis.privacy import PrivacyRule
 from aegis.summary import FrequencyTable
 
@@ -34,10 +34,6 @@ class BesidePopulation(InMemory):
         self._tells = hopeless or self._part is not None
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
-    def possible(self, box: Box) -> bool:
-        """Return whether a box's coarsest corner meets the criteria that are valid for boxes."""
-        return super().possible(box) and self._corner_possible(box)
-
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that fail while all other variables are at their coarsest."""
         narrowed = super().narrow(box)
@@ -51,7 +47,7 @@ class BesidePopulation(InMemory):
                 continue
             for candidate in members(left[index]) if left[index] & (left[index] - 1) else ():
                 self.clock.check()
-                tried = tuple(1 << candidate if i == index else d for i, d in enumerate(left))
+                tried = replaced(tuple(left), index, 1 << candidate)
                 if not self._corner_possible(tried):
                     left[index] &= ~(1 << candidate)
             if not left[index]:
@@ -64,17 +60,14 @@ class BesidePopulation(InMemory):
         """
         if not self._tells:
             return True
-        corner = []
-        for variable, domain in zip(self.problem.variables, box, strict=True):
-            chosen = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
-            if chosen is None:
-                return True
-            corner.append(1 << chosen)
+        corner = self.problem.corner(box)
+        if corner is None:
+            return True
         part = sound_part(self._part, undecided(self.problem, box))
-        key = (tuple(corner), part)
+        key = (corner, part)
         if key not in self._corners:
             self.count()
-            table = self.plan.classes(self.problem.choice(key[0]))
+            table = self.plan.classes(self.problem.choice(corner))
             lost = any(
                 criterion.model.hopeless is not None and criterion.model.hopeless(table, criterion)
                 for criterion in self.plan.rule.criteria

@@ -270,6 +270,19 @@ class Problem:
                 return index, covers
         return None
 
+    def corner(self, box: Box) -> Box | None:
+        """Return the configuration of a box that is the most likely to meet a rule; None if unknown.
+
+        It has the coarsest candidate of each quasi-identifier, and the finest of other variables.
+        """
+        corner = []
+        for variable, domain in zip(self.variables, box, strict=True):
+            chosen = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
+            if chosen is None:
+                return None
+            corner.append(1 << chosen)
+        return tuple(corner)
+
     def choice(self, box: Box) -> dict[str, Candidate]:
         """Return the candidates of a box in which each domain is a single candidate."""
         return {
@@ -376,6 +389,11 @@ def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
 def is_leaf(box: Box) -> bool:
     """Return whether a box is a single configuration."""
     return all(domain & (domain - 1) == 0 for domain in box)
+
+
+def replaced(box: Box, index: int, domain: int) -> Box:
+    """Return the box with another domain for one variable."""
+    return (*box[:index], domain, *box[index + 1 :])
 
 
 def _join(groupings: Sequence[Ints]) -> Ints:

@@ -9,36 +9,30 @@ from copy import copy
 from dataclasses import replace
 
 from aegis.advisor.confidence import with_confidence
-from aegis.advisor.figures import ProvenList, SearchFigures, SearchWork
+from aegis.advisor.figures import SearchFigures, SearchWork
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import configuration_masking
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, utility_kept
-from aegis.advisor.search.auc_bound import has_reach
-from aegis.advisor.search.branch import Found, OpenBox, gap
+from aegis.advisor.search.branch import BranchAndBound, Found, gap
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import (
-    BelowBound,
-    below_bound,
-    make_objective,
-    shares_kept,
-)
+from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.resumed import SearchFile
 from aegis.advisor.search.several import SharesKept
-from aegis.advisor.search.shortlist import SPLITS, Reaching, Shortlist
-from aegis.advisor.search.strategy import find_best
-from aegis.advisor.several import SeveralScorer, scorer_of, tasks_of
+from aegis.advisor.search.shortlist import SPLITS, Shortlist
+from aegis.advisor.search.strategy import suiting
+from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
-from aegis.privacy import PrivacyRule
+from aegis.privacy import PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.summary import Summary
 from aegis.words import amount
@@ -105,19 +99,16 @@ class Searcher:
         other.plan, other.progress = plan, progress
         return other
 
-    def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
+    def _plan_of(self, rule: PrivacyRule) -> PrivacyPlan:
+        return self.plan if rule is self.plan.rule else self.plan.under(rule)
+
+    def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> InMemory | InEngine:
         """Return the check of combinations under a rule; without a clock it has no time limit."""
-        plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
-        clock = clock or Clock(None)
+        plan, clock = self._plan_of(rule), clock or Clock(None)
         if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
         counted = BesidePopulation if plan.by_population else InMemory
         return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
-
-    @property
-    def rule_matters(self) -> bool:
-        """Whether the objective depends on the rule."""
-        return self.objective.follows_rule
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
         """Return the objective under a rule.
@@ -166,7 +157,7 @@ class Searcher:
         clock = Clock.of(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
-        outcome, proven, generous = self._find(
+        outcome = self._find(
             objective, feasibility, top, clock, start, file, briefly=briefly, prove=prove
         )
         if file is not None:
@@ -178,8 +169,7 @@ class Searcher:
             seconds=time.perf_counter() - began,
             rule_monotone=rule.monotone,
         )
-        figures = self._figures(outcome, objective, work, proven, generous=generous, top=top)
-        return outcome, replace(figures, notes=(*figures.notes, *self._notes(outcome, rule)))
+        return outcome, self._figures(outcome, objective, work, alone=top == 1)
 
     def _find(
         self,
@@ -192,99 +182,81 @@ class Searcher:
         *,
         briefly: bool,
         prove: bool,
-    ) -> tuple[Found, ProvenList | None, bool]:
-        """Search, and return the result, the proof of a shortlist, and whether its bound ignores
-        the rule.
-        """
+    ) -> Found:
+        """Search by a strategy of a package, by branch and bound, or by a list."""
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
+        space = self.problem, objective, feasibility
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
-            if objective.bounded:
-                outcome = find_best(
-                    self.problem,
-                    objective,
-                    feasibility,
-                    top=top,
+            if not objective.bounded:
+                small = self._size() <= ENUMERATED
+                most = max(BRIEFLY if briefly else LISTED, top)
+                return Shortlist(
+                    *space,
+                    self._traces,
+                    common=self.scorer.in_common,
+                    listed=self._size() + 1 if small else most,
+                    bounds=not briefly,
+                    prove=prove or file is not None,
                     clock=clock,
                     step=step,
-                    start=start,
-                    resumable=file is not None,
-                    resumed=resumed,
-                )
-                return outcome, None, False
-            small, most = self._size() <= ENUMERATED, BRIEFLY if briefly else LISTED
-            reaching = self._reaching(objective, resumed, prove=prove or file is not None)
-            listing = Shortlist(
-                self.problem,
-                objective,
-                feasibility,
-                self._traces,
-                common=self.scorer.in_common,
-                listed=self._size() + 1 if small else max(most, top),
-                reaching=None if briefly else reaching,
-                clock=clock,
-                step=step,
-            )
-            outcome, proven = listing.run(start, math.inf if small else SPLITS)
-        return outcome, proven, listing.generous and proven is not None and proven.least is not None
+                ).run(start, math.inf if small else SPLITS, resumed)
+            # Only branch and bound can save its unsearched boxes.
+            strategy = suiting(*space) if file is None else None
+            if strategy is not None:
+                return strategy.search(*space, top=top, clock=clock, step=step, start=start)
+            return BranchAndBound(*space, top=top, clock=clock, step=step).run(start, resumed)
 
     def _figures(
-        self,
-        outcome: Found,
-        objective: Objective,
-        work: SearchWork,
-        proven: ProvenList | None,
-        *,
-        generous: bool,
-        top: int,
+        self, outcome: Found, objective: Objective, work: SearchWork, *, alone: bool
     ) -> SearchFigures:
         """Return the figures of a search: its best value, its bound, and what is proven."""
         exact = objective.bounded or outcome.bound < math.inf
         best = outcome.best[0][0] if outcome.best else -math.inf
         left, sign = gap(best, outcome.bound), objective.sign
-        first_alone = exact and left == 0 and not outcome.complete and top > 1
+        optimal = exact and left == 0
+        why = "interrupt" if outcome.interrupted else "time limit"
         return SearchFigures(
             objective=objective.name,
-            optimal=exact and left == 0,
+            optimal=optimal,
             exact=exact,
             best=sign * best if outcome.best else None,
             bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
             gap=left if exact else None,
             work=work,
-            notes=tuple(_notes_on_proof(generous=exact and generous, first_alone=first_alone)),
-            stopped=_why_stopped(outcome),
-            proven=proven,
+            notes=tuple(
+                self._notes(
+                    outcome, work, loose=exact and outcome.generous, first=optimal and not alone
+                )
+            ),
+            stopped=None if outcome.complete else why,
+            proven=outcome.proven,
         )
 
-    def _notes(self, outcome: Found, rule: PrivacyRule) -> Iterator[str]:
-        """Yield notes on how the search ended, and on limits from the table and the rule."""
+    def _notes(
+        self, outcome: Found, work: SearchWork, *, loose: bool, first: bool
+    ) -> Iterator[str]:
+        """Yield notes on the proof, on how the search ended, and on limits from table and rule."""
+        if loose:
+            yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
+        if first and not outcome.complete:
+            yield "the first is proven best, the order of the others is not"
         if not outcome.complete:
-            yield _stopped(outcome)
+            why = "was interrupted" if outcome.interrupted else "reached its limit"
+            yield (
+                f"the search {why}: this is the best configuration that it found"
+                if outcome.best
+                else f"the search {why} before it found an admissible configuration; there may be one"
+            )
         yield from self.problem.duplicates
         if self.summary.frequency is None:
             yield "classes were counted in the engine, one query per configuration"
-        if not rule.monotone:
+        if not work.rule_monotone:
             yield (
                 "some criteria are not monotone under the suppression limit, so each configuration was "
                 "checked separately; where possible, a bound on the rows that finer masks can keep "
                 "excluded configurations"
             )
-
-    def _reaching(
-        self, objective: Objective, resumed: tuple[OpenBox, ...] | None, *, prove: bool
-    ) -> Reaching | None:
-        """Return the loose bound of an objective; None if it has no bound."""
-        bounded: BelowBound | SharesKept
-        if isinstance(objective, SharesKept) and isinstance(self.scorer, SeveralScorer):
-            bounded = shares_kept(objective.name, self.problem, self.scorer, self.plan, loose=True)
-            if not bounded.bounded:
-                return None
-        elif tasks_of(self.scorer) or not has_reach(objective.name, self.problem):
-            return None
-        else:
-            measure = MEASURES.get(objective.name)
-            bounded = below_bound(self.problem, self.scorer, measure)
-        return Reaching(bounded, prove, resumed)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
@@ -299,6 +271,11 @@ class Searcher:
         box = find_closest(self.problem, self.plan, clock)
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
+    def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
+        """Return the configuration that needs the fewest rows removed, if it meets a rule."""
+        box = find_closest(self.problem, self._plan_of(rule), clock)
+        return None if box is None or not self.verdict(box, rule).admissible else box
+
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
@@ -307,8 +284,8 @@ class Searcher:
         If that configuration is admissible, it becomes the best of `outcome`, and the figures say
         so.
         """
-        box = None if outcome.complete else find_closest(self.problem, self.plan, clock)
-        if box is None or not self.plan.check(self.problem.choice(box)).admissible:
+        box = None if outcome.complete else self.closest(self.plan.rule, clock)
+        if box is None:
             return figures
         value = self.objective.bound(box)
         outcome.best.append((value, box))
@@ -345,9 +322,9 @@ class Searcher:
         each = self.objective.effort(box) * len(choices)
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
-    def suppressed_rows(self, box: Box) -> int:
-        """Return the number of rows that a configuration suppresses."""
-        return self.plan.check(self.problem.choice(box)).suppressed_rows
+    def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
+        """Return whether a configuration meets a rule, and its suppressed rows and classes."""
+        return self._plan_of(rule).check(self.problem.choice(box))
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
@@ -411,26 +388,3 @@ class Searcher:
 def _of_label(objective: Objective, place: int) -> Objective:
     """Return the objective of one label, from an objective of several labels."""
     return objective.labels[place] if isinstance(objective, SharesKept) else objective
-
-
-def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
-    """Yield notes that restrict a proof."""
-    if generous:
-        yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
-    if first_alone:
-        yield "the first is proven best, the order of the others is not"
-
-
-def _why_stopped(outcome: Found) -> str | None:
-    """Return why a search ended early: by its limit or by the user; None if it ran to its end."""
-    if outcome.complete:
-        return None
-    return "interrupt" if outcome.interrupted else "time limit"
-
-
-def _stopped(outcome: Found) -> str:
-    """Return a sentence on a search that ended early: why, and whether it has a result."""
-    why = "was interrupted" if outcome.interrupted else "reached its limit"
-    if outcome.best:
-        return f"the search {why}: this is the best configuration that it found"
-    return f"the search {why} before it found an admissible configuration; there may be one"

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aegis.advisor.scores import utility_kept
-from aegis.advisor.search.objective import Objective, Priced
+from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.several import SeveralScorer, TaskScorer
 from aegis.measures import Measure
 from aegis.summary import Candidate
 
 
-class ShareOfLabel(Priced):
+class ShareOfLabel(Objective):
     """The share kept of one of several labels, as an objective.
 
     Parameters
@@ -42,6 +42,7 @@ class ShareOfLabel(Priced):
     ) -> None:
         self.name = f"share kept of {task.column} by {measure.name}"
         self.bounded, self.divides = inner.bounded, inner.divides
+        self.reaches = inner.bounded or inner.loose
         self._own, self._task, self._measure, self._inner = own, task, measure, inner
         self._places = _places(problem, own, task)
         scorer = task.scorer
@@ -88,32 +89,24 @@ class ShareOfLabel(Priced):
         return 0.0 if own in self._known else self._inner.effort(own)
 
 
-class SharesKept(Priced):
+class SharesKept(Objective):
     """Search objective for several labels: the combined share of the utility of each label that is kept."""
 
     sign = 1
 
-    def __init__(
-        self,
-        name: str,
-        scorer: SeveralScorer,
-        labels: Sequence[ShareOfLabel],
-        *,
-        loose: bool = False,
-    ) -> None:
+    def __init__(self, name: str, scorer: SeveralScorer, labels: Sequence[ShareOfLabel]) -> None:
         self.name = name
-        self.scored: dict[Box, float] = {}
-        self._loose = loose
         weights = [task.task.weight for task in scorer.tasks]
         self._weights = [weight / sum(weights) for weight in weights]
         self.labels = tuple(labels)
         self.bounded = all(label.bounded for label in labels)
+        self.loose = not self.bounded and all(label.reaches for label in labels)
         self.divides = any(label.divides for label in labels)
         self._combine = scorer.combine
 
     def guess(self, box: Box) -> float:
         """Return `upper`; with loose and slow bounds, the weighted mean of the labels' estimates."""
-        if not self._loose:
+        if not self.loose:
             return self.upper(box)
         return sum(
             w * label.guess(box) for w, label in zip(self._weights, self.labels, strict=True)
@@ -121,8 +114,6 @@ class SharesKept(Priced):
 
     def bound(self, box: Box) -> float:
         """Return the combination of the upper bounds of all labels' shares kept."""
-        if box in self.scored:
-            return self.scored[box]
         return self._combine([label.share(box) for label in self.labels])
 
     def effort(self, box: Box) -> float:

@@ -10,50 +10,25 @@ the loose bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
-from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
-from aegis.advisor.search.climb import Climb
-from aegis.advisor.search.clock import Clock, OutOfTimeError
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, until_stopped
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
+from aegis.advisor.search.neighbours import LocalSearch, near
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import BelowBound
 from aegis.advisor.search.problem import Box, Problem
-from aegis.advisor.search.several import SharesKept
-from aegis.interrupts import acknowledge
 from aegis.progress import Step
 
 SPLITS = 2_000
 """Largest number of boxes of a large space to split for the list, once it has an entry."""
-_CLIMBED, _STEPS = 3, 30
-"""Number of configurations from which to climb, and the largest number of steps of each climb."""
-_NEAR = 8
-"""Largest number of masks of an attribute with more groups, and with fewer, that a step tries."""
+_IMPROVED = 3
+"""Number of configurations whose masks are changed one at a time."""
 _REACHING = 3
 """The bound of all configurations may take at most this many times as long as a score."""
-_TOLERANCE = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class Reaching:
-    """An objective with a loose bound, and whether to prove the best configuration by this bound.
-
-    Attributes
-    ----------
-    objective
-        The objective with its bound.
-    prove
-        Whether to split boxes until the bound proves the best configuration or time runs out.
-    resumed
-        The unsearched boxes of an earlier search; None to begin with all combinations.
-    """
-
-    objective: BelowBound | SharesKept
-    prove: bool
-    resumed: tuple[OpenBox, ...] | None
 
 
 class Shortlist:
@@ -70,8 +45,10 @@ class Shortlist:
         The cache that counts common masks once, to which the search announces configurations.
     listed
         Largest number of configurations in the list.
-    reaching
-        `objective` with its bound; None if it has none.
+    bounds
+        Whether to bound all configurations, if `objective` has a bound.
+    prove
+        Whether to also split boxes until the bound proves the best or time runs out.
     clock
         Time limit; the search then returns the best configurations so far. Half of the time is for
         the list.
@@ -88,7 +65,8 @@ class Shortlist:
         *,
         common: InCommon,
         listed: int,
-        reaching: Reaching | None,
+        bounds: bool,
+        prove: bool,
         clock: Clock,
         step: Step,
     ) -> None:
@@ -97,29 +75,34 @@ class Shortlist:
         self._feasibility = feasibility
         self._traces = traces
         self._common = common
-        self._reaching = None if reaching is None else reaching.objective
-        self._prove = reaching is not None and reaching.prove
-        self._resumed = None if reaching is None else reaching.resumed
+        self._bounds = bounds and objective.loose
+        self._prove = self._bounds and prove
         self._split = False
         self._listed = listed
         self._clock = clock
         self._step = step
         self._scored: dict[Box, float] = {}
 
-    def run(self, start: tuple[Box, ...], most_splits: float) -> tuple[Found, ProvenList | None]:
+    def run(
+        self,
+        start: tuple[Box, ...],
+        most_splits: float,
+        resumed: tuple[OpenBox, ...] | None = None,
+    ) -> Found:
         """Return all configurations that were scored, best first, and the proof for the list.
 
-        The second result is None if the list is empty, or if the best is proven among all
-        combinations. The `bound` of the first result is infinite if the objective has no bound and
-        not every admissible configuration was scored. `complete` is True if the search ran to its
-        end.
+        `proven` is None if the list is empty, or if the best is proven among all combinations. The
+        `bound` is infinite if the objective has no bound and not every admissible configuration was
+        scored. `complete` is True if the search ran to its end.
 
         Parameters
         ----------
         start
-            Configurations to try as well.
+            Configurations to score in any case.
         most_splits
             Largest number of boxes to split for the list.
+        resumed
+            The unsearched boxes of an earlier search; None to begin with all combinations.
         """
         for trace in self._traces:
             wide = self._list(trace, start, most_splits)
@@ -129,74 +112,48 @@ class Shortlist:
         every = wide.complete and len(wide.best) < self._listed
         if wide.interrupted:
             self._clock.stop()
-        outcome = Found(
-            nodes=wide.nodes,
-            complete=wide.complete or wide.nodes >= most_splits,
-            interrupted=wide.interrupted,
-        )
-        try:
-            self._score_all(outcome, [*(box for _, box in wide.best), *start], every=every)
+        outcome = Found(nodes=wide.nodes, interrupted=wide.interrupted)
+        with until_stopped(outcome):
+            self._score_all(outcome, start, [box for _, box in wide.best], every=every)
             if not every:
-                self._climb(blind=trace is not self._traces[0])
-        except OutOfTimeError:
-            outcome.complete = False  # what is known until now is the answer
-        except KeyboardInterrupt:
-            acknowledge()
-            outcome.interrupted, outcome.complete = True, False
+                self._improve(blind=trace is not self._traces[0])
+            outcome.complete = wide.complete or wide.nodes >= most_splits
         left = [value for value, box in wide.best if box not in self._scored]
         if not every or left:
             whole = (OpenBox(math.inf, self._problem.root, tight=False),)
-            outcome.open = whole if self._resumed is None else self._resumed
-        if self._scored and not every and not outcome.interrupted:
-            self._split_boxes(outcome)
+            outcome.open = whole if resumed is None else resumed
+        if self._prove and self._scored and not every and not outcome.interrupted:
+            self._split_boxes(outcome, resumed)
         scored = ((value, box) for box, value in self._scored.items())
         outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
         highest = outcome.best[0][0] if outcome.best else -math.inf
         outcome.bound = highest if every and not left else max(outcome.bound, highest)
-        if self._split and outcome.complete:
-            return outcome, None  # all combinations are proven, not some of them
         least = max(left[:1] + [wide.beyond] * (not every), default=None)
         above = [value for value, _ in wide.best if least is None or value > least]
-        return outcome, ProvenList(trace.name, len(above), above[0], least) if above else None
+        if above and not (self._split and outcome.complete):
+            outcome.proven = ProvenList(trace.name, len(above), above[0], least)
+            outcome.generous = not self._split and least is not None
+        return outcome
 
-    @property
-    def generous(self) -> bool:
-        """Whether the bound covers all combinations, including those that break the rule."""
-        return not self._split
-
-    def _score_all(self, outcome: Found, boxes: Sequence[Box], *, every: bool) -> None:
+    def _score_all(
+        self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool
+    ) -> None:
         """Score the configurations of the list; unless `every` admissible one is listed, bound the
         others.
         """
-        for box in boxes[:1]:
+        for box in (*start, *listed[:1]):
             self._clock.allows(self._objective.effort(box))  # notes when it begins
             self._score(box)  # in any case
-        self._common.expect([self._problem.choice(box) for box in boxes])
-        if boxes and not every:
+        self._common.expect([self._problem.choice(box) for box in (*listed, *start)])
+        if listed and not every:
             outcome.bound = self._bound()
-        for box in boxes[1:]:
-            self._clock.check(self._objective.effort(box))
-            self._score(box)
+        for box in listed[1:]:
+            self._score_in_time(box)
 
-    def _split_boxes(self, outcome: Found) -> None:
-        """Split boxes by the measure's loose bound until the best is proven or time runs out.
-
-        Do nothing if no proof was requested, or if the measure has no bound.
-        """
-        if self._reaching is None or not self._prove:
-            return
-        self._reaching.scored.update(self._scored)
-        proof = BranchAndBound(
-            self._problem,
-            self._reaching,
-            self._feasibility,
-            top=1,
-            clock=self._clock,
-            step=self._step,
-        ).run(
-            tuple(sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]),
-            self._resumed,
-        )
+    def _split_boxes(self, outcome: Found, resumed: tuple[OpenBox, ...] | None) -> None:
+        """Split boxes by the measure's loose bound until the best is proven or time runs out."""
+        search = self._boxes(self._objective, top=1, clock=self._clock)
+        proof = search.run(tuple(self._best_scored()), resumed)
         self._split = proof.complete or proof.nodes > 0
         self._scored |= {box: value for value, box in proof.best}
         outcome.bound = min(outcome.bound, proof.bound)
@@ -205,65 +162,52 @@ class Shortlist:
         outcome.complete, outcome.interrupted = proof.complete, proof.interrupted
 
     def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
+        """Return the configurations with the highest trace."""
+        half = self._clock.part(0.5)
+        return self._boxes(trace, top=self._listed, clock=half, most_nodes=most_splits).run(start)
+
+    def _boxes(self, objective: Objective, **limits: Any) -> BranchAndBound:
+        """Return a branch and bound search by an objective."""
         return BranchAndBound(
-            self._problem,
-            trace,
-            self._feasibility,
-            top=self._listed,
-            clock=self._clock.part(0.5),
-            step=self._step,
-            most_nodes=most_splits,
-        ).run(start)
+            self._problem, objective, self._feasibility, step=self._step, **limits
+        )
 
     def _bound(self) -> float:
         """Return an upper bound for all admissible configurations; infinity if time does not suffice."""
         took = self._objective.effort(self._problem.root)
-        if self._reaching is None or not self._clock.allows(took, times=_REACHING):
+        if not (self._bounds and self._clock.allows(took, times=_REACHING)):
             return math.inf
         whole = self._feasibility.narrow(self._problem.root) or self._problem.root
-        return self._reaching.bound(whole)
+        return self._objective.bound(whole)
 
-    def _score(self, box: Box) -> float | None:
-        """Return the score of a configuration; None if it is not admissible."""
+    def _score(self, box: Box) -> float:
+        """Return the score of a configuration; -inf if it is not admissible."""
         if box not in self._scored:
             if not self._feasibility.admits(box):
-                return None
+                return -math.inf
             self._step.advance(0)
             self._scored[box] = self._objective.bound(box)
         return self._scored[box]
 
-    def _climb(self, *, blind: bool) -> None:
-        """Change one mask of the best configurations at a time, as long as the score improves."""
-        first = sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]
-        if blind:
-            summit = Climb(
-                self._problem,
-                self._objective,
-                self._clock,
-                lambda box: self._score(box) is not None,
-            ).run()
-            first += [] if summit is None else [summit]
-        for box in first:
-            at = box
-            for _ in range(_STEPS):
-                better = max(
-                    self._near(at), key=lambda other: (self._scored[other], other), default=at
-                )
-                if self._scored[better] <= self._scored[at] + _TOLERANCE:
-                    break
-                at = better
+    def _score_in_time(self, box: Box) -> float:
+        self._clock.check(self._objective.effort(box))
+        return self._score(box)
 
-    def _near(self, box: Box) -> Iterator[Box]:
-        """Score and yield the admissible configurations that differ in one mask."""
+    def _expect_near(self, box: Box) -> None:
+        """Announce a configuration, so that what it shares with its neighbours is counted once."""
         several = [v.name for v in self._problem.variables if len(v.candidates) > 1]
         self._common.expect_near(self._problem.choice(box), several)
-        for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
-            current = domain.bit_length() - 1
-            sizes = [candidate.size for candidate in variable.candidates]
-            order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
-            place = order.index(current)
-            for candidate in order[max(0, place - _NEAR) : place + _NEAR + 1]:
-                other = (*box[:index], 1 << candidate, *box[index + 1 :])
-                self._clock.check(self._objective.effort(other))
-                if candidate != current and self._score(other) is not None:
-                    yield other
+
+    def _improve(self, *, blind: bool) -> None:
+        """Change one mask of the best configurations at a time, as long as the score improves."""
+        local = LocalSearch(self._problem, self._score_in_time, self._score, self._expect_near)
+        first = self._best_scored()
+        if blind:
+            summit = local.from_coarsest()
+            first += [] if summit is None else [summit]
+        for box in first:
+            local.improved(box, near, thorough=True)
+
+    def _best_scored(self) -> list[Box]:
+        """Return a few configurations with the best scores so far, best first."""
+        return sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_IMPROVED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
+from aegis.advisor.search.branch import Found
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
@@ -58,27 +58,8 @@ STRATEGIES: Registry[SearchStrategy] = Registry("search strategy")
 """Strategies by name; a search uses the first that suits it."""
 
 
-def find_best(
-    problem: Problem,
-    objective: Objective,
-    feasibility: Feasibility,
-    *,
-    top: int,
-    clock: Clock,
-    step: Step,
-    start: tuple[Box, ...],
-    resumable: bool = False,
-    resumed: tuple[OpenBox, ...] | None = None,
-) -> Found:
-    """Return the best configurations, by the first strategy that suits, else by branch and bound.
-
-    If a later search should be able to continue this one, the search uses branch and bound, because
-    it can save its unsearched boxes.
-    """
-    for strategy in () if resumable else STRATEGIES:
-        if strategy.suits(problem, objective, feasibility):
-            return strategy.search(
-                problem, objective, feasibility, top=top, clock=clock, step=step, start=start
-            )
-    search = BranchAndBound(problem, objective, feasibility, top=top, clock=clock, step=step)
-    return search.run(start, resumed)
+def suiting(
+    problem: Problem, objective: Objective, feasibility: Feasibility
+) -> SearchStrategy | None:
+    """Return the first strategy that suits a search; None if branch and bound is best."""
+    return next((each for each in STRATEGIES if each.suits(problem, objective, feasibility)), None)

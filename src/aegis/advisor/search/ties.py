@@ -65,15 +65,6 @@ class AboveScore:
         self._score = score
         self._least = least
 
-    @property
-    def checked(self) -> int:
-        """Number of times that classes were counted and checked against the rule."""
-        return self._inner.checked
-
-    def possible(self, box: Box) -> bool:
-        """Return whether a configuration in the box may meet the rule and reach the score."""
-        return self._score.bound(box) >= self._least and self._inner.possible(box)
-
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that cannot be admissible; None if nothing is left."""
         if self._score.bound(box) < self._least:
@@ -144,7 +135,8 @@ def prefer_among_ties(
     alike = [box for box, share in zip(ties, masked, strict=True) if share == min(masked)]
     first = best if best in alike else alike[0]
     if best not in alike and len(alike) > 1:
-        first = min(alike, key=lambda box: searcher.suppressed_rows(box))
+        rule = searcher.plan.rule
+        first = min(alike, key=lambda box: searcher.verdict(box, rule).suppressed_rows)
     if first == best:
         return best, None
     score = objective.sign * value

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.grouping import group_classes, group_counts, stacked_grouping
-from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.objective import CUBED, Objective, seconds_of
 from aegis.advisor.search.problem import (
     Box,
     Ints,
@@ -26,17 +26,15 @@ Key = tuple[int, ...]
 """The number of each variable's grouping."""
 _LEVELS = 1024
 """Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
-_CUBED = 1e-10
-"""Seconds of a fit per cubed level, on a machine of the slow kind."""
-_FIT, _SCORE, _FITS = 3e-4, 5e-3, 2
-"""Work of a fit and of a score in any case, and how many fits a score by fold counts as."""
+_FIT = 3e-4
+"""Work of a fit in any case."""
 _STAYING = 16
 """Smallest number of levels of attributes with one candidate to factorise once for all boxes."""
 _DENSE = 1 << 11
 """Largest number of levels whose counts are stored in a dense array."""
 
 
-class Pillai:
+class Pillai(Objective):
     """Pillai's trace, plug-in or adjusted, with an exact bound.
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
@@ -54,9 +52,7 @@ class Pillai:
     """
 
     sign = 1
-    bounded = True
     divides = True
-    follows_rule = False
 
     def __init__(self, problem: Problem, name: str, *, adjusted: bool) -> None:
         self.name = name
@@ -65,28 +61,15 @@ class Pillai:
         self._rows = problem.summary.pairs.n
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
-        reduced = _Reduced.of(problem)
-        rest = _Rest.of(problem, reduced)
-        self._finest = _Corner(problem, reduced, rest, finest=True)
-        self._coarsest = _Corner(problem, reduced, rest, finest=False)
-
-    def under(self, plan: PrivacyPlan) -> Pillai:  # noqa: ARG002 - the protocol's signature
-        """Return this objective, because it does not depend on the rule."""
-        return self
+        counts = _Counts.of(problem)
+        self._finest = _Corner(problem, counts, finest=True)
+        self._coarsest = _Corner(problem, counts, finest=False)
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box; the class docstring explains it."""
         if box not in self._bounds:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
-
-    def upper(self, box: Box) -> float:
-        """Return `bound`, because there is no quicker bound."""
-        return self.bound(box)
-
-    def guess(self, box: Box) -> float:
-        """Return `bound`, because there is no quicker estimate."""
-        return self.bound(box)
 
     def effort(self, box: Box) -> float:
         """Return the seconds that the fit takes; 0 if it is cached."""
@@ -97,7 +80,7 @@ class Pillai:
         levels = self._finest.levels(box)
         if levels > _LEVELS and not is_leaf(box):
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
-        self._problem.work.add(_FIT + _CUBED * float(levels) ** 3)
+        self._problem.work.add(_FIT + CUBED * float(levels) ** 3)
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
             return fine.trace
@@ -112,33 +95,6 @@ class Pillai:
         undecided = (j for j in self._noisy if box[j] & (box[j] - 1))
         noise = sum(self._problem.variables[j].most_levels(box[j]) for j in undecided)
         return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
-
-
-def seconds_of(problem: Problem, box: Box) -> float:
-    """Return the approximate seconds to fit a configuration or the finest masks of a box."""
-    return _CUBED * float(sum(levels_of(problem, box))) ** 3
-
-
-def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return the levels of a configuration: of attributes with several candidates, and of the others."""
-    counts = [0, 0]
-    for variable, domain in zip(problem.variables, box, strict=True):
-        settled = len(variable.candidates) == 1
-        counts[settled] += variable.candidates[domain.bit_length() - 1].n_levels
-    return counts[0], counts[1]
-
-
-def score_work(chosen: int, levels: int) -> float:
-    """Return the work of a score or a bound by fold.
-
-    Parameters
-    ----------
-    chosen
-        Levels of the attributes whose masks vary; the others are factorised once for all scores.
-    levels
-        Levels of all attributes.
-    """
-    return _SCORE + _FITS * _CUBED * float(chosen) ** 2 * levels
 
 
 @dataclass(frozen=True)
@@ -216,28 +172,37 @@ class _Reduced:
 
 
 @dataclass(frozen=True)
-class _Rest:
-    """Counts of the attributes with several candidates, after the others were eliminated.
+class _Counts:
+    """Counts of the attributes whose masks a search chooses.
 
-    The elimination saves time if attributes with a single candidate have many levels.
+    Attributes with a single candidate are eliminated if that saves time: if they have many levels.
 
     Attributes
     ----------
     reduced
-        Counts of the attributes with several candidates; `total` is the Schur complement, which the
-        other attributes do not explain.
+        The counts; after an elimination, `total` is the Schur complement, which the other
+        attributes do not explain.
     given
-        The attributes with one candidate, factorised.
+        The eliminated attributes, factorised; without an elimination, the centred counts. None if
+        the counts are sparse, or there are none.
     places
-        Indices of the attributes with several candidates, shape (m,).
+        Indices of the variables of the search among all, shape (m,).
     """
 
     reduced: _Reduced
-    given: Given
+    given: Given | None
     places: tuple[int, ...]
 
     @classmethod
-    def of(cls, problem: Problem, reduced: _Reduced) -> _Rest | None:
+    def of(cls, problem: Problem) -> _Counts:
+        """Return the counts of a problem, after the elimination if it saves time."""
+        reduced = _Reduced.of(problem)
+        rest = cls._eliminated(problem, reduced)
+        every = tuple(range(len(problem.variables)))
+        return rest or cls(reduced, _alone(problem, reduced), every)
+
+    @classmethod
+    def _eliminated(cls, problem: Problem, reduced: _Reduced) -> _Counts | None:
         """Eliminate the attributes with one candidate; None if that saves little time or loses
         precision.
         """
@@ -276,16 +241,12 @@ class _Corner:
     side, and their rows summed.
     """
 
-    def __init__(
-        self, problem: Problem, reduced: _Reduced, rest: _Rest | None, *, finest: bool
-    ) -> None:
+    def __init__(self, problem: Problem, counts: _Counts, *, finest: bool) -> None:
         self._variables = problem.variables
         self._finest = finest
-        self._reduced = reduced if rest is None else rest.reduced
-        self._places = range(len(problem.variables)) if rest is None else rest.places
+        self._reduced, self._given, self._places = counts.reduced, counts.given, counts.places
         self._count = len(self._reduced.atoms)
         self._rows = problem.summary.pairs.n
-        self._given = _alone(problem, reduced) if rest is None else rest.given
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
         self._groupings: list[_Grouping] = []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.cells import RuleCells, dense
 from aegis.advisor.search.corner_classes import Corners
-from aegis.advisor.search.objective import Priced
+from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions
 from aegis.errors import PolicyError
@@ -26,7 +26,7 @@ from aegis.summary import FrequencyTable
 Floats = npt.NDArray[np.float64]
 
 
-class ClassLoss(Priced):
+class ClassLoss(Objective):
     """A loss that grows with the size of equivalence classes or the impurity of their labels.
 
     Parameters
@@ -41,7 +41,6 @@ class ClassLoss(Priced):
 
     name: str
     sign = -1
-    bounded = True
     divides = True
     follows_rule = True
 

@@ -115,10 +115,6 @@ class ChargedLoss(ClassLoss):
         """Return minus the loss without suppression: an upper bound that needs no class counts."""
         return -self._least(box)
 
-    def guess(self, box: Box) -> float:
-        """Return `upper`, because no estimate is cheaper to compute."""
-        return self.upper(box)
-
     def _total(self, lost: Floats) -> float:
         """Return the combined loss; `lost` holds the loss of each attribute, summed over rows."""
         if self._loss.per_row:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
+from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.problem import Problem
 
 Ids = npt.NDArray[np.int64]
@@ -42,15 +43,17 @@ class Tally:
     """
 
     def __init__(self, problem: Problem, cells: RuleCells, least: int) -> None:
-        self._problem = problem
-        self._cells = cells
         self._least = least
         self._weights = cells.counts.astype(np.float64)
-        self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
+        self._corners = Corners(problem, cells)
         self._known: OrderedDict[tuple[Node, Node], tuple[Ids, int]] = OrderedDict()
         self._bytes = 0
-        quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._quasi = tuple(sorted(quasi, key=lambda i: -max(_sizes(problem, i))))
+        largest = {
+            i: max(candidate.size for candidate in variable.candidates)
+            for i, variable in enumerate(problem.variables)
+            if variable.quasi
+        }
+        self._quasi = tuple(sorted(largest, key=lambda i: -largest[i]))
         self._undivided = cells.undivided()
         self._numbers = np.arange(cells.count, dtype=np.int32)
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
@@ -75,7 +78,7 @@ class Tally:
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
         """Return the class of each cell by some of the attributes, and a number above all class numbers."""
         if len(some) == 1:
-            return self._coded(some[0], node[0])
+            return self._corners.coded(some[0], 1 << node[0])
         key = some, node
         if key in self._known:
             self._known.move_to_end(key)
@@ -123,20 +126,7 @@ class Tally:
         """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 
-    def _coded(self, index: int, candidate: int) -> tuple[Ids, int]:
-        key = index, candidate
-        if key not in self._codes:
-            variable = self._problem.variables[index]
-            groups = variable.candidates[candidate].groups
-            size = int(groups.max(initial=0)) + 1
-            self._codes[key] = self._cells.code(variable.name, groups), size
-        return self._codes[key]
-
 
 def _hashed(ids: Ids) -> Ids:
     """Return a hash below `_SPREAD` for each class; few classes share one."""
     return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)
-
-
-def _sizes(problem: Problem, index: int) -> list[int]:
-    return [candidate.size for candidate in problem.variables[index].candidates]

@@ -18,13 +18,15 @@ instead of an integer programme.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.search.branch import BranchAndBound
+from aegis.advisor.search.branch import BranchAndBound, OpenBox
 from aegis.advisor.search.cells import RuleCells
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
@@ -33,7 +35,6 @@ from aegis.advisor.search.problem import Problem, Variable, members
 from aegis.arx.losses.separable import Separable
 from aegis.arx.search.class_counter import Node, Tally
 from aegis.arx.search.listing import HALF, Chosen, Listing, OpenList, halves
-from aegis.arx.search.walk import Walk
 from aegis.interrupts import check
 from aegis.progress import Step
 
@@ -55,8 +56,6 @@ _SORTED = 64
 _SHORT = 1 << 17
 _NOISE = 0.5
 """How far the worth of a step is varied, so that what is learned differs."""
-_FIRST_STEPS, _STEPS = 500, 1
-"""Steps of a walk for better configurations at first, and with each one that is decided."""
 _RECENT = 0.1
 """Weight of the last configuration in where the next one is expected to end."""
 _BITS = 1e-3
@@ -115,23 +114,17 @@ class Sieve(BranchAndBound):
             return
         if not self._open():
             return
-        box = self._heap[0][3]
-        self._heap.clear()
-        self._at_work = self.objective.upper(box)
-        value, start = self.found.best[0]
-        node = tuple(domain.bit_length() - 1 for domain in start)
-        cost = self._separable.sum_of(-value)
-        walk = Walk(node, cost, self._separable.least, self._cost)
-        walk.go(_FIRST_STEPS)
+        self._at_work = heapq.heappop(self._heap)[3]
+        box = self._at_work.box
         inside = [np.full(len(least), math.inf) for least in self._separable.least]
         for figures, least, domain in zip(inside, self._separable.least, box, strict=True):
             figures[members(domain)] = least[members(domain)]
         listing = Listing(inside, self._refines)
         for self._share in _STAGES:
-            while not self._sift(listing, walk):
+            while not self._sift(listing):
                 pass
             self._prove(self._limit())
-        self._at_work = -math.inf
+        self._at_work = None
 
     def _limit(self) -> float:
         """Return the limit of the sum over attributes: a configuration at or above it cannot be
@@ -142,9 +135,11 @@ class Sieve(BranchAndBound):
 
     def _prove(self, figure: float) -> None:
         """Record a lower bound of the sum over attributes that holds for all remaining configurations."""
-        self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
+        bound = -self._separable.total(min(figure, self._limit()))
+        bound = min(self._remaining(), bound)
+        self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
-    def _sift(self, listing: Listing, walk: Walk) -> bool:
+    def _sift(self, listing: Listing) -> bool:
         """Check the configurations below the limit, or most of a sample of them; return whether all
         were checked.
         """
@@ -154,11 +149,11 @@ class Sieve(BranchAndBound):
         window = self._opened(left.chosen, left.sums, known)
         few = 0 if left.whole else int(_LEFT * window.size) + self.top
         if left.whole or window.left() > few:
-            self._decide(window, walk, few, proves=left.whole)
+            self._decide(window, few, proves=left.whole)
             return left.whole
         # What suppressed rows cost has decided nearly all of it: a sample teaches little more.
         for chosen, sums in listing.parts(self._refused[:known], self._limit()):
-            self._decide(self._opened(chosen, sums, known), walk, 0, proves=False)
+            self._decide(self._opened(chosen, sums, known), 0, proves=False)
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
@@ -179,24 +174,26 @@ class Sieve(BranchAndBound):
         window.sort(self._limit())
         return window
 
-    def _decide(self, window: OpenList, walk: Walk, few: int, *, proves: bool) -> None:
+    def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
         """Check the open configurations of a list, until at most `few` are left.
 
         If the list has all configurations, it `proves` a lower bound for their costs.
         """
         steps: list[dict[int, list[Coarsening]]] = []
-        for number, place in enumerate(_undecided(window)):
+        for number in count():
+            place = window.first()
+            if place is None:
+                return
             check()
             self._go_on()
             self.found.nodes += 1
-            walk.go(_STEPS)
             if proves:
                 self._prove(window.least(place))
             if number % _SHARES == 0:
                 if window.left() <= few:
                     return
                 steps = self._steps(window)
-                self._show()
+                self._report()
             node = tuple(window.chosen[place].tolist())
             self._learn(window, place, node, steps)
             halved = number % _SHARES == 0 and 2 * window.left() < window.size
@@ -248,20 +245,6 @@ class Sieve(BranchAndBound):
             self._take(node)
         return parts
 
-    def _cost(self, node: Node) -> float:
-        """Return the sum over attributes for a configuration; infinity if the configuration is not
-        admissible.
-        """
-        parts = self._priced(node)
-        return math.inf if parts is None else _sum(parts, node)
-
-    def _settled(self, node: Node, outer: Node) -> tuple[bool, list[Floats] | None]:
-        """Return whether the coarser configuration `outer` rules out `node`, and the costs given
-        the rows that `outer` suppresses.
-        """
-        parts = self._priced(outer)
-        return parts is None or _sum(parts, node) >= self._limit(), parts
-
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
@@ -279,8 +262,8 @@ class Sieve(BranchAndBound):
         place, stride = sum(entropy > self._typical for entropy in known), 1
         while low < high:
             middle = min(max(place, low + 1), high)
-            settles, some = self._settled(node, after[middle])
-            if settles:
+            some = self._priced(after[middle])
+            if some is None or _sum(some, node) >= self._limit():
                 low, parts = middle, some
                 place = middle + stride
             else:
@@ -323,19 +306,6 @@ class Sieve(BranchAndBound):
                 }
             )
         return steps
-
-    def _show(self) -> None:
-        best = self.objective.sign * self.found.best[0][0]
-        self.step.note(
-            f"best {best:.6g}, bound {self.objective.sign * self._at_work:.6g}, "
-            f"{self.found.nodes:,} nodes"
-        )
-
-
-def _undecided(window: OpenList) -> Iterator[int]:
-    """Yield the index of the first open configuration, again and again, until none is open."""
-    while (place := window.first()) is not None:
-        yield place
 
 
 def _ascent(

@@ -1,0 +1,199 @@
+"""Improve a configuration by changes of one or two masks: the local search of all strategies.
+
+A search starts at the coarsest masks, because these are the most likely to meet the rule and the
+cheapest to score. It repeatedly makes the change with the largest gain. It evaluates gains lazily
+(Minoux, Accelerated greedy algorithms, 1978): after a change, the gain of another one is computed
+again only when it has the largest known gain. So a step needs few scores if gains shrink as other
+masks become finer. The result is a heuristic; branch and bound proves or improves it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from aegis.advisor.search.problem import Box, Problem, Variable, members, replaced
+
+NEXT = 8
+"""Largest number of next finer masks of one attribute to try: those with the fewest groups."""
+_NEAR = 8
+"""Largest number of masks of an attribute with more groups, and with fewer, that are near."""
+_EXCHANGED = 64
+"""Largest number of changes with a gain, and with a loss, that are tried in pairs."""
+TOLERANCE = 1e-12
+"""Values closer than this are the same."""
+
+Nearby = Callable[[Variable, int], Sequence[int]]
+"""Returns the candidates of a variable to try in place of its current one."""
+Move = tuple[float, int, int]
+"""Minus the largest possible gain of a change, the variable, and its new candidate."""
+
+
+def coarsest(problem: Problem) -> Iterator[Box]:
+    """Yield the configurations that are most likely to meet a rule, the most useful first.
+
+    Each variable has its candidate with the fewest groups. In the first configuration, the
+    protected attributes and the label have their finest candidate instead: l-diversity is then
+    easiest to meet, and the scores are not 0.
+    """
+    frequency = problem.summary.frequency
+    sensitive = set(frequency.sensitive) if frequency is not None else set()
+    if problem.summary.label_attribute is not None:
+        sensitive.add(problem.summary.label_attribute.name)
+    few, first = [], []
+    for variable in problem.variables:
+        sizes = [candidate.size for candidate in variable.candidates]
+        few.append(1 << sizes.index(min(sizes)))
+        shown = variable.name in sensitive and not variable.quasi
+        first.append(1 << sizes.index(max(sizes)) if shown else few[-1])
+    yield tuple(first)
+    if first != few:
+        yield tuple(few)
+
+
+def next_finer(variable: Variable, current: int) -> list[int]:
+    """Return up to `NEXT` of a variable's next finer candidates, those with the fewest groups."""
+    finer = variable.finer[current] & ~(1 << current)
+    # A next finer candidate refines the current one with no other candidate in between.
+    covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]
+    covers.sort(key=lambda c: variable.candidates[c].size)
+    return covers[:NEXT]
+
+
+def others(variable: Variable, current: int) -> list[int]:
+    """Return all candidates of a variable except the current one."""
+    return [c for c in range(len(variable.candidates)) if c != current]
+
+
+def near(variable: Variable, current: int) -> list[int]:
+    """Return the candidates of a variable whose numbers of groups are next to the current one's."""
+    sizes = [candidate.size for candidate in variable.candidates]
+    order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
+    place = order.index(current)
+    return order[max(0, place - _NEAR) : place] + order[place + 1 : place + _NEAR + 1]
+
+
+class LocalSearch:
+    """Changes one or two masks of a configuration, as long as its value grows.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    upper
+        Returns an upper bound of a configuration's value, which is quick to compute; -inf to leave
+        the configuration out.
+    value
+        Returns the value of a configuration; -inf if it does not meet the rule.
+    announce
+        Receives each configuration before its neighbours are tried.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        upper: Callable[[Box], float],
+        value: Callable[[Box], float],
+        announce: Callable[[Box], None] = lambda _: None,
+    ) -> None:
+        self._problem = problem
+        self._upper = upper
+        self._value = value
+        self._announce = announce
+
+    def from_coarsest(self) -> Box | None:
+        """Return a configuration that no next finer mask improves; None if the coarsest one fails."""
+        for box in coarsest(self._problem):
+            if self._value(box) > -math.inf:
+                return self.improved(box, next_finer)
+        return None
+
+    def improved(
+        self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
+    ) -> Box:
+        """Return a configuration that no change of one mask improves; with `pairs`, of two masks.
+
+        Parameters
+        ----------
+        box
+            The configuration to begin with, which meets the rule.
+        nearby
+            The candidates to try for each variable.
+        pairs
+            Whether to also try pairs of changes, one with a gain and one with a loss.
+        thorough
+            Whether to evaluate all neighbours again after each change.
+        """
+        while True:
+            moves = self.moves(box, nearby)
+            better = self._climbed(box, moves, nearby, once=thorough)
+            if better == box and pairs:
+                better = self._exchanged(box, moves)
+            if better == box:
+                return box
+            box = better
+
+    def moves(self, box: Box, nearby: Nearby) -> list[Move]:
+        """Return all changes of one mask, the one with the largest possible gain first."""
+        self._announce(box)
+        value = self._value(box)
+        return sorted(
+            self._move(box, value, index, candidate)
+            for index, variable in enumerate(self._problem.variables)
+            for candidate in nearby(variable, box[index].bit_length() - 1)
+        )
+
+    def _move(self, box: Box, value: float, index: int, candidate: int) -> Move:
+        return value - self._upper(replaced(box, index, 1 << candidate)), index, candidate
+
+    def _climbed(self, start: Box, moves: Sequence[Move], nearby: Nearby, *, once: bool) -> Box:
+        """Make the change with the largest gain, `once` or until no known gain is above 0."""
+        box, value = start, self._value(start)
+        heap = [(move, start) for move in moves]  # sorted, so it is a heap
+        while heap:
+            (fall, index, candidate), before = heapq.heappop(heap)
+            if before[index] != box[index]:
+                continue  # this variable has another mask, whose changes were added
+            if before != box:
+                heapq.heappush(heap, (self._move(box, value, index, candidate), box))
+                continue
+            if fall >= -TOLERANCE:
+                break
+            other = replaced(box, index, 1 << candidate)
+            reached = self._value(other)
+            if reached > value + TOLERANCE:
+                if once:
+                    return other
+                box, value = other, reached
+                self._announce(box)
+                for following in nearby(self._problem.variables[index], candidate):
+                    heapq.heappush(heap, (self._move(box, value, index, following), box))
+        return box
+
+    def _exchanged(self, box: Box, moves: Sequence[Move]) -> Box:
+        """Return a better configuration that differs in two masks; `box` if there is none."""
+        value = self._value(box)
+        for (i, fine), (j, coarse) in exchanges(moves):
+            other = replaced(replaced(box, i, 1 << fine), j, 1 << coarse)
+            if self._upper(other) <= value + TOLERANCE:
+                continue
+            if self._value(other) > value + TOLERANCE:
+                return other
+        return box
+
+
+def exchanges(moves: Sequence[Move]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return pairs of changes, one with a gain and one with a loss, whose sum is a gain, best first.
+
+    Each change is a variable and its new candidate.
+    """
+    up = [move for move in moves if move[0] < -TOLERANCE][:_EXCHANGED]
+    down = [move for move in moves if move[0] >= -TOLERANCE][:_EXCHANGED]
+    pairs = [
+        (rise + fall, (i, fine), (j, coarse))
+        for rise, i, fine in up
+        for fall, j, coarse in down
+        if i != j and rise + fall < 0
+    ]
+    return [(first, second) for _, first, second in sorted(pairs)]
