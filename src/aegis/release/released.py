@@ -202,18 +202,8 @@ class Released:
         """
         return {
             **json_fields(self, "path", "rows", "released_rows"),
-            **self.stated(),
+            **_stated(self),
             "timings": dict(self.timings),
-        }
-
-    def stated(self) -> dict[str, Any]:
-        """Return the figures that both the JSON form and the certificate state."""
-        return {
-            **json_fields(self, "suppressed_rows", "persons", "suppressed_persons"),
-            "unseen_rows": jsonable(self.unseen),
-            "dropped_columns": list(self.dropped),
-            "utility": jsonable(self.utility),
-            "privacy": jsonable(self.audit),
         }
 
     def to_arrow(self) -> pa.Table:
@@ -312,7 +302,18 @@ def certify(
         },
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
         **how,
-        **release.stated(),
+        **_stated(release),
+    }
+
+
+def _stated(release: Released) -> dict[str, Any]:
+    """Return the figures that both the JSON form and the certificate state."""
+    return {
+        **json_fields(release, "suppressed_rows", "persons", "suppressed_persons"),
+        "unseen_rows": jsonable(release.unseen),
+        "dropped_columns": list(release.dropped),
+        "utility": jsonable(release.utility),
+        "privacy": jsonable(release.audit),
     }
 
 
