@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -78,10 +78,10 @@ class BuildCommand:
     """A command."""
 
     plan: Annotated[Path, typer.Argument(metavar="PLAN")]
+    quiet: Annotated[bool, typer.Option("--quiet")] = False
+    seed: Annotated[int, typer.Option("--seed")] = 0
     wall: Wall
     loud: Annotated[bool, typer.Option("--loud")] = False
-
-    ORDER: ClassVar[tuple[str, ...]] = ("plan", "loud", "paint")
 
 
 def test_keywords_change_a_request_and_its_groups() -> None:
@@ -101,8 +101,8 @@ def test_a_command_has_an_option_for_each_field() -> None:
 
     wrapped = takes_records(command, seen.append)
     parameters = inspect.signature(wrapped).parameters
-    # As `ORDER` names them, then those that it does not name; what only Python has is no option.
-    assert list(parameters) == ["plan", "loud", "paint", "height", "tint"]
+    # As the fields, then those that every command lists last; what only Python has is no option.
+    assert list(parameters) == ["plan", "height", "paint", "tint", "loud", "seed", "quiet"]
     assert parameters["plan"].default is inspect.Parameter.empty
     assert parameters["tint"].default is None
     app = typer.Typer()

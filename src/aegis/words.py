@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import PurePath
 from typing import Any
 
 _DIGITS = 15
@@ -118,6 +121,35 @@ def default_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(str, value))}]"
     return str(value)
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON documents have it: records as mappings, other collections as lists.
+
+    A record that has a method `to_dict` decides its own form.
+
+    Examples
+    --------
+    >>> from pathlib import PurePosixPath
+    >>> from aegis.words import jsonable
+    >>> jsonable({"columns": ("age", "sex"), "path": PurePosixPath("m.csv")})
+    {'columns': ['age', 'sex'], 'path': 'm.csv'}
+    """
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return json_fields(value)
+    if isinstance(value, Mapping):
+        return {key: jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(entry) for entry in value]
+    return str(value) if isinstance(value, Enum | PurePath) else value
+
+
+def json_fields(record: Any, *names: str) -> dict[str, Any]:
+    """Return these fields of a record, by default all, as JSON documents have them."""
+    chosen = names or [field.name for field in fields(record)]
+    return {name: jsonable(getattr(record, name)) for name in chosen}
 
 
 def finite(data: Any) -> Any:

@@ -107,6 +107,12 @@ def test_measures_not_called_monotone_can_improve_under_a_mask(name, table, grou
 
 
 @pytest.mark.parametrize("measure", ATTRIBUTE, ids=names(ATTRIBUTE))
+def test_the_direction_prefers_an_attribute_that_tells_the_label(measure):
+    tells, silent = Contingency.of([[9, 0], [0, 9]]), Contingency.of([[5, 4], [4, 5]])
+    assert measure.direction.sign * (measure(tells) - measure(silent)) > 0.05
+
+
+@pytest.mark.parametrize("measure", ATTRIBUTE, ids=names(ATTRIBUTE))
 @pytest.mark.parametrize(
     "table", [[[3, 7, 5]], [[3], [4]], [[0, 0], [0, 0]], [[1]], np.zeros((0, 2))]
 )

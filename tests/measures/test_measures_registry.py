@@ -58,15 +58,11 @@ EXPECTED = {
         "held-out-any",
     },
 }
-MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}
-LOWER = {"g1", "g2", "g3", "held-out-g3", "held-out-log-loss"}
 
 
-def test_names_scopes_directions_and_monotony():
+def test_names_and_scopes():
     for scope, names in EXPECTED.items():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
-    assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
-    assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
     assert (DEFAULT_MEASURE, FALLBACK_MEASURE) == ("held-out-auc", "held-out-pillai")
 
 

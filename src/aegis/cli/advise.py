@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.opening import OPTIONS, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     After,
     Configurations,
@@ -210,41 +210,6 @@ class AdviseCommand:
     pages: AskedPages
     opening: Opening
     seed: Seed = 0
-
-    ORDER: ClassVar[tuple[str, ...]] = (
-        "table",
-        "policy_file",
-        "configurations",
-        "generate",
-        "search",
-        "measure",
-        "merit",
-        "models",
-        "proxy",
-        "objective",
-        "time_limit",
-        "resume",
-        "front",
-        "prefer",
-        "estimate",
-        "methods",
-        "after",
-        "leave_out",
-        "population",
-        "no_values",
-        "top",
-        "explain",
-        "output",
-        "report",
-        "exact",
-        "rule_override",
-        "verify_key",
-        *OPTIONS,
-        "format",
-        "seed",
-        "force",
-        "quiet",
-    )
 
     @property
     def searching(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.opening import OPTIONS, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Format,
     FormatOption,
@@ -114,28 +114,6 @@ class AnonymizeCommand:
     opening: Opening
     format: FormatOption = Format.TABLE
     quiet: Quiet = False
-
-    ORDER: ClassVar[tuple[str, ...]] = (
-        "table",
-        "policy_file",
-        "method",
-        "recipe",
-        "option",
-        "k",
-        "style",
-        "output",
-        "certificate",
-        "sign",
-        "measure",
-        "front",
-        "report",
-        "safe_csv",
-        *OPTIONS,
-        "format",
-        "seed",
-        "force",
-        "quiet",
-    )
 
 
 @opens_table

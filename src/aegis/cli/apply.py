@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.opening import OPTIONS, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     After,
     ConfigurationName,
@@ -121,30 +121,6 @@ class ApplyCommand:
     opening: Opening
     format: FormatOption = Format.TABLE
     quiet: Quiet = False
-
-    ORDER: ClassVar[tuple[str, ...]] = (
-        "table",
-        "policy_file",
-        "configuration",
-        "output",
-        "into",
-        "view",
-        "name",
-        "certificate",
-        "sign",
-        "measure",
-        "after",
-        "leave_out",
-        "suppressed_columns",
-        "population",
-        "safe_csv",
-        "rule_override",
-        *OPTIONS,
-        "format",
-        "seed",
-        "force",
-        "quiet",
-    )
 
 
 @opens_table

@@ -26,7 +26,6 @@ from aegis.cli.output import Output
 from aegis.cli.panels import (
     ALIASES,
     EXAMPLES_HEAD,
-    PLACES,
     PanelGroup,
     command_class,
     with_help_all,
@@ -53,25 +52,32 @@ Results go to standard output, progress and errors to standard error.
 Exit code: 0 done; 1 no admissible configuration, or a failed audit;
 2 bad input; 70 a bug; 130 interrupted."""
 
-VERBS = (
-    "init",
-    "summarize",
-    "merge",
-    "advise",
-    "apply",
-    "anonymize",
-    "sql",
-    "audit",
-    "risk",
-    "compose",
-    "report",
-    "keygen",
-    "masks",
-    "anonymizers",
-    "measures",
-    "privacy-models",
-)
-"""Verbs of the core in the order of the help: each is a module of this room."""
+_RELEASE = "From a table to a release"
+_COUNTS = "Work from counts instead of rows"
+_CHECK = "Check a table or a release"
+_EXPLAIN = "Explain what a policy can name"
+VERBS = {
+    "init": _RELEASE,
+    "summarize": _COUNTS,
+    "merge": _COUNTS,
+    "advise": _RELEASE,
+    "apply": _RELEASE,
+    "anonymize": _RELEASE,
+    "sql": _RELEASE,
+    "audit": _CHECK,
+    "risk": _CHECK,
+    "compose": _CHECK,
+    "report": _RELEASE,
+    "keygen": _COUNTS,
+    "masks": _EXPLAIN,
+    "anonymizers": _EXPLAIN,
+    "measures": _EXPLAIN,
+    "privacy-models": _EXPLAIN,
+}
+"""Verbs of the core in the order of the help, each with its group there; each is a module of this room.
+
+A wing names the group of its verb in `PANEL`.
+"""
 _MODULES = {"privacy-models": "privacy_models"}
 """Modules of verbs whose names no module may have."""
 ADDED = Extensions("command")
@@ -210,7 +216,7 @@ def _add(app: typer.Typer, verb: str, given: Command) -> None:
     shown = "\n".join(f"  {example}" for example in given.EXAMPLES)
     shown = f"{text}{EXAMPLES_HEAD}{shown}".replace("[", r"\[")
     made = command_class(getattr(given, "FIRST", ()))
-    panel = PLACES.get(verb, getattr(given, "PANEL", None))
+    panel = VERBS.get(verb, getattr(given, "PANEL", None))
     app.command(verb, cls=made, help=shown, rich_help_panel=panel)(
         with_help_all(with_numbers_checked(command))
     )

@@ -125,16 +125,6 @@ Seed = Annotated[
         help="Seed of all random draws: the same seed gives the same result.",
     ),
 ]
-ReleaseSeed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        min=0,
-        metavar="N",
-        help="Seed of random draws, to repeat a run. Anyone who knows the seed can undo draws "
-        "that protect. So by default, such draws come from the operating system.",
-    ),
-]
 VerifyKey = Annotated[
     Path | None,
     typer.Option(
@@ -162,14 +152,6 @@ RuleOverride = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
-SafeCsv = Annotated[
-    bool,
-    typer.Option(
-        "--safe-csv",
-        help="Put an apostrophe before CSV texts that begin with =, +, -, @ or a tab. "
-        "Spreadsheets would run them as formulas.",
-    ),
-]
 Measure = Annotated[
     str | None,
     typer.Option(
@@ -213,16 +195,6 @@ ConfigurationName = Annotated[
     str | None,
     typer.Option(
         "--name", metavar="NAME", help="Which configuration to take, if the file holds several."
-    ),
-]
-UtilityMeasure = Annotated[
-    str | None,
-    typer.Option(
-        "--measure",
-        metavar="NAME",
-        autocompletion=completion.measures,
-        help="The measure of utility that the certificate states. By default: the measure in the "
-        "configuration file, else the policy's measure.",
     ),
 ]
 Configurations = Annotated[

@@ -48,28 +48,6 @@ _OTHER_OPTIONS = {
     "know": "--known",
 }
 """Other words for options that nobody guesses, by the parameter that they fill."""
-PLACES = {
-    "init": "From a table to a release",
-    "advise": "From a table to a release",
-    "apply": "From a table to a release",
-    "report": "From a table to a release",
-    "anonymize": "From a table to a release",
-    "sql": "From a table to a release",
-    "audit": "Check a table or a release",
-    "risk": "Check a table or a release",
-    "compose": "Check a table or a release",
-    "summarize": "Work from counts instead of rows",
-    "merge": "Work from counts instead of rows",
-    "keygen": "Work from counts instead of rows",
-    "masks": "Explain what a policy can name",
-    "anonymizers": "Explain what a policy can name",
-    "measures": "Explain what a policy can name",
-    "privacy-models": "Explain what a policy can name",
-}
-"""Groups of the commands of the core in the help.
-
-A wing names the group of its command in `PANEL`.
-"""
 
 
 def panel_of(name: str) -> str | None:

@@ -14,8 +14,8 @@ import typer
 from aegis.cli import completion
 from aegis.options import Option, group_of, own_options
 
-ORDER = "ORDER"
-"""Attribute of a command's record: the names of its options as the help lists them."""
+LAST = ("format", "seed", "force", "quiet")
+"""Options that the help of each command lists last, in this order, by parameter."""
 
 
 def takes_records(
@@ -53,19 +53,14 @@ def takes_records(
 
 
 def _ordered(record: Any) -> list[inspect.Parameter]:
-    """Return the options of a record in the order of its `ORDER`, or else of its fields."""
-    listed = list(_parameters(record))
-    order = getattr(record, ORDER, None)
-    if order is None:
-        return listed
-    by_name = {parameter.name: parameter for parameter in listed}
-    return [by_name.pop(name) for name in order] + list(by_name.values())
+    """Return the options of a record in the order of its fields, then the `LAST` ones."""
+    return sorted(_parameters(record), key=lambda p: p.name in LAST and LAST.index(p.name) + 1)
 
 
 def _parameters(record: Any) -> Iterator[inspect.Parameter]:
     for field, option, kind in _asked(record):
         if is_dataclass(kind):
-            yield from _ordered(kind)
+            yield from _parameters(kind)
             continue
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         if option is not None:

@@ -134,6 +134,12 @@ class Mask(ABC):
     """Whether the mask shows intervals of numbers, as text."""
     deterministic: ClassVar[bool] = True
     """Whether equal values are always masked in the same way."""
+    idempotent: ClassVar[bool] = False
+    """Whether the mask leaves a masked value unchanged. If so, masking a file again checks it."""
+    keeps_kind: ClassVar[bool] = False
+    """Whether the masked column has the kind of the original column. Otherwise it is text."""
+    fitted_by: ClassVar[str | None] = None
+    """Name of the parameter that `fit` sets; None if the mask learns nothing."""
 
     @abstractmethod
     def expression(self, column: ir.Column) -> ir.Value:
@@ -165,25 +171,32 @@ class Mask(ABC):
         return None
 
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
-        """Return whether the mask can show this text; None if its parameters do not decide that."""
+        """Return whether the mask can show this text; None if its parameters do not decide that.
+
+        A file may write a number in another form.
+        """
         return None
 
-    def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text
+    def output_kind(self, kind: Kind) -> Kind:
         """Return the kind of the masked column, if the original column has kind `kind`."""
-        return Kind.TEXT
+        return kind if self.keeps_kind else Kind.TEXT
 
     @property
     def fitted(self) -> bool:
         """Whether all parameters are known, so that the mask has the same effect on any table."""
-        return True
+        return self.fitted_by is None or getattr(self, self.fitted_by) is not None
 
-    def fit(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks have nothing to learn
+    def fit(self, data: ValueCounts) -> Mask:
         """Learn the mask's missing parameters from `data`, and return the fitted mask.
 
         A configuration stores the fitted mask, so that later rows are masked with the same cut
-        points.
+        points. A fitted mask does not change.
         """
-        return self
+        return self if self.fitted else self._learn(data)
+
+    def _learn(self, data: ValueCounts) -> Mask:
+        """Return the mask with the parameters that it learns from `data`."""
+        raise NotImplementedError
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as in a policy, without those that have their default value."""

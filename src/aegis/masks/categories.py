@@ -12,7 +12,7 @@ import numpy as np
 from aegis.errors import PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
-from aegis.masks.mapping import mapped, text_of
+from aegis.masks.mapping import among, mapped, text_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -43,6 +43,7 @@ class KeepFrequent(Mask):
     )
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
     example: ClassVar[str] = "{keep_frequent: {count: 10}}"
+    fitted_by: ClassVar[str | None] = "values"
 
     count: int = field(metadata={"doc": "how many values to show, at least 1"})
     other: str = field(default="other", metadata={"doc": "the value that replaces all others"})
@@ -60,15 +61,8 @@ class KeepFrequent(Mask):
                     self.name, "values", list(self.values), f"at most {self.count} values"
                 )
 
-    @property
-    def fitted(self) -> bool:
-        """Whether the list of shown values is known."""
-        return self.values is not None
-
-    def fit(self, data: ValueCounts) -> KeepFrequent:
-        """Find the most frequent values of `data`; a mask that is already fitted is returned unchanged."""
-        if self.fitted:
-            return self
+    def _learn(self, data: ValueCounts) -> KeepFrequent:
+        """Find the most frequent values of `data`."""
         order = np.argsort(-data.counts, kind="stable").tolist()
         frequent: list[Value] = []
         for index in order:
@@ -83,7 +77,7 @@ class KeepFrequent(Mask):
         """Return whether a text is one of the shown values or the replacement of all others."""
         if self.values is None:
             return None
-        return text == self.other or text in {text_of(value) for value in self.values}
+        return among(text, {self.other, *(str(text_of(value)) for value in self.values)})
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the value as text, or `other` if it is not frequent.
@@ -135,16 +129,17 @@ class Group(Mask):
         """Return whether a text is the name of a group, or can be shown for values in no group."""
         if self.rest == "keep":
             return None
-        rest = SUPPRESSED if self.rest == "error" else "other"
-        return text == rest or any(text == name for name, _ in self.groups)
+        return among(text, {self._rest, *(name for name, _ in self.groups)})
+
+    @property
+    def _rest(self) -> str:
+        return SUPPRESSED if self.rest == "error" else "other"
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the name of each value's group."""
         if self.rest == "keep":
             return mapped(column, self._targets, as_text(column))
-        return mapped(
-            column, self._targets, ibis.literal(SUPPRESSED if self.rest == "error" else "other")
-        )
+        return mapped(column, self._targets, ibis.literal(self._rest))
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
         """Return whether a value is null or belongs to a group; None if `rest` allows other values."""

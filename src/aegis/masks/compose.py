@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from aegis.errors import PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
 from aegis.masks.grouping import transform
 
 if TYPE_CHECKING:
@@ -71,16 +71,19 @@ class Compose(Mask):
         """Whether all masks are fitted."""
         return all(mask.fitted for mask in self.masks)
 
-    def fit(self, data: ValueCounts) -> Compose:
+    def _learn(self, data: ValueCounts) -> Compose:
         """Fit each mask to the result of the previous mask."""
-        if self.fitted:
-            return self
         fitted = []
         for mask in self.masks:
             fitted.append(mask.fit(data))
             if len(fitted) < len(self.masks):
                 data = transform(fitted[-1], data)
         return replace(self, masks=tuple(fitted))
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether the last mask can show a text, or a mask before it does not know a value."""
+        shown = self.masks[-1].shows(text)
+        return shown if shown is None else shown or text == SUPPRESSED
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the expression of all masks, applied one after the other."""

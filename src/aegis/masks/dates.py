@@ -69,6 +69,11 @@ class Truncate(Mask):
         """Return the kind of the result: `kind` for dates, whole number for years, text for decades."""
         return {"year": Kind.INTEGER, "decade": Kind.TEXT}.get(self.show, kind)
 
+    @property
+    def idempotent(self) -> bool:  # type: ignore[override]
+        """Whether the mask shows dates."""
+        return self.show == "date"
+
     def shows(self, text: str) -> bool | None:
         """Return whether a text is a decade; None if the mask shows no decades."""
         return _DECADE.fullmatch(text) is not None if self.show == "decade" else None

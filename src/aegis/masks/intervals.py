@@ -219,6 +219,7 @@ class _Cuts(Mask):
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     shows_intervals: ClassVar[bool] = True
+    fitted_by: ClassVar[str | None] = "edges"
 
     def __post_init__(self) -> None:
         parameters.whole(self.name, "count", self.count, at_least=2, at_most=MOST_BINS)
@@ -229,11 +230,6 @@ class _Cuts(Mask):
                     self.name, "edges", list(cuts), f"at most {self.count - 1} cut points"
                 )
             object.__setattr__(self, "edges", cuts)
-
-    @property
-    def fitted(self) -> bool:
-        """Whether the cut points are known."""
-        return self.edges is not None
 
     def shows(self, text: str) -> bool | None:
         """Return whether a text is one of the intervals, or NaN."""
@@ -313,10 +309,8 @@ class EqualWidth(_Cuts):
     example: ClassVar[str] = "{equal_width: {count: 5}}"
     learns: ClassVar[str | None] = LEARNS
 
-    def fit(self, data: ValueCounts) -> EqualWidth:
-        """Return the mask with the cut points of `data`; a fitted mask is returned unchanged."""
-        if self.fitted:
-            return self
+    def _learn(self, data: ValueCounts) -> EqualWidth:
+        """Return the mask with the cut points of `data`."""
         values, counts = _finite(data)
         if len(values) < 2:
             return EqualWidth(self.count, ())
@@ -348,10 +342,8 @@ class Quantiles(_Cuts):
     example: ClassVar[str] = "{quantiles: {count: 4}}"
     learns: ClassVar[str | None] = "cut points that are learnt are values of the data"
 
-    def fit(self, data: ValueCounts) -> Quantiles:
-        """Compute the cut points of `data`; a mask that is already fitted is returned unchanged."""
-        if self.fitted:
-            return self
+    def _learn(self, data: ValueCounts) -> Quantiles:
+        """Compute the cut points of `data`."""
         values, counts = _finite(data)
         # Whole numbers throughout, so that ties are ties: rows below * count against j * rows.
         below = (np.cumsum(counts) - counts)[1:] * self.count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
@@ -11,7 +12,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import SUPPRESSED, Kind, Mask, Targets
 from aegis.masks.hierarchy import Hierarchy
-from aegis.masks.mapping import keyed_by, mapped
+from aegis.masks.mapping import among, keyed_by, mapped
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -60,6 +61,14 @@ class Level(Mask):
     def output_kind(self, kind: Kind) -> Kind:
         """Return `kind` for level 0, text for all other levels."""
         return kind if self.level == 0 else Kind.TEXT
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is a group of the level, or "*"; None for level 0."""
+        return among(text, self._texts) if self.level else None
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        return frozenset(map(str, self.shown_values)) | {SUPPRESSED}
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the group of each value; raise `InternalError` without a hierarchy."""

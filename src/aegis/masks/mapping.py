@@ -13,7 +13,7 @@ of runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,19 @@ def text_of(value: object) -> str | None:
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     return str(value)
+
+
+def among(text: str, shown: Collection[str]) -> bool:
+    """Return whether a text is one of `shown`, or the same number as one of them in another form."""
+    number = _number(text)
+    return text in shown or (number is not None and number in map(_number, shown))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _reader(dtype: dt.DataType) -> Callable[[str], object]:

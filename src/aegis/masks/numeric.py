@@ -32,6 +32,7 @@ class Round(Mask):
     summary: ClassVar[str] = "Rounds a number to a step or to significant digits."
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     example: ClassVar[str] = "{round: {step: 5}}"
+    idempotent: ClassVar[bool] = True
 
     step: int | float | None = field(
         default=None,
@@ -42,12 +43,8 @@ class Round(Mask):
     )
 
     def __post_init__(self) -> None:
-        if (self.step is None) == (self.digits is None):
-            given = "neither" if self.step is None else "both"
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'step' or 'digits'; {given} given.",
-                hint="For example {round: {step: 5}} or {round: {digits: 2}}.",
-            )
+        example = "{round: {step: 5}} or {round: {digits: 2}}"
+        parameters.either(self.name, example, step=self.step, digits=self.digits)
         if self.step is not None:
             parameters.exact(self.name, "step", self.step, positive=True)
         if self.digits is not None:
@@ -155,13 +152,11 @@ class _Coding(Mask):
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     top: ClassVar[bool]
+    idempotent: ClassVar[bool] = True
+    keeps_kind: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         parameters.number(self.name, "at", self.at)
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, because numbers stay numbers."""
-        return kind
 
     def check(self, kind: Kind, attribute: str) -> None:
         """Raise `PolicyError` if the mask does not fit, or would turn whole numbers into fractions."""
@@ -243,15 +238,13 @@ class EraseDigits(Mask):
     summary: ClassVar[str] = "Sets the last digits of a number to 0."
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     example: ClassVar[str] = "{erase_digits: {digits: 1}}"
+    idempotent: ClassVar[bool] = True
+    keeps_kind: ClassVar[bool] = True
 
     digits: int = field(metadata={"doc": "how many digits, 1 to 18"})
 
     def __post_init__(self) -> None:
         parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=18)
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, because numbers stay numbers."""
-        return kind
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the number with its last digits erased."""

@@ -82,6 +82,25 @@ def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> 
     return given
 
 
+def either(mask: str, example: str, **given: object) -> None:
+    """Check that exactly one of two parameters has a value."""
+    missing = [value is None for value in given.values()]
+    if all(missing) or not any(missing):
+        raise PolicyError(
+            f"Mask {mask!r} takes {' or '.join(map(repr, given))};"
+            f" {'neither' if all(missing) else 'both'} given.",
+            hint=f"For example {example}.",
+        )
+
+
+def together(what: str, hint: str, **given: object) -> None:
+    """Check that two parameters of a mask have both a value, or neither."""
+    if len({value is None for value in given.values()}) > 1:
+        raise PolicyError(
+            f"{what} takes {' and '.join(map(repr, given))} together; one given.", hint=hint
+        )
+
+
 def text(mask: str, parameter: str, given: object) -> str:
     """Check that `given` is a text that is not empty."""
     if not isinstance(given, str) or not given:

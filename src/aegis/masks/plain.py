@@ -21,14 +21,11 @@ class Identity(Mask):
     summary: ClassVar[str] = "Shows each value as it is."
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "identity"
+    keeps_kind: ClassVar[bool] = True
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return `column` itself."""
         return column
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, because nothing changes."""
-        return kind
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import ibis
 
-from aegis.errors import PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask
 
@@ -49,12 +48,8 @@ class Blur(Mask):
     )
 
     def __post_init__(self) -> None:
-        if (self.keep is None) == (self.hide is None):
-            given = "neither" if self.keep is None else "both"
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'keep' or 'hide'; {given} given.",
-                hint="For example {blur: {keep: 3}} or {blur: {hide: 2}}.",
-            )
+        example = "{blur: {keep: 3}} or {blur: {hide: 2}}"
+        parameters.either(self.name, example, keep=self.keep, hide=self.hide)
         if self.keep is not None:
             parameters.whole(self.name, "keep", self.keep)
         if self.hide is not None:
@@ -72,11 +67,22 @@ class Blur(Mask):
     def _usual(self) -> str:
         return "trailing" if self.keep is None else "leading"
 
+    @property
+    def _shows_start(self) -> bool:
+        leading = (self.side or self._usual) == "leading"
+        return (self.keep is not None) == leading
+
+    def shows(self, text: str) -> bool:
+        """Return whether a text has the symbol at the hidden end, and shows at most the allowed characters."""
+        marked = text.endswith if self._shows_start else text.startswith
+        return marked(self.symbol) and (
+            self.keep is None or len(text) <= self.keep + len(self.symbol)
+        )
+
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the text with one symbol in place of its hidden characters."""
         text = column if column.type().is_string() else column.cast("string")
-        leading = (self.side or self._usual) == "leading"
-        shows_start = (self.keep is not None) == leading
+        shows_start = self._shows_start
         symbol = ibis.literal(self.symbol)
         if self.keep is not None:
             return text.left(self.keep) + symbol if shows_start else symbol + text.right(self.keep)

@@ -66,12 +66,7 @@ class Tokenise(Mask):
     length: int = field(default=32, metadata={"doc": "characters of the token, 8 to 64"})
 
     def __post_init__(self) -> None:
-        if (self.key_env is None) == (self.key_file is None):
-            given = "neither" if self.key_env is None else "both"
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'key_env' or 'key_file'; {given} given.",
-                hint="For example {tokenise: {key_env: AEGIS_TOKEN_KEY}}.",
-            )
+        parameters.either(self.name, self.example, key_env=self.key_env, key_file=self.key_file)
         if self.key_env is not None:
             parameters.text(self.name, "key_env", self.key_env)
         if self.key_file is not None:

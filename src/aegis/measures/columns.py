@@ -19,7 +19,7 @@ import numpy.typing as npt
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts, ShownLevels, side
 from aegis.measures.cooccurrence import ColumnCounts, Need
-from aegis.measures.record import UNLABELLED_MEASURE, Direction, LabelKind, Measure, Scope
+from aegis.measures.record import UNLABELLED_MEASURE, LabelKind, Measure, Scope
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -250,9 +250,6 @@ HELD_OUT_ANY = Measure(
         " penalty V is Pearson's phi2; the computation of all columns from one inverse is ours"
     ),
     range="0 .. 1",
-    unit="1",
-    direction=Direction.HIGHER,
-    monotone=False,
     scope=Scope.CONFIGURATION,
     cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty",
     compute=held_out_any,

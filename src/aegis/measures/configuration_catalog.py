@@ -6,7 +6,7 @@ from aegis.measures import cmim, held_out, mutual, ordered, pillai, target_coded
 from aegis.measures.cooccurrence import Need
 from aegis.measures.expected_catalog import expected_measure
 from aegis.measures.expected_merit import Expected, Merit
-from aegis.measures.record import Direction, LabelKind, Measure, Scope, Trace
+from aegis.measures.record import LabelKind, Measure, Scope, Trace
 
 CONFIGURATION = (
     *(expected_measure(Expected(merit)) for merit in Merit),
@@ -25,9 +25,6 @@ CONFIGURATION = (
             " Statistics 26, 1955; adjusted as R^2 in Ezekiel, Methods of Correlation Analysis, 1930"
         ),
         range="at most C - 1; about 0 under independence",
-        unit="1",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d",
         compute=pillai.pillai,
@@ -48,8 +45,6 @@ CONFIGURATION = (
             " Statistics 26, 1955"
         ),
         range="0 .. C - 1",
-        unit="1",
-        direction=Direction.HIGHER,
         monotone=True,
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d",
@@ -75,9 +70,6 @@ CONFIGURATION = (
             "penalties is ours"
         ),
         range="0 .. C - 1",
-        unit="1",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about three times that of adjusted-pillai",
         compute=held_out.held_out,
@@ -104,9 +96,6 @@ CONFIGURATION = (
             "over codings are ours"
         ),
         range="0 .. C - 1",
-        unit="1",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about twice that of held-out-pillai-values",
         compute=ordered.held_out_codings,
@@ -130,9 +119,6 @@ CONFIGURATION = (
             " SIGKDD Explorations 3, 2001, for the codes; the trace is Pillai's"
         ),
         range="at most C - 1; about 0 under independence",
-        unit="1",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(d^2 m (C-1)) in the number of masked levels d and of attributes m",
         compute=target_coded.target_coded,
@@ -160,9 +146,6 @@ CONFIGURATION = (
             "one attribute at a time is ours"
         ),
         range="0 .. C - 1",
-        unit="1",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="as target-coded",
         compute=target_coded.held_out_target_coded,
@@ -182,8 +165,6 @@ CONFIGURATION = (
         ),
         range="0 or more",
         unit="bits",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(cells of the pair tables that it reads)",
         compute=cmim.cmim,
@@ -208,9 +189,6 @@ CONFIGURATION = (
             " Proceedings of the Royal Society A 160, 1937"
         ),
         range="-1 .. 1",
-        unit="1",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(m^2 N)",
         compute=mutual.mean_contingency,

@@ -78,7 +78,7 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part a
 
 def expected_measure(what: Expected) -> Measure:
     """Return the measure that predicts a metric of trained models, as `Expected` describes it."""
-    said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
+    said = dict(_SAID[what.merit])
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)
         said["title"] += f": {', '.join(what.learners)}"
@@ -90,7 +90,6 @@ def expected_measure(what: Expected) -> Measure:
             "American Statistical Association 88, 1993; Friedman, Regularized discriminant "
             "analysis, same journal 84, 1989; the choice of the best penalty and coding is ours"
         ),
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost=_COST + (_PAIRS_COST if what.interacting else ""),
         compute=what.compute,

@@ -21,7 +21,7 @@ from aegis.measures.discriminant import solved
 from aegis.measures.expected_merit import Learner, learners_of
 from aegis.measures.pair_gains import strongest
 from aegis.measures.pillai import whitened
-from aegis.measures.record import NUMBER_MEASURE, Direction, LabelKind, Measure, Scope, Trace
+from aegis.measures.record import NUMBER_MEASURE, LabelKind, Measure, Scope, Trace
 from aegis.measures.split import SplitCounts
 
 if TYPE_CHECKING:
@@ -242,8 +242,6 @@ def r2_measure(what: ExpectedR2) -> Measure:
         ),
         range="0 .. 1",
         unit="R2",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty"
         + ("; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part" if paired else ""),

@@ -140,6 +140,10 @@ class Measure:
         Where the measure is defined.
     range
         The values that it can take.
+    cost
+        Order of its running time.
+    compute
+        The measure itself: a pure function of the counts of its scope.
     unit
         "bits", "share of rows", or "1" for a pure number.
     direction
@@ -149,10 +153,6 @@ class Measure:
         information rely on this. A search does not: see `trace` and `of_pair`.
     scope
         Whether the measure is computed on single attributes or on whole configurations.
-    cost
-        Order of its running time.
-    compute
-        The measure itself: a pure function of the counts of its scope.
     needs
         Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
     without_parts
@@ -197,12 +197,12 @@ class Measure:
     formula: str
     reference: str
     range: str
-    unit: str
-    direction: Direction
-    monotone: bool
-    scope: Scope
     cost: str
     compute: Callable[[Contingency], float] | Callable[[Cooccurrence], float]
+    unit: str = "1"
+    direction: Direction = Direction.HIGHER
+    monotone: bool = False
+    scope: Scope = Scope.ATTRIBUTE
     needs: Collection[Need] = ()
     without_parts: Callable[[Cooccurrence], npt.NDArray[np.float64]] | None = None
     floor: float = 0.0
@@ -221,18 +221,10 @@ class Measure:
         return self.label is not LabelKind.NONE
 
     def __post_init__(self) -> None:
-        kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.default is not MISSING:
-                continue
-            if field.name == "compute":
-                sound = callable(value)
-            elif field.name in kinds:
-                sound = isinstance(value, kinds[field.name])
-            else:
-                sound = isinstance(value, str) and bool(value.strip())
-            if not sound:
+            sound = callable(value) or (isinstance(value, str) and bool(value.strip()))
+            if field.default is MISSING and not sound:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
 
     def worst(self, classes: Sequence[float] | None = None) -> float:

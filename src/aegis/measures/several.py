@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.cooccurrence import Cooccurrence
-from aegis.measures.record import SHARE_KEPT, Direction, LabelKind, Measure, Scope
+from aegis.measures.record import SHARE_KEPT, LabelKind, Measure, Scope
 
 _SERVED = {
     "mean": ("Mean share kept", "the weighted mean of them", "sum_t w_t kept_t / sum_t w_t"),
@@ -41,8 +41,6 @@ def share_kept(serve: str) -> Measure:
         reference="Aegis, theory.md",
         range="0 to 1",
         unit="share",
-        direction=Direction.HIGHER,
-        monotone=False,
         scope=Scope.CONFIGURATION,
         cost="that of the measures of all labels",
         compute=_no_single_counts,

@@ -20,6 +20,7 @@ from aegis.policy.lines import Located
 from aegis.policy.load import read_mapping
 from aegis.policy.model import Policy
 from aegis.privacy import PrivacyRule, Strength, missing, strength
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,7 @@ class RuleOverride:
         return {
             "owner": self.owner.to_dict(),
             "used": {"privacy": self.used.to_mapping(), "person": self.used.person},
-            "weaker": self.weaker,
-            "lacks": list(self.lacks),
-            "sentence": self.sentence,
+            **json_fields(self, "weaker", "lacks", "sentence"),
         }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegis.errors import PolicyError
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -104,22 +105,11 @@ class PrivacyAccount:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account as JSON values."""
+        of_each = ("attribute", "epsilon", "delta", "mechanism", "sensitivity")
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "covers_release": self.covers_release,
-            "attributes": [
-                {
-                    "attribute": loss.attribute,
-                    "epsilon": loss.epsilon,
-                    "delta": loss.delta,
-                    "mechanism": loss.mechanism,
-                    "sensitivity": loss.sensitivity,
-                }
-                for loss in self.losses
-            ],
-            "exact": list(self.exact),
-            "notes": list(self.notes),
+            **json_fields(self, "epsilon", "delta", "covers_release"),
+            "attributes": [json_fields(loss, *of_each) for loss in self.losses],
+            **json_fields(self, "exact", "notes"),
         }
 
 

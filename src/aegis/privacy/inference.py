@@ -84,16 +84,6 @@ class Implication:
         """
         return lift(self.right, self.right_without)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {
-            "hidden": self.hidden,
-            "released": self.released,
-            "right": self.right,
-            "right_without": self.right_without,
-            "fixed": self.fixed,
-        }
-
 
 def lift(right: float, right_without: float) -> float:
     """Return the gain in right guesses, as a share of the largest possible gain; at least 0."""

@@ -323,12 +323,12 @@ class PrivacyModel:
         Where the model is defined.
     direction
         How the figure of a safe class compares with the limit: at least, at most or below.
-    limit
-        Name of the parameter that is the limit.
     parameters
         All parameters.
     needs
         Data that it needs in addition to class sizes.
+    limit
+        Name of the parameter that is the limit. By default: the first.
     monotone
         Whether this holds: if every class of a table is safe, every class of a coarser table
         (classes merged) is safe.
@@ -386,13 +386,13 @@ class PrivacyModel:
     formula: str
     reference: str
     direction: Comparison
-    limit: str
     parameters: tuple[ModelParameter, ...]
-    monotone: bool
-    monotone_with_suppression: bool
     argument: str
     figures: Callable[[ClassTable, Criterion], Figures]
     shortfall: str
+    limit: str = ""
+    monotone: bool = False
+    monotone_with_suppression: bool = False
     needs: frozenset[ModelNeed] = frozenset()
     variant: tuple[str, str] | None = None
     fails: Callable[[ClassTable, Criterion], BoolArray] | None = None
@@ -410,6 +410,7 @@ class PrivacyModel:
     caps: Callable[[Bounds, Criterion], ShareCaps | None] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", self.limit or self.parameters[0].name)
         if self.fails is not None and self.dense is not None:
             raise InternalError(
                 f"The privacy model {self.name!r} has `fails` and `dense`, but a search that uses `dense` "

@@ -128,7 +128,6 @@ MODELS.register_all(
         formula="|E| >= k",
         reference="Sweeney: k-Anonymity (IJUFKS 10, 2002)",
         direction=Comparison.AT_LEAST,
-        limit="k",
         parameters=(_K,),
         monotone=True,
         monotone_with_suppression=True,
@@ -149,7 +148,6 @@ MODELS.register_all(
         formula="population of E >= k",
         reference="Sweeney: Computational Disclosure Control (PhD thesis, MIT 2001)",
         direction=Comparison.AT_LEAST,
-        limit="k",
         parameters=(_K,),
         monotone=True,
         monotone_with_suppression=True,
@@ -165,7 +163,6 @@ MODELS.register_all(
         formula="max_v q_v <= alpha and |E| >= k",
         reference="Wong, Li, Fu, Wang: (alpha,k)-Anonymity (KDD 2006)",
         direction=Comparison.AT_MOST,
-        limit="alpha",
         parameters=(
             ModelParameter(
                 "alpha",
@@ -177,7 +174,6 @@ MODELS.register_all(
             replace(_K, default=1, larger_is_stronger=True),
         ),
         monotone=True,
-        monotone_with_suppression=False,
         argument=MIXTURE,
         figures=lambda table, criterion: largest_share(criterion.counts(table)),
         fails=_alpha_k_fails,
@@ -194,7 +190,6 @@ MODELS.register_all(
         formula="|{v : q_v > 0}| >= l",
         reference="Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 2",
         direction=Comparison.AT_LEAST,
-        limit="l",
         parameters=(_L,),
         monotone=True,
         monotone_with_suppression=True,
@@ -215,14 +210,12 @@ MODELS.register_all(
         formula="-sum_v q_v ln q_v >= ln l",
         reference=f"{_MACHANAVAJJHALA}, Definition 4.1",
         direction=Comparison.AT_LEAST,
-        limit="l",
         parameters=(
             ModelParameter(
                 "l", "least diversity of a class, as a number of equally likely values", low=1
             ),
         ),
         monotone=True,
-        monotone_with_suppression=False,
         argument=f"Entropy is concave. {MIXTURE}",
         figures=lambda table, criterion: effective_values(criterion.counts(table)),
         dense=lambda table, _: histograms.effective_values(table),
@@ -247,7 +240,6 @@ MODELS.register_all(
         limit="c",
         parameters=(_L, ModelParameter("c", "upper bound of r_1 / (r_l + ... + r_m)", above=True)),
         monotone=True,
-        monotone_with_suppression=False,
         argument=(
             "If safe classes merge, the merged class is safe. Its largest count is at most the "
             "sum of the largest counts of its parts. Its count of the l-th and rarer values is at "
@@ -298,10 +290,8 @@ for _distance, _formula, _figures, _dense, _caps in (
             formula=_formula,
             reference=_LI,
             direction=Comparison.AT_MOST,
-            limit="t",
             parameters=(_T,),
             monotone=True,
-            monotone_with_suppression=False,
             argument=f"The earth mover's distance is convex. {_MOVING}",
             figures=_figures,
             dense=_dense,
@@ -338,10 +328,8 @@ for _kind, _formula, _figures, _dense, _caps in (
             formula=_formula,
             reference=_CAO,
             direction=Comparison.AT_MOST,
-            limit="beta",
             parameters=(_BETA,),
             monotone=True,
-            monotone_with_suppression=False,
             argument=_MOVING,
             figures=_figures,
             dense=_dense,
@@ -363,10 +351,8 @@ MODELS.register_all(
         formula="|log(q_v / p_v)| < delta for every v of the table, log to the base",
         reference=_BRICKELL,
         direction=Comparison.BELOW,
-        limit="delta",
         parameters=(_DELTA, _BASE),
         monotone=True,
-        monotone_with_suppression=False,
         argument=_MOVING,
         figures=lambda table, criterion: (
             log_ratio(criterion.counts(table)) / math.log(criterion["base"])
@@ -388,10 +374,7 @@ MODELS.register_all(
         formula="|log(q_v / p_v)| < delta for every v with q_v > 0, log to the base",
         reference=f"{_BRICKELL}, without the values absent from a class",
         direction=Comparison.BELOW,
-        limit="delta",
         parameters=(_DELTA, _BASE),
-        monotone=False,
-        monotone_with_suppression=False,
         argument=(
             "The set of allowed distributions is not convex. For example, a value may be absent "
             "from one safe class and have its smallest allowed share in another class. If both "

@@ -144,10 +144,7 @@ for _kind, _title, _people in (
             ),
             reference=f"{_WAN}; as a privacy model: Prasser et al., AMIA Annual Symposium 2017",
             direction=Comparison.BELOW,
-            limit="benefit",
             parameters=(_BENEFIT, _LOSS, _GAIN, _FREE),
-            monotone=False,
-            monotone_with_suppression=False,
             argument=(
                 "A coarser class is worth less to the publisher. But if the class is still so "
                 "small that attacks pay, its rows still cause a loss."

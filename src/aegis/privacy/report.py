@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from html import escape
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +32,7 @@ from aegis.privacy.diversity import (
     largest_share,
     recursive_ratio,
 )
-from aegis.words import finite, joined
+from aegis.words import finite, joined, json_fields, jsonable
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
 """Thresholds tau for the number of records at risk."""
@@ -90,14 +90,6 @@ class Diversity:
     distinct: int | None
     entropy: float | None
     recursive_c: Mapping[str, float | None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
-        return {
-            "distinct": self.distinct,
-            "entropy": self.entropy,
-            "recursive_c": dict(self.recursive_c),
-        }
 
 
 @dataclass(frozen=True)
@@ -172,6 +164,15 @@ class AttributeFigures:
     closeness: Closeness
     likeness: Likeness
     disclosure: DeltaDisclosure
+
+
+_MODELS = {
+    "l_diversity": "diversity",
+    "t_closeness": "closeness",
+    "beta_likeness": "likeness",
+    "delta_disclosure": "disclosure",
+}
+"""Keys of the JSON form, and the fields of `AttributeFigures` with their figures."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -282,28 +283,20 @@ class PrivacyReport:
         32561
         """
         each = self.attributes.items()
+        sizes = ("rows", "persons", "classes", "k", "uniques", "mean_class_size", "at_risk")
         return {
-            "rows": self.rows,
-            "persons": self.persons,
-            "classes": self.classes,
-            "k": self.k,
-            "uniques": self.uniques,
-            "mean_class_size": self.mean_class_size,
-            "at_risk": dict(self.at_risk),
+            **json_fields(self, *sizes),
             "risk": {
-                "prosecutor": asdict(self.prosecutor),
-                "journalist": asdict(self.journalist),
+                **json_fields(self, "prosecutor", "journalist"),
                 "marketer": {"average": self.marketer},
             },
-            "homogeneous_rows": self.homogeneous_rows,
-            "homogeneous_rows_any": self.homogeneous_rows_any,
+            **json_fields(self, "homogeneous_rows", "homogeneous_rows_any"),
             "alpha_k": {name: {"alpha": figures.alpha, "k": self.k} for name, figures in each},
-            "l_diversity": {name: figures.diversity.to_dict() for name, figures in each},
-            "t_closeness": {name: asdict(figures.closeness) for name, figures in each},
-            "beta_likeness": {name: asdict(figures.likeness) for name, figures in each},
-            "delta_disclosure": {name: asdict(figures.disclosure) for name, figures in each},
-            "class_size_histogram": [asdict(band) for band in self.class_size_histogram],
-            "notes": list(self.notes),
+            **{
+                model: {name: jsonable(getattr(figures, field)) for name, figures in each}
+                for model, field in _MODELS.items()
+            },
+            **json_fields(self, "class_size_histogram", "notes"),
         }
 
     def _table(self) -> list[tuple[str, str]]:

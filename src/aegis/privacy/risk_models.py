@@ -73,7 +73,6 @@ MODELS.register_all(
         formula="minimum <= |E| / population of E <= maximum",
         reference=_NERGIZ,
         direction=Comparison.AT_MOST,
-        limit="maximum",
         parameters=(
             ModelParameter(
                 "maximum",
@@ -91,7 +90,6 @@ MODELS.register_all(
             ),
         ),
         monotone=True,
-        monotone_with_suppression=False,
         argument="The share of a merged class lies between the shares of its parts. " + MIXTURE,
         figures=lambda table, _: table.sizes / table.crowds,
         fails=_presence_outside,
@@ -109,7 +107,6 @@ MODELS.register_all(
         formula="1 / |E| <= threshold",
         reference=_RISKS,
         direction=Comparison.AT_MOST,
-        limit="threshold",
         parameters=(_RISK,),
         monotone=True,
         monotone_with_suppression=True,
@@ -129,7 +126,6 @@ MODELS.register_all(
         formula="1 / population of E <= threshold",
         reference=_RISKS,
         direction=Comparison.AT_MOST,
-        limit="threshold",
         parameters=(_RISK,),
         monotone=True,
         monotone_with_suppression=True,
@@ -152,10 +148,8 @@ MODELS.register_all(
         formula="sum_E |E| / population of E <= threshold * rows",
         reference=_RISKS,
         direction=Comparison.AT_MOST,
-        limit="threshold",
         parameters=(_RISK,),
         monotone=True,
-        monotone_with_suppression=False,
         argument=(
             "Merging never increases the mean risk: (a + b) / (A + B) <= a/A + b/B. But it can "
             "increase the number of rows to remove. For example, many classes of one row merge to "

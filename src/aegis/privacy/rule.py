@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +25,7 @@ from aegis.errors import PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable
 from aegis.privacy.model import MODELS, Criterion, ModelNeed, PrivacyModel
 from aegis.privacy.presets import PRESETS
-from aegis.words import brief, counted
+from aegis.words import brief, counted, json_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +69,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields except `kept_classes` as JSON values."""
-        return {
-            "admissible": self.admissible,
-            "suppressed_rows": self.suppressed_rows,
-            "suppressed_classes": self.suppressed_classes,
-            "allowed_rows": self.allowed_rows,
-            "smallest_class": self.smallest_class,
-            "smallest_before": self.smallest_before,
-            "violations": list(self.violations),
-            "persons": self.persons,
-            "suppressed_persons": self.suppressed_persons,
-            "allowed_persons": self.allowed_persons,
-        }
+        return json_fields(self, *(f.name for f in fields(self) if f.repr))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 MOST_COLUMNS = 4
 """Largest number of columns in such a set; people seldom know more about one person."""
@@ -31,10 +30,6 @@ class Singling:
 
     columns: tuple[str, ...]
     unique_rows: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {"columns": list(self.columns), "unique_rows": self.unique_rows}
 
 
 def find_singling(

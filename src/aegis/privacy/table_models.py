@@ -69,14 +69,11 @@ MODELS.register_all(
             "l-diversity (PSD 2016); Grassberger: arXiv physics/0307138"
         ),
         direction=Comparison.AT_LEAST,
-        limit="l",
         parameters=(
             ModelParameter(
                 "l", "least diversity of a class, as a number of equally likely values", low=1
             ),
         ),
-        monotone=False,
-        monotone_with_suppression=False,
         argument=(
             "The correction is smaller for larger classes. For example, take two classes with one "
             "row each and the same value. They count as more diverse than the merged class."
@@ -97,10 +94,8 @@ MODELS.register_all(
         formula="|{E : |E| = 1}| <= threshold * rows",
         reference=_DANKAR,
         direction=Comparison.AT_MOST,
-        limit="threshold",
         parameters=(_threshold("largest share of rows that are unique"),),
         monotone=True,
-        monotone_with_suppression=False,
         argument=(
             "Merging classes never adds unique rows. But with suppression, the share refers to "
             "the kept rows. Other models of the rule change which rows are kept."
@@ -123,13 +118,10 @@ for _estimator in ESTIMATORS:
             formula="expected uniques of the population <= threshold * population",
             reference=_DANKAR,
             direction=Comparison.AT_MOST,
-            limit="threshold",
             parameters=(
                 _threshold("largest share of the population that is expected to be unique"),
                 _PEOPLE,
             ),
-            monotone=False,
-            monotone_with_suppression=False,
             argument=(
                 "The estimate uses the number of classes of each size. It can rise if classes "
                 "merge."

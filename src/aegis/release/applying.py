@@ -49,7 +49,7 @@ from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
 from aegis.summary.classes import WEIGHT
 from aegis.summary.leaves import shown_leaves
-from aegis.words import brief
+from aegis.words import brief, json_fields
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -104,10 +104,9 @@ class Release(Released):
         """
         return super().to_dict() | {
             "configuration": self.configuration.spec(),
-            "noised_quasi_identifiers": list(self.noised_quasi_identifiers),
-            "seeded_noise": list(self.seeded_noise),
-            "into": self.into,
-            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
+            **json_fields(
+                self, "noised_quasi_identifiers", "seeded_noise", "into", "rule_override"
+            ),
             **({} if self.weight is None else {"weight": self.weight.to_dict()}),
         }
 

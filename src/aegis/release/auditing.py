@@ -23,6 +23,7 @@ from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
 from aegis.summary.outside import Outside, comparable, outside_of
 from aegis.summary.person_classes import PersonClasses
 from aegis.summary.population import people_of
+from aegis.words import json_fields
 
 AUDIT_VERSION = 1
 """Version of the JSON form of `Audit`."""
@@ -95,17 +96,10 @@ class Audit:
         """
         return {
             "schema": AUDIT_VERSION,
-            "quasi_identifiers": list(self.quasi_identifiers),
-            "sensitive": list(self.sensitive),
-            "person": self.person,
+            **json_fields(self, "quasi_identifiers", "sensitive", "person"),
             **self.report.to_dict(),
             "rule": None if self.rule is None else self.rule.to_mapping(),
-            "passed": self.passed,
-            "violations": list(self.violations),
-            "outside": None if self.outside is None else self.outside.to_dict(),
-            "differential_privacy": None
-            if self.differential_privacy is None
-            else self.differential_privacy.to_dict(),
+            **json_fields(self, "passed", "violations", "outside", "differential_privacy"),
         }
 
     def __repr__(self) -> str:

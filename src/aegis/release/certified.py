@@ -64,6 +64,7 @@ from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
+from aegis.words import json_fields
 
 CERTIFIED = (
     "certificate",
@@ -125,11 +126,7 @@ class CertificateCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "passed": self.passed,
-            "mismatches": [mismatch.to_dict() for mismatch in self.mismatches],
-            "unchecked": list(self.unchecked),
-        }
+        return json_fields(self, "passed", "mismatches", "unchecked")
 
 
 def check_certificate(

@@ -9,13 +9,6 @@ import pyarrow.compute as pc
 
 from aegis.masks import Mask
 from aegis.masks.base import SUPPRESSED, Kind
-from aegis.masks.compose import Compose
-from aegis.masks.dates import Truncate
-from aegis.masks.level import Level
-from aegis.masks.noise.categories import CategoryNoise
-from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
-from aegis.masks.parameters import number_text
-from aegis.masks.text import Blur
 from aegis.policy import Configuration, Policy
 from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.mismatch import brief
@@ -68,23 +61,15 @@ def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
     column = source.table[name]
     shown = source.collect(source.table.select(v=column).distinct())["v"]
     values = pc.drop_null(shown)
-    if _idempotent(mask):
+    if mask.idempotent:
         if len(values) and Kind.of(column.type()) not in mask.fits:
             return sorted(map(str, values.to_pylist()))[:5]
         masked = shown_values(mask, values.combine_chunks())
         pairs = zip(values.to_pylist(), masked.to_pylist(), strict=True)
         return sorted(str(value) for value, again in pairs if value != again)[:5]
-    possible = _possible(mask)
-    if possible is None:
+    if mask.shows(SUPPRESSED) is None:
         return None
-    return sorted(text for text in map(str, values.to_pylist()) if not possible(text))[:5]
-
-
-def _idempotent(mask: Mask) -> bool:
-    """Return whether masking a masked value again leaves it unchanged."""
-    if isinstance(mask, Truncate):
-        return mask.show == "date"
-    return isinstance(mask, Round | TopCode | BottomCode | EraseDigits) and mask.fitted
+    return sorted(text for text in map(str, values.to_pylist()) if not mask.shows(text))[:5]
 
 
 def _holds(stored: Kind | None, shown: Kind) -> bool:
@@ -93,57 +78,3 @@ def _holds(stored: Kind | None, shown: Kind) -> bool:
     File formats may store integers as other numbers.
     """
     return stored is shown or (stored is Kind.INTEGER and shown is Kind.NUMBER)
-
-
-def _possible(mask: Mask) -> Any:
-    """Return a function that tests whether a mask can show a text; None if the mask does not
-    determine this.
-    """
-    if isinstance(mask, Compose):
-        return None if _idempotent(mask.masks[-1]) else _possible(mask.masks[-1])
-    if isinstance(mask, Blur):
-        return lambda text: _blurred(mask, text)
-    if isinstance(mask, Level) and mask.level:
-        shown = {str(value) for value in mask.shown_values} | {SUPPRESSED}
-    elif isinstance(mask, CategoryNoise) and mask.fitted:
-        shown = {*map(str, mask.categories()), SUPPRESSED}
-    elif mask.shows(SUPPRESSED) is not None:
-        return lambda text: text == SUPPRESSED or _shows(mask, text)
-    else:
-        return None
-    return lambda text: text in shown or _same_number(text, shown)
-
-
-def _shows(mask: Mask, text: str) -> bool:
-    """Return whether a mask can show a text, even if the file writes a number in another form."""
-    if mask.shows(text):
-        return True
-    try:
-        return bool(mask.shows(number_text(float(text))))
-    except (ValueError, OverflowError):
-        return False
-
-
-def _blurred(mask: Blur, text: str) -> bool:
-    """Return whether a text has the symbol at the hidden end, and shows at most the allowed characters."""
-    trailing = (mask.side or ("leading" if mask.keep is not None else "trailing")) == (
-        "leading" if mask.keep is not None else "trailing"
-    )
-    marked = text.endswith(mask.symbol) if trailing else text.startswith(mask.symbol)
-    return marked and (mask.keep is None or len(text) <= mask.keep + len(mask.symbol))
-
-
-def _same_number(text: str, shown: set[str]) -> bool:
-    """Return whether a text is one of the numbers in `shown`, in another spelling."""
-    try:
-        return float(text) in {float(number) for number in shown if _is_number(number)}
-    except ValueError:
-        return False
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aegis.words import json_fields
+
 NOTHING = "nothing"
 
 
@@ -40,7 +42,7 @@ class Mismatch:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {"what": self.what, "certified": self.certified, "measured": self.measured}
+        return json_fields(self, "what", "certified", "measured")
 
 
 def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

@@ -27,6 +27,7 @@ from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
 from aegis.summary import count_classes, summarize
 from aegis.summary.classes import WEIGHT
+from aegis.words import json_fields, jsonable
 
 if TYPE_CHECKING:
     import pandas
@@ -200,16 +201,8 @@ class Released:
         32561
         """
         return {
-            "path": None if self.path is None else str(self.path),
-            "rows": self.rows,
-            "released_rows": self.released_rows,
-            "suppressed_rows": self.suppressed_rows,
-            "persons": self.persons,
-            "suppressed_persons": self.suppressed_persons,
-            "unseen_rows": dict(self.unseen),
-            "dropped_columns": list(self.dropped),
-            "utility": None if self.utility is None else self.utility.to_dict(),
-            "privacy": self.audit.to_dict(),
+            **json_fields(self, "path", "rows", "released_rows"),
+            **_stated(self),
             "timings": dict(self.timings),
         }
 
@@ -300,7 +293,7 @@ def certify(
             "origin": source.origin,
             "rows": source.rows,
             **_digest(source),
-            **({} if source.dialect is None else {"dialect": source.dialect.to_dict()}),
+            **({} if source.dialect is None else {"dialect": jsonable(source.dialect)}),
         },
         "output": {
             "file": None if release.path is None else Path(release.path).name,
@@ -309,13 +302,18 @@ def certify(
         },
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
         **how,
-        "suppressed_rows": release.suppressed_rows,
-        "persons": release.persons,
-        "suppressed_persons": release.suppressed_persons,
-        "unseen_rows": dict(release.unseen),
+        **_stated(release),
+    }
+
+
+def _stated(release: Released) -> dict[str, Any]:
+    """Return the figures that both the JSON form and the certificate state."""
+    return {
+        **json_fields(release, "suppressed_rows", "persons", "suppressed_persons"),
+        "unseen_rows": jsonable(release.unseen),
         "dropped_columns": list(release.dropped),
-        "utility": None if release.utility is None else release.utility.to_dict(),
-        "privacy": release.audit.to_dict(),
+        "utility": jsonable(release.utility),
+        "privacy": jsonable(release.audit),
     }
 
 

@@ -25,6 +25,7 @@ from aegis.privacy.suda import SpecialUniques, special_uniques
 from aegis.progress import SILENT, Progress
 from aegis.requests import RiskOptions, RiskRequest
 from aegis.sources import Source, open_table
+from aegis.words import json_fields, jsonable
 
 VERSION = 1
 """Version of the JSON form; it changes if a field changes its meaning."""
@@ -134,12 +135,9 @@ class RecordRisk:
         5
         """
         rows = len(self.risks)
-        numbers = self.numbers
         return {
             "schema": VERSION,
-            "quasi_identifiers": list(self.quasi_identifiers),
-            "weight": self.weight,
-            "missing": str(self.missing),
+            **json_fields(self, "quasi_identifiers", "weight", "missing"),
             "rows": rows,
             "people": self.people_in_all,
             "unique": int((self.counts == 1).sum()),
@@ -151,15 +149,7 @@ class RecordRisk:
                 "at_risk": {f"{t:g}": int((self.risks > t + 1e-12).sum()) for t in AT_RISK},
             },
             "special_uniques": None if self.uniques is None else self._special(self.uniques),
-            "numbers": None
-            if numbers is None
-            else {
-                "columns": list(numbers.columns),
-                "interval": numbers.interval,
-                "interval_share": numbers.interval_share,
-                "il1s": numbers.il1s,
-                "eigenvalues": numbers.eigenvalues,
-            },
+            "numbers": jsonable(self.numbers),
         }
 
     def _special(self, uniques: SpecialUniques) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from aegis.policy import Policy
 from aegis.release.mismatch import Mismatch, alike, differing
 from aegis.release.released import utility_of
 from aegis.sources import DIGESTED, Source
+from aegis.words import jsonable
 
 
 def incomparable(said: Mapping[str, Any], source: Source) -> str:
@@ -49,7 +50,7 @@ def original_differs(
     said = document["input"]
     shown: dict[str, Any] = {"rows": original.rows}
     if original.dialect is not None:
-        shown["dialect"] = original.dialect.to_dict()
+        shown["dialect"] = jsonable(original.dialect)
     for key in ("rows", "dialect"):
         for what, stated, measured in differing(said.get(key), shown.get(key), f"input.{key}"):
             yield Mismatch(what, stated, measured)

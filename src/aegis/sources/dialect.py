@@ -8,10 +8,11 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from aegis.errors import DataError, PolicyError
+from aegis.words import json_fields
 
 DELIMITERS = ",;\t|"
 """Delimiters that are detected; any other one must be given."""
@@ -135,10 +136,8 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statements as a mapping, without those that are None."""
-        said = {k: v for k, v in asdict(self).items() if v is not None and v != ()}
-        if said.get("quote") == "":
-            said["quote"] = "none"
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
+        said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
+        return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
     def over(self, other: Reading | None) -> Reading:
         """Return these statements; fields that are None here are taken from `other`."""
@@ -180,10 +179,6 @@ class TextDialect:
     null: tuple[str, ...] = ("",)
     dates: str = ""
     units: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the dialect as JSON values."""
-        return {**asdict(self), "null": list(self.null), "units": list(self.units)}
 
 
 def known_encoding(name: str) -> str:

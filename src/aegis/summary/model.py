@@ -30,6 +30,7 @@ from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.responses import NumberUnit
 from aegis.summary.weights import TableWeights
+from aegis.words import jsonable
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -548,7 +549,7 @@ class Summary:
             "not_in_policy": list(self.unnamed),
             "digests": dict(self.digests),
             "shared_rows": self.shared_rows,
-            "dialects": [dialect.to_dict() for dialect in self.dialects],
+            "dialects": jsonable(self.dialects),
             "made_under": None if self.terms is None else self.terms.owner.to_dict(),
         }
 

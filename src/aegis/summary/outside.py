@@ -24,7 +24,7 @@ from aegis.summary.classes import PERSON
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.frequency import combine, rows_by_key
 from aegis.summary.person_classes import count_persons
-from aegis.words import joined, percent
+from aegis.words import joined, json_fields, percent
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them are in one or two rows."""
@@ -113,13 +113,7 @@ class Outside:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "rows": self.rows,
-            "unique_rows": self.unique_rows,
-            "near_keys": dict(self.near_keys),
-            "singling": None if self.singling is None else self.singling.to_dict(),
-            "implied": None if self.implied is None else [i.to_dict() for i in self.implied],
-        }
+        return json_fields(self, "rows", "unique_rows", "near_keys", "singling", "implied")
 
 
 def _implied(implication: Implication) -> str:

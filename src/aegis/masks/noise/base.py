@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,12 @@ class NoiseMask(Mask):
     def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
         """Return the local differential privacy of the mask; None if it guarantees none."""
         return None
+
+
+def learnt_field(what: str) -> Any:
+    """Return the field of a parameter that `fit` learns if the policy does not give it."""
+    doc = f"{what}. By default, Aegis learns it from the data"
+    return field(default=None, metadata={"doc": doc})
 
 
 def channel_blocks(

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.errors import DataError, InternalError, PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
-from aegis.masks.mapping import mapped, text_of
+from aegis.masks.mapping import among, mapped, text_of
 from aegis.masks.noise.base import MOST_REPORTS, Floats, Ints, NoiseMask, is_null, take
 from aegis.privacy import PrivacyLoss
 
@@ -24,7 +24,6 @@ _TYPES = {Kind.TEXT: str, Kind.INTEGER: int, Kind.BOOLEAN: bool}
 Value = str | int | bool
 
 
-@dataclass(frozen=True)
 class CategoryNoise(NoiseMask):
     """Replaces each value by one of a list of values; null stays null.
 
@@ -33,18 +32,20 @@ class CategoryNoise(NoiseMask):
     """
 
     fits: ClassVar[frozenset[Kind]] = CATEGORIES
+    keeps_kind: ClassVar[bool] = True
+    fitted_by: ClassVar[str | None] = "values"
 
-    @abstractmethod
+    values: tuple[Value, ...] | None
+    """The values, a parameter of each subclass."""
+
     def categories(self) -> tuple[Value, ...]:
         """Return the K possible masked values; raise `InternalError` if the mask is not fitted."""
+        self.require_fitted()
+        return self.values or ()
 
     @abstractmethod
     def transitions(self) -> Floats:
         """Return P(value j shown | value i), shape (K, K), in the order of the categories."""
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, because the shown values are values of the column."""
-        return kind
 
     def check(self, kind: Kind, attribute: str) -> None:
         """Raise `PolicyError` if the mask or its list of values does not fit the column."""
@@ -55,6 +56,12 @@ class CategoryNoise(NoiseMask):
                 f"{self.categories()[0]!r}, which is not a value of a column of {kind}.",
                 hint="Write text in quotes, whole numbers and booleans without.",
             )
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is one of the categories, or "*"; None if the mask is not fitted."""
+        if not self.fitted:
+            return None
+        return among(text, {*map(str, self.categories()), SUPPRESSED})
 
     def known(self, column: Any) -> Any:
         """Return the Ibis condition that a value is null or among the categories."""
@@ -173,12 +180,8 @@ class RandomisedResponse(CategoryNoise):
     )
 
     def __post_init__(self) -> None:
-        if (self.epsilon is None) == (self.keep is None):
-            given = "neither" if self.epsilon is None else "both"
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'epsilon' or 'keep'; {given} given.",
-                hint="For example {randomised_response: {epsilon: 2}}.",
-            )
+        example = "{randomised_response: {epsilon: 2}}"
+        parameters.either(self.name, example, epsilon=self.epsilon, keep=self.keep)
         if self.epsilon is not None:
             parameters.number(self.name, "epsilon", self.epsilon, positive=True)
         if self.keep is not None:
@@ -189,27 +192,14 @@ class RandomisedResponse(CategoryNoise):
             raise parameters.wrong(self.name, "learnt", self.learnt, "true or false")
 
     @property
-    def fitted(self) -> bool:
-        """Whether the values are known."""
-        return self.values is not None
-
-    @property
     def exact_randomness(self) -> bool:  # type: ignore[override]
         """Whether OpenDP draws the rows."""
         return self.epsilon is not None
 
-    def fit(self, data: ValueCounts) -> Mask:
+    def _learn(self, data: ValueCounts) -> Mask:
         """Take the list of values from the data, and mark it as learnt if epsilon is given."""
-        if self.fitted:
-            return self
         values, _ = _distinct(self.name, data)
         return replace(self, values=values, learnt=self.epsilon is not None)
-
-    def categories(self) -> tuple[Value, ...]:
-        """Return the values."""
-        if self.values is None:
-            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
-        return self.values
 
     def transitions(self) -> Floats:
         """Return P(value j shown | value i) of randomised response, shape (K, K)."""
@@ -285,12 +275,8 @@ class Pram(CategoryNoise):
     )
 
     def __post_init__(self) -> None:
-        if (self.matrix is None) == (self.keep is None):
-            given = "neither" if self.keep is None else "both"
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'keep' or 'matrix'; {given} given.",
-                hint=f"For example {{pram: {{keep: 0.8}}}} or {self.example}.",
-            )
+        example = f"{{pram: {{keep: 0.8}}}} or {self.example}"
+        parameters.either(self.name, example, keep=self.keep, matrix=self.matrix)
         if self.values is not None:
             object.__setattr__(self, "values", _listed(self.name, self.values))
         if self.keep is not None:
@@ -300,11 +286,9 @@ class Pram(CategoryNoise):
             self._check_matrix()
 
     def _check_shares(self) -> None:
-        if (self.values is None) != (self.shares is None):
-            raise PolicyError(
-                f"Mask {self.name!r} with 'keep' takes 'values' and 'shares' together; one given.",
-                hint="Leave both out: they are then taken from the data.",
-            )
+        hint = "Leave both out: they are then taken from the data."
+        what = f"Mask {self.name!r} with 'keep'"
+        parameters.together(what, hint, values=self.values, shares=self.shares)
         if self.shares is not None:
             rows = _matrix(self.name, "shares", [self.shares], len(self.values or ()))
             object.__setattr__(self, "shares", rows[0])
@@ -326,15 +310,8 @@ class Pram(CategoryNoise):
             raise parameters.wrong(self.name, "matrix", self.matrix, f"{size} rows, one per value")
         object.__setattr__(self, "matrix", rows)
 
-    @property
-    def fitted(self) -> bool:
-        """Whether values and probabilities are known."""
-        return self.values is not None
-
-    def fit(self, data: ValueCounts) -> Mask:
+    def _learn(self, data: ValueCounts) -> Mask:
         """Take the distinct values and their shares from the data."""
-        if self.fitted:
-            return self
         values, counts = _distinct(self.name, data)
         shares = counts / counts.sum()
         return replace(self, values=values, shares=tuple(shares.tolist()))
@@ -345,12 +322,6 @@ class Pram(CategoryNoise):
         if self.matrix is not None:
             shown["matrix"] = [list(row) for row in self.matrix]
         return shown
-
-    def categories(self) -> tuple[Value, ...]:
-        """Return the values."""
-        if self.values is None:
-            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
-        return self.values
 
     def transitions(self) -> Floats:
         """Return the transition matrix, shape (K, K)."""
@@ -374,10 +345,7 @@ class Shuffle(NoiseMask):
     summary: ClassVar[str] = "Shuffles the values of the column among the rows."
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "shuffle"
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, because the shown values are values of the column."""
-        return kind
+    keeps_kind: ClassVar[bool] = True
 
     def reports(self, data: ValueCounts) -> pa.Array:
         """Return the distinct values of the data, because each row may show any of them."""

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import InternalError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.bounds import LEARNS, shared_range
-from aegis.masks.noise.base import Floats, Ints, NoiseMask, is_null, take
+from aegis.masks.noise.base import Floats, Ints, NoiseMask, is_null, learnt_field, take
 
 MOST_DAYS = 100_000
 """Largest number of days that a noise mask on dates may show."""
@@ -31,26 +31,19 @@ class DateNoise(NoiseMask):
     summary: ClassVar[str] = "Moves a date at random, by at most a number of days."
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{date_noise: {days: 14}}"
+    keeps_kind: ClassVar[bool] = True
+    fitted_by: ClassVar[str | None] = "lower"
     ordered: ClassVar[bool] = True
     learns: ClassVar[str | None] = LEARNS
 
     days: int = field(metadata={"doc": "largest number of days that a date moves, 1 to 36500"})
-    lower: str | None = field(
-        default=None,
-        metadata={"doc": "first day to show (ISO 8601). By default, Aegis learns it from the data"},
-    )
-    upper: str | None = field(
-        default=None,
-        metadata={"doc": "last day to show (ISO 8601). By default, Aegis learns it from the data"},
-    )
+    lower: str | None = learnt_field("first day to show (ISO 8601)")
+    upper: str | None = learnt_field("last day to show (ISO 8601)")
 
     def __post_init__(self) -> None:
         parameters.whole(self.name, "days", self.days, at_least=1, at_most=36_500)
-        if (self.lower is None) != (self.upper is None):
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'lower' and 'upper' together; one given.",
-                hint="Give both, or neither: they are then taken from the data.",
-            )
+        hint = "Give both, or neither: they are then taken from the data."
+        parameters.together(f"Mask {self.name!r}", hint, lower=self.lower, upper=self.upper)
         for name in ("lower", "upper"):
             given: Any = getattr(self, name)
             if isinstance(given, date):  # YAML reads an unquoted day as a date
@@ -67,15 +60,8 @@ class DateNoise(NoiseMask):
                     f"a day from {self.lower} on, within {MOST_DAYS:,} days",
                 )
 
-    @property
-    def fitted(self) -> bool:
-        """Whether the bounds are known."""
-        return self.lower is not None
-
-    def fit(self, data: ValueCounts) -> Mask:
+    def _learn(self, data: ValueCounts) -> Mask:
         """Fit bounds that span the moved dates, each from a date that enough rows share."""
-        if self.fitted:
-            return self
         present = ~is_null(data.values)
         days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)
         low, high = 0, 0
@@ -84,10 +70,6 @@ class DateNoise(NoiseMask):
             low, high = map(int, shared_range(days.astype(np.float64), rows, data.shared_rows))
         first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
         return replace(self, lower=first.isoformat(), upper=last.isoformat())
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, because dates stay dates."""
-        return kind
 
     def reports(self, data: ValueCounts) -> pa.Array:
         """Return every day from lower to upper, and null if the data has nulls."""

@@ -9,12 +9,21 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import InternalError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.intervals import NUMERIC
-from aegis.masks.noise.base import Floats, NoiseMask, NumberGrid, floats, is_null, nice_step, take
+from aegis.masks.noise.base import (
+    Floats,
+    NoiseMask,
+    NumberGrid,
+    floats,
+    is_null,
+    learnt_field,
+    nice_step,
+    take,
+)
 from aegis.privacy import PrivacyLoss
 
 STEPS = 100
@@ -101,7 +110,57 @@ class GridNoise(NoiseMask):
 
 
 @dataclass(frozen=True)
-class Laplace(GridNoise):
+class BoundedNoise(GridNoise):
+    """Noise of scale sensitivity / epsilon within declared bounds, which OpenDP draws.
+
+    A value beyond a bound is replaced by the bound.
+    """
+
+    exact_randomness: ClassVar[bool] = True
+
+    epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
+    lower: int | float = field(
+        metadata={"doc": "smallest number to show. Choose it without looking at the data"}
+    )
+    upper: int | float = field(
+        metadata={"doc": "largest number to show. Choose it without looking at the data"}
+    )
+    sensitivity: int | float | None = field(
+        default=None,
+        metadata={
+            "doc": "largest distance between two values that epsilon hides. The default is upper - lower"
+        },
+    )
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.name, self.lower, self.upper)
+        parameters.number(self.name, "epsilon", self.epsilon, positive=True)
+        if self.sensitivity is not None:
+            parameters.number(self.name, "sensitivity", self.sensitivity, positive=True)
+            if self.sensitivity > self._width:
+                allowed = f"a number up to upper - lower, which is {self._width:g}"
+                raise parameters.wrong(self.name, "sensitivity", self.sensitivity, allowed)
+
+    def loss(self, attribute: str) -> PrivacyLoss:
+        """Return the largest privacy loss of one row, whose number may change from one bound to the other."""
+        width = float(self._width)
+        loss = self.epsilon * width / self._sensitivity
+        return PrivacyLoss(attribute, loss, mechanism=self.name, sensitivity=width)
+
+    def _clipped(self, numbers: Floats) -> Floats:
+        return np.clip(numbers, self.lower, self.upper)
+
+    @property
+    def _width(self) -> int | float:
+        return self.upper - self.lower
+
+    @property
+    def _sensitivity(self) -> float:
+        return float(self._width if self.sensitivity is None else self.sensitivity)
+
+
+@dataclass(frozen=True)
+class Laplace(BoundedNoise):
     """Adds Laplace noise of scale sensitivity / epsilon within given bounds; OpenDP draws it.
 
     A value beyond a bound is replaced by the bound. The bounds do not depend on the data. With the
@@ -119,21 +178,8 @@ class Laplace(GridNoise):
         "Adds Laplace noise with the epsilon that you state. OpenDP draws it (install the extra dp)."
     )
     example: ClassVar[str] = "{laplace: {epsilon: 2, lower: 17, upper: 90}}"
-    exact_randomness: ClassVar[bool] = True
+    fitted_by: ClassVar[str | None] = "resolution"
 
-    epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
-    lower: int | float = field(
-        metadata={"doc": "smallest number to show. Choose it without looking at the data"}
-    )
-    upper: int | float = field(
-        metadata={"doc": "largest number to show. Choose it without looking at the data"}
-    )
-    sensitivity: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": "largest distance between two values that epsilon hides. The default is upper - lower"
-        },
-    )
     resolution: int | float | None = field(
         default=None,
         metadata={
@@ -142,21 +188,13 @@ class Laplace(GridNoise):
     )
 
     def __post_init__(self) -> None:
-        _check_bounds(self.name, self.lower, self.upper)
-        _check_scale(self.name, self.epsilon, self.sensitivity, self.upper - self.lower)
+        super().__post_init__()
         if self.resolution is not None:
             parameters.exact(self.name, "resolution", self.resolution, positive=True)
             self.grid()
 
-    @property
-    def fitted(self) -> bool:
-        """Whether the resolution is known."""
-        return self.resolution is not None
-
-    def fit(self, data: ValueCounts) -> Mask:
+    def _learn(self, data: ValueCounts) -> Mask:
         """Choose the resolution, which depends only on the bounds and the kind of column."""
-        if self.fitted:
-            return self
         step = nice_step((self.upper - self.lower) / STEPS)
         if data.kind is Kind.INTEGER:
             step = max(step, parameters.as_fraction(1))
@@ -173,7 +211,7 @@ class Laplace(GridNoise):
         from aegis.masks.channels import laplace_channel
 
         return laplace_channel(
-            np.clip(numbers, self.lower, self.upper),
+            self._clipped(numbers),
             points,
             epsilon=self.epsilon,
             sensitivity=self._sensitivity,
@@ -183,24 +221,11 @@ class Laplace(GridNoise):
         """Return the numbers with noise from OpenDP, which takes no seed."""
         from aegis.masks.noise.opendp import laplace
 
-        bounded = np.clip(numbers, float(self.lower), float(self.upper))
-        return laplace(bounded, self._sensitivity / self.epsilon)
-
-    def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the largest privacy loss of one row, whose number may change from one bound to the other."""
-        return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, self._width)
-
-    @property
-    def _width(self) -> float:
-        return float(self.upper - self.lower)
-
-    @property
-    def _sensitivity(self) -> float:
-        return self._width if self.sensitivity is None else float(self.sensitivity)
+        return laplace(self._clipped(numbers), self._sensitivity / self.epsilon)
 
 
 @dataclass(frozen=True)
-class Geometric(GridNoise):
+class Geometric(BoundedNoise):
     """Adds two-sided geometric noise to whole numbers within given bounds; OpenDP draws it.
 
     This is the discrete form of `laplace`, on every whole number from lower to upper. Bounds,
@@ -216,29 +241,13 @@ class Geometric(GridNoise):
     )
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER})
     example: ClassVar[str] = "{geometric: {epsilon: 2, lower: 17, upper: 90}}"
-    exact_randomness: ClassVar[bool] = True
-
-    epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
-    lower: int = field(
-        metadata={"doc": "smallest number to show. Choose it without looking at the data"}
-    )
-    upper: int = field(
-        metadata={"doc": "largest number to show. Choose it without looking at the data"}
-    )
-    sensitivity: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": "largest distance between two values that epsilon hides. The default is upper - lower"
-        },
-    )
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise parameters.wrong(self.name, name, value, "a whole number")
-        _check_bounds(self.name, self.lower, self.upper)
-        _check_scale(self.name, self.epsilon, self.sensitivity, self.upper - self.lower)
+        super().__post_init__()
         self.grid()
 
     def grid(self) -> NumberGrid:
@@ -250,9 +259,9 @@ class Geometric(GridNoise):
         from aegis.masks.channels import geometric_channel
 
         return geometric_channel(
-            np.clip(numbers, self.lower, self.upper),
-            self.lower,
-            self.upper,
+            self._clipped(numbers),
+            int(self.lower),
+            int(self.upper),
             epsilon=self.epsilon,
             sensitivity=self._sensitivity,
         )
@@ -261,17 +270,8 @@ class Geometric(GridNoise):
         """Return the numbers with noise from OpenDP, which takes no seed."""
         from aegis.masks.noise.opendp import geometric
 
-        bounded = np.clip(numbers, self.lower, self.upper).astype(np.int64)
+        bounded = self._clipped(numbers).astype(np.int64)
         return geometric(bounded, self._sensitivity / self.epsilon).astype(np.float64)
-
-    def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the privacy loss of one row, over the whole range between the bounds."""
-        width = float(self.upper - self.lower)
-        return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, width)
-
-    @property
-    def _sensitivity(self) -> float:
-        return float(self.upper - self.lower if self.sensitivity is None else self.sensitivity)
 
 
 class UniformNoise(GridNoise):
@@ -294,11 +294,8 @@ class UniformNoise(GridNoise):
     def _check_grid(self) -> None:
         if self.resolution is not None:
             parameters.exact(self.name, "resolution", self.resolution, positive=True)
-        if (self.lower is None) != (self.upper is None):
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'lower' and 'upper' together; one given.",
-                hint="Give both, or neither: they are then taken from the data.",
-            )
+        hint = "Give both, or neither: they are then taken from the data."
+        parameters.together(f"Mask {self.name!r}", hint, lower=self.lower, upper=self.upper)
         if self.lower is not None and self.upper is not None:
             _check_bounds(self.name, self.lower, self.upper, empty=True)
         if self.fitted:
@@ -309,13 +306,11 @@ class UniformNoise(GridNoise):
         """Whether the grid is known."""
         return self.resolution is not None and self.lower is not None
 
-    def fit(self, data: ValueCounts) -> Mask:
+    def _learn(self, data: ValueCounts) -> Mask:
         """Fit a grid that spans the noisy data in about 100 steps.
 
         The ends of the data range are bounds that enough rows share (`shared_range`).
         """
-        if self.fitted:
-            return self
         numbers = floats(data.values)
         finite = np.isfinite(numbers)
         numbers, counts = numbers[finite], data.counts[finite]
@@ -370,20 +365,9 @@ class AddUniform(UniformNoise):
     example: ClassVar[str] = "{add_uniform: {amount: 5}}"
 
     amount: int | float = field(metadata={"doc": "largest change, above 0"})
-    resolution: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": "distance between two shown numbers. By default, Aegis learns it from the data"
-        },
-    )
-    lower: int | float | None = field(
-        default=None,
-        metadata={"doc": "smallest number to show. By default, Aegis learns it from the data"},
-    )
-    upper: int | float | None = field(
-        default=None,
-        metadata={"doc": "largest number to show. By default, Aegis learns it from the data"},
-    )
+    resolution: int | float | None = learnt_field("distance between two shown numbers")
+    lower: int | float | None = learnt_field("smallest number to show")
+    upper: int | float | None = learnt_field("largest number to show")
 
     def __post_init__(self) -> None:
         parameters.exact(self.name, "amount", self.amount, positive=True)
@@ -413,20 +397,9 @@ class ScaleUniform(UniformNoise):
     example: ClassVar[str] = "{scale_uniform: {ratio: 0.1}}"
 
     ratio: int | float = field(metadata={"doc": "largest change, as a share of the number"})
-    resolution: int | float | None = field(
-        default=None,
-        metadata={
-            "doc": "distance between two shown numbers. By default, Aegis learns it from the data"
-        },
-    )
-    lower: int | float | None = field(
-        default=None,
-        metadata={"doc": "smallest number to show. By default, Aegis learns it from the data"},
-    )
-    upper: int | float | None = field(
-        default=None,
-        metadata={"doc": "largest number to show. By default, Aegis learns it from the data"},
-    )
+    resolution: int | float | None = learnt_field("distance between two shown numbers")
+    lower: int | float | None = learnt_field("smallest number to show")
+    upper: int | float | None = learnt_field("largest number to show")
 
     def __post_init__(self) -> None:
         parameters.exact(self.name, "ratio", self.ratio, positive=True)
@@ -448,22 +421,3 @@ def _check_bounds(mask: str, lower: object, upper: object, *, empty: bool = Fals
     high = parameters.exact(mask, "upper", upper)
     if high < low or (high == low and not empty):
         raise parameters.wrong(mask, "upper", upper, f"a number above lower, which is {low}")
-
-
-def _check_scale(mask: str, epsilon: object, sensitivity: object, width: float) -> None:
-    parameters.number(mask, "epsilon", epsilon, positive=True)
-    if sensitivity is not None:
-        given = parameters.number(mask, "sensitivity", sensitivity, positive=True)
-        if given > width:
-            raise parameters.wrong(
-                mask,
-                "sensitivity",
-                sensitivity,
-                f"a number up to upper - lower, which is {width:g}",
-            )
-
-
-def _row_loss(
-    mask: str, attribute: str, epsilon: float, sensitivity: float, width: float
-) -> PrivacyLoss:
-    return PrivacyLoss(attribute, epsilon * width / sensitivity, mechanism=mask, sensitivity=width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -149,30 +149,6 @@ class ProtectCommand:
     format: FormatOption = Format.TABLE
     force: Force = False
     quiet: Quiet = False
-
-    ORDER: ClassVar[tuple[str, ...]] = (
-        "table",
-        "policy",
-        "output",
-        "level",
-        "epsilon",
-        "delta",
-        "unit",
-        "rows_per_person",
-        "person",
-        "public",
-        "key_file",
-        "method",
-        "threshold",
-        "step",
-        "variance",
-        "configurations",
-        "verdicts",
-        "ledger",
-        "population",
-        "new_version",
-        "rule_override",
-    )
 
 
 @opens_table

@@ -17,6 +17,7 @@ from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, SeveralSummaries, Summary
 from aegis.summary.responses import NumberUnit, ResponseSums, halves
 from aegis.summary.weights import TableWeights, WeightSums
+from aegis.words import jsonable
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
@@ -57,7 +58,7 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "unnamed": list(summary.unnamed),
         "digests": dict(summary.digests),
         "shared_rows": summary.shared_rows,
-        "dialects": [dialect.to_dict() for dialect in summary.dialects],
+        "dialects": jsonable(summary.dialects),
         "read_by_context": _context_to(summary),
         "terms": _terms_to(summary),
         **_weights_to(summary.weights),
