@@ -171,6 +171,17 @@ def test_work_that_takes_too_much_memory_is_ended():
         limited.run("leak", limits, bundle=bundle)
 
 
+def test_work_ends_with_the_process_that_started_it():
+    """A worker or an agent that is killed leaves nothing at work behind it."""
+    code = (
+        "import threading, time; from aegis.service.catalog import limited; "
+        "threading.Thread(target=limited._end_with_parent).start(); time.sleep(600)"
+    )
+    started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    started.stdin.close()
+    assert started.wait(timeout=60) == 1
+
+
 def test_work_that_was_cancelled_is_ended():
     def cancelled(_: object) -> None:
         raise WrongState("The job was cancelled.")
