@@ -10,6 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
+from first_tables import create
 from sqlalchemy import create_engine, text
 
 from aegis.service.catalog import database as databases
@@ -17,7 +18,6 @@ from aegis.service.catalog import signs
 from aegis.service.catalog.account_records import SecondFactor
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.records import Base
-from first_tables import create
 from postgres_server import server
 
 BEFORE = (

@@ -130,9 +130,7 @@ class _Process:
             env={**os.environ, **ENVIRONMENT, "TMPDIR": str(folder)},
         )
 
-    def answer(
-        self, given: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]
-    ) -> Any:
+    def answer(self, given: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]) -> Any:
         assert self._process.stdin is not None
         reader = threading.Thread(target=self._read, daemon=True)
         reader.start()
