@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -123,34 +122,17 @@ class View:
 
     Attributes
     ----------
-    policy
-        The policy.
     costs
         Utility cost of each candidate mask.
     ranking
         Some configurations: admissible ones first, and of these the best first.
     measure
         Name of the measure.
-    seconds
-        Seconds that the computation took.
-    problem
-        Error message if the policy cannot be used.
     """
 
-    policy: Policy
     costs: tuple[MaskCost, ...]
     ranking: tuple[Ranked, ...]
     measure: str
-    seconds: float
-    problem: str = ""
-
-    @property
-    def by_attribute(self) -> dict[str, list[MaskCost]]:
-        """Costs of the masks of each attribute."""
-        grouped: dict[str, list[MaskCost]] = {}
-        for cost in self.costs:
-            grouped.setdefault(cost.attribute, []).append(cost)
-        return grouped
 
     @property
     def admissible(self) -> int:
@@ -362,7 +344,6 @@ class Bench:
         computed again.
         """
         with self.lock:
-            started = time.perf_counter()
             study, known = self.study, self._remembered()
             plan, measure = study.plan, known.measure
             ranked = [
@@ -371,13 +352,7 @@ class Bench:
             ]
             sign = measure.direction.sign
             ranked.sort(key=lambda r: r.ranking_key(sign))
-            return View(
-                study.policy,
-                known.costs,
-                tuple(ranked),
-                measure.name,
-                time.perf_counter() - started,
-            )
+            return View(known.costs, tuple(ranked), measure.name)
 
     def _remembered(self) -> _Known:
         known = self._known
