@@ -11,7 +11,7 @@ from service_support import PASSWORD, POLICY, running
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.catalog import Catalog
 from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Tie
-from aegis.service.pages.rooms import PAGE_ROOMS
+from aegis.service.pages import PAGE_ROOMS
 from aegis.service.rates import Rates, shared_files
 from aegis.service.routes import PUBLIC
 from aegis.service.settings import ServiceSettings

@@ -45,12 +45,10 @@ _Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 @dataclass(frozen=True)
 class BenchPage:
-    """A policy, and the results for it that the workbench shows.
+    """The results for a policy that the workbench shows.
 
     Attributes
     ----------
-    policy
-        The policy.
     advice, searched
         Configurations, and whether a search found them to be the best.
     costs
@@ -63,7 +61,6 @@ class BenchPage:
         that the summary does not have.
     """
 
-    policy: Policy
     advice: Advice
     searched: bool
     costs: list[dict[str, Any]]
@@ -105,7 +102,6 @@ def view_of(
             for candidate in [attribute.candidate(best.configuration.masks[name])]
         )
     return BenchPage(
-        policy,
         advice,
         searched,
         costs_in(known),
