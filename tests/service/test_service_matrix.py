@@ -13,7 +13,7 @@ from service_support import PASSWORD, PEOPLE, POLICY, PROBES, request_of
 
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Tie
-from aegis.service.pages.rooms import PAGE_ROOMS
+from aegis.service.pages import PAGE_ROOMS
 from aegis.service.routes import PUBLIC
 from aegis.service.settings import ServiceSettings
 

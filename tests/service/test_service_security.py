@@ -11,8 +11,8 @@ from service_support import PASSWORD, POLICY, running
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.catalog import Catalog
 from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Tie
-from aegis.service.pages.rooms import PAGE_ROOMS
-from aegis.service.rates import OwnRates, SharedRates, shared_files
+from aegis.service.pages import PAGE_ROOMS
+from aegis.service.rates import Rates, shared_files
 from aegis.service.routes import PUBLIC
 from aegis.service.settings import ServiceSettings
 
@@ -175,7 +175,7 @@ def test_another_host_is_refused(place):
 
 
 def test_callers_are_slowed_down():
-    rates = OwnRates(calls=60)
+    rates = Rates(calls=60)
     assert [rates.take("one") for _ in range(60)] == [0.0] * 60
     assert rates.take("one") > 0
     assert rates.take("other") == 0.0
@@ -183,7 +183,7 @@ def test_callers_are_slowed_down():
 
 def test_processes_that_share_a_file_count_calls_together():
     with shared_files() as (file, _), ThreadPoolExecutor(8) as pool:
-        several = [SharedRates(60, file) for _ in range(4)]
+        several = [Rates(60, file) for _ in range(4)]
         waits = list(pool.map(lambda n: several[n % 4].take("one"), range(200)))
         assert 60 <= waits.count(0.0) <= 62  # one comes back each second
         assert several[1].take("other") == 0.0
@@ -193,7 +193,7 @@ def test_processes_that_share_a_file_count_calls_together():
 
 def test_a_full_file_of_rates_gives_up_who_was_idle_longest():
     with shared_files() as (file, _):
-        rates = SharedRates(60, file)
+        rates = Rates(60, file)
         for n in range(40_000):
             rates.take(f"caller {n}")
         assert [rates.take("new") for _ in range(60)] == [0.0] * 60

@@ -20,7 +20,7 @@ from aegis.service.catalog import CatalogError, UploadLimits, WrongState, delive
 from aegis.service.catalog.errors import TooLarge
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.records import Job
-from aegis.service.catalog.shapes import shape_of
+from aegis.service.catalog.shapes import rows_in
 from aegis.service.guard import BodyLimit
 
 
@@ -34,8 +34,8 @@ SMALL = parquet(pa.table({"a": [1, 2, 3]}))
 
 
 def test_a_file_is_what_its_name_says():
-    assert shape_of("m.parquet", SMALL, UploadLimits()).rows == 3
-    assert shape_of("m.csv", b"a,b\n1,2\n", UploadLimits()) is None
+    assert rows_in("m.parquet", SMALL, UploadLimits()) == 3
+    assert rows_in("m.csv", b"a,b\n1,2\n", UploadLimits()) is None
     for name, content in [
         ("m.parquet", b"a,b\n1,2\n"),
         ("m.parquet", SMALL[:-4]),
@@ -46,7 +46,7 @@ def test_a_file_is_what_its_name_says():
         ("m.csv", b"a\0b"),
     ]:
         with pytest.raises(CatalogError, match="is no"):
-            shape_of(name, content, UploadLimits())
+            rows_in(name, content, UploadLimits())
 
 
 def test_a_bomb_is_refused_by_its_footer():
@@ -58,9 +58,9 @@ def test_a_bomb_is_refused_by_its_footer():
     )
     assert len(bomb) < 2 << 20
     with pytest.raises(TooLarge, match="unpacks to"):
-        shape_of("m.parquet", bomb, UploadLimits(unpacked=256 << 20))
+        rows_in("m.parquet", bomb, UploadLimits(unpacked=256 << 20))
     with pytest.raises(TooLarge, match="1,000,000 rows"):
-        shape_of("m.parquet", bomb, UploadLimits(cells=999_999))
+        rows_in("m.parquet", bomb, UploadLimits(cells=999_999))
 
 
 @pytest.mark.parametrize("name", ["../m.parquet", "a/b.csv", "m.exe", "m", "m.parquet.zip"])
@@ -169,6 +169,17 @@ def test_work_that_takes_too_much_memory_is_ended():
     bundle = b'{"a": "' + 200_000_000 * b"x" + b'"}'
     with pytest.raises(CatalogError, match="The leak took more than the 560 MiB of memory"):
         limited.run("leak", limits, bundle=bundle)
+
+
+def test_work_ends_with_the_process_that_started_it():
+    """A worker or an agent that is killed leaves nothing at work behind it."""
+    code = (
+        "import threading, time; from aegis.service.catalog import limited; "
+        "threading.Thread(target=limited._end_with_parent).start(); time.sleep(600)"
+    )
+    started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    started.stdin.close()
+    assert started.wait(timeout=60) == 1
 
 
 def test_work_that_was_cancelled_is_ended():

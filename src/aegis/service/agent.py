@@ -14,8 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aegis.errors import (
     AegisError,
@@ -28,8 +30,9 @@ from aegis.policy import Configuration, Policy, policy_digest
 from aegis.progress import Progress, Step
 from aegis.service.agent_book import AgentBook, MadeOutput, key_of
 from aegis.service.agent_settings import AgentSettings
+from aegis.service.catalog import checking, limited, summaries
 from aegis.service.catalog.deliveries import sha256, signed_part
-from aegis.service.catalog.errors import WrongState
+from aegis.service.catalog.errors import CatalogError, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
 from aegis.service.catalog.limited import LimitError, ToldStep
@@ -41,8 +44,7 @@ from aegis.service.pins import (
     certificate_of,
     require_shape,
 )
-from aegis.service.subprocess_job import work_apart
-from aegis.signing import seal, sign_bytes
+from aegis.signing import PrivateKey, seal, sign_bytes
 from aegis.temporary import temporary_folder
 
 _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
@@ -180,13 +182,20 @@ class Agent:
 
     def _work(self, job: dict[str, Any]) -> None:
         """Do a job in this process or, if the settings limit memory or time, in a separate process."""
-        limits = self.settings.work
-        if limits is None:
+        settings = self.settings
+        if settings.work is None:
             self.do(job)
             return
         try:
-            work_apart(self.settings, job, limits, self.say)
-        except LimitError as error:
+            limited.run(
+                "job",
+                settings.work,
+                say=self.say,
+                settings=replace(settings, work=None, key=None),  # type: ignore[arg-type]
+                key=settings.key.key.private_bytes_raw(),
+                job=job,
+            )
+        except CatalogError as error:
             self._give_up(job, error)
 
     def _give_back(self, job: Mapping[str, Any]) -> None:
@@ -198,20 +207,11 @@ class Agent:
         else:
             self.say("given back")
 
-    def do(self, job: dict[str, Any], *, before: Callable[[], None] = lambda: None) -> None:
-        """Do a job in this process, and upload the result or report why there is none.
-
-        Parameters
-        ----------
-        job
-            The job as received from the service.
-        before
-            Called first; its errors are reported like those of the job.
-        """
+    def do(self, job: dict[str, Any]) -> None:
+        """Do a job in this process, and upload the result or report why there is none."""
         started = time.perf_counter()
         self.say(f"{job['kind']} for {job['data_set']} (attempt {job['attempt']})")
         try:
-            before()
             with Heartbeat(self.client, job["id"], job["attempt"]) as life:
                 self._do(job, life)
             self.say(f"done in {time.perf_counter() - started:.1f} s")
@@ -245,8 +245,6 @@ class Agent:
             self.say(f"given up: {late.message}")
 
     def _summarize(self, job: PinnedJob, life: Progress) -> None:
-        from aegis.service.catalog.summaries import make
-
         task, source = job.task, job.source
         source.require_summary(task)
         secret = hmac.digest(
@@ -254,7 +252,7 @@ class Agent:
         )
 
         def made() -> MadeOutput:
-            bundle = make(source.table, job.policy, task, secret, progress=life)
+            bundle = summaries.make(source.table, job.policy, task, secret, progress=life)
             return MadeOutput({"policy": task["policy"]}, bundle)
 
         key = key_of("summary", job.id, job.name, {k: v for k, v in task.items() if k != "source"})
@@ -266,8 +264,6 @@ class Agent:
         self.book.handed_in(job.name, key, "summary")
 
     def _check(self, job: PinnedJob, life: Progress) -> None:
-        from aegis.service.catalog.checking import check
-
         task = job.task
         seen = self._masks_seen(job)
         for text in task["configurations"]:
@@ -276,7 +272,7 @@ class Agent:
         told = [certificate_of(text) for text in task["certificates"]]
         # The service may forget a release; this agent does not.
         earlier = [*told, *({"configuration": {"masks": r["masks"]}} for r in own)]
-        answer = check(
+        answer = checking.check(
             job.source.table,
             job.policy,
             task["configurations"],
@@ -399,6 +395,14 @@ class Agent:
                 hint="Add it to the list, or register the data set under a name in the list.",
             )
         return self.settings.sources[name]
+
+
+def do_given(
+    settings: AgentSettings, key: bytes, job: dict[str, Any], *, progress: limited.Lines
+) -> None:
+    """Do a job of an agent in this process, which `limited.run` has started for it."""
+    held = PrivateKey(Ed25519PrivateKey.from_private_bytes(key))
+    Agent(replace(settings, key=held), say=progress.say).do(job)
 
 
 @dataclass(frozen=True)

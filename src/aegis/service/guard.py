@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aegis.service.catalog.accounts import hash_of
 from aegis.service.problems import problem
-from aegis.service.rates import OwnRates, Rates, SharedRates
+from aegis.service.rates import Rates
 from aegis.service.settings import ServiceSettings
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -63,7 +63,9 @@ class Guard:
         self._app = app
         self._settings = settings
         self._hosts = _hosts(settings)
-        self._rates, self._addresses = _rates(settings)
+        callers, addresses = settings.shared or (None, None)
+        self._rates = Rates(settings.calls, callers)
+        self._addresses = Rates(settings.calls * _ADDRESS, addresses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a call that fails a check; otherwise pass it on and set security headers on the
@@ -83,15 +85,6 @@ class Guard:
             request, self._settings, self._hosts
         )
         await (self._app if refused is None else refused)(scope, receive, sealed)
-
-
-def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
-    """Return the counters of calls: one for each caller, one for each address."""
-    calls, all_of_address = settings.calls, settings.calls * _ADDRESS
-    if settings.shared is None:
-        return OwnRates(calls), OwnRates(all_of_address)
-    callers, addresses = settings.shared
-    return SharedRates(calls, callers), SharedRates(all_of_address, addresses)
 
 
 class BodyLimit:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import struct
 import tempfile
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from mmap import mmap
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
 
 _BUCKET = struct.Struct("=8sdd")
 """A caller's name in eight bytes, the remaining calls, and the time of this number."""
@@ -22,58 +19,25 @@ _TRIED = 8
 """Number of places in the file at which a caller may be stored."""
 
 
-class Rates(Protocol):
-    """A rate limiter of calls, with one token bucket per caller."""
+class Rates:
+    """A rate limiter of calls with one token bucket per caller, which several processes may share.
 
-    def take(self, caller: str, cost: int = 1) -> float:
-        """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
-        ...
-
-
-@dataclass
-class OwnRates:
-    """A rate limiter within one process.
-
-    Attributes
-    ----------
-    calls
-        Largest number of calls in a minute.
-    """
-
-    calls: int
-    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
-
-    def take(self, caller: str, cost: int = 1) -> float:
-        """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
-        moment = time.monotonic()
-        with self._lock:
-            left, seen = self._buckets.pop(caller, (float(self.calls), moment))
-            left, wait = _taken(self.calls, left, moment - seen, cost)
-            self._buckets[caller] = (left, moment)
-            while len(self._buckets) > 10_000:
-                self._buckets.popitem(last=False)
-        return wait
-
-
-class SharedRates:
-    """A rate limiter whose buckets several processes share in a file.
-
-    The file has a fixed number of buckets. If all buckets that a caller could use are taken, the
-    one that was idle longest is reused. The file lock ends with a process that is killed.
+    The number of buckets is fixed. If all buckets that a caller could use are taken, the one that
+    was idle longest is reused. The lock of a file ends with a process that is killed.
 
     Parameters
     ----------
     calls
         Largest number of calls in a minute.
     file
-        File made by `make_shared`.
+        A file of `shared_files`, for several processes; None for one process.
     """
 
-    def __init__(self, calls: int, file: Path) -> None:
+    def __init__(self, calls: int, file: Path | None = None) -> None:
         self.calls = calls
-        self._file = file.open("r+b")
-        self._places = mmap(self._file.fileno(), _BUCKETS * _BUCKET.size)
+        self._file = None if file is None else file.open("r+b")
+        handle = -1 if self._file is None else self._file.fileno()  # -1: in memory
+        self._places = mmap(handle, _BUCKETS * _BUCKET.size)
         self._lock = Lock()
 
     def take(self, caller: str, cost: int = 1) -> float:
@@ -82,14 +46,16 @@ class SharedRates:
         with self._alone():
             moment = time.monotonic()  # read under the lock, so that it never runs backwards
             place, left, seen = self._find(key, moment)
-            left, wait = _taken(self.calls, left, moment - seen, cost)
-            _BUCKET.pack_into(self._places, place, key, left, moment)
+            filled = min(self.calls, left + (moment - seen) * self.calls / 60)
+            wait = max(0.0, (cost - filled) * 60 / self.calls)
+            _BUCKET.pack_into(self._places, place, key, filled - (0 if wait else cost), moment)
         return wait
 
     def close(self) -> None:
-        """Close the file."""
+        """Free the buckets, and close the file."""
         self._places.close()
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
         """Return the offset of a caller's bucket in the file, the calls left in it, and when it was
@@ -110,9 +76,12 @@ class SharedRates:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        import fcntl
-
         with self._lock:  # the file's lock is one for all threads of a process
+            if self._file is None:
+                yield
+                return
+            import fcntl
+
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
                 yield
@@ -128,11 +97,3 @@ def shared_files() -> Iterator[tuple[Path, Path]]:
         for file in files:
             file.write_bytes(bytes(_BUCKETS * _BUCKET.size))
         yield files
-
-
-def _taken(calls: int, left: float, passed: float, cost: int) -> tuple[float, float]:
-    """Return the calls left in a bucket after a call, and the seconds that the call must wait."""
-    filled = min(calls, left + passed * calls / 60)
-    if filled >= cost:
-        return filled - cost, 0.0
-    return filled, (cost - filled) * 60 / calls

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import APIRouter
 
@@ -17,17 +16,8 @@ ACTION = "x-aegis-action"
 """Extension field of OpenAPI with the action of a route."""
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A route and its declared action.
-
-    Attributes
-    ----------
-    method, path
-        The route.
-    action
-        The action, or `PUBLIC`.
-    """
+class Declared(NamedTuple):
+    """A route, and its action or `PUBLIC`."""
 
     method: str
     path: str

@@ -6,11 +6,9 @@ After a change of a role or mask, the table is summarised again.
 
 from __future__ import annotations
 
-import json
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +33,6 @@ from aegis.policy import (
     dump_policy,
     policy_mapping,
 )
-from aegis.policy.load import parse_value
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
 from aegis.progress import SILENT, Progress
@@ -123,34 +120,17 @@ class View:
 
     Attributes
     ----------
-    policy
-        The policy.
     costs
         Utility cost of each candidate mask.
     ranking
         Some configurations: admissible ones first, and of these the best first.
     measure
         Name of the measure.
-    seconds
-        Seconds that the computation took.
-    problem
-        Error message if the policy cannot be used.
     """
 
-    policy: Policy
     costs: tuple[MaskCost, ...]
     ranking: tuple[Ranked, ...]
     measure: str
-    seconds: float
-    problem: str = ""
-
-    @property
-    def by_attribute(self) -> dict[str, list[MaskCost]]:
-        """Costs of the masks of each attribute."""
-        grouped: dict[str, list[MaskCost]] = {}
-        for cost in self.costs:
-            grouped.setdefault(cost.attribute, []).append(cost)
-        return grouped
 
     @property
     def admissible(self) -> int:
@@ -326,34 +306,19 @@ class Bench:
         """
         self.take(policy_of(text))
 
-    def take_form(
-        self,
-        roles: Mapping[str, str],
-        masks: Mapping[str, Sequence[str]],
-        more: Mapping[str, str],
-        privacy: Mapping[str, Any],
-    ) -> bool:
+    def take_form(self, changes: FormChanges) -> bool:
         """Apply the form to the policy as `edited` does; return whether a role changed.
 
         A column with another role gets the masks that `aegis init` proposes for that role.
         """
-        before = {name: a.role for name, a in self.policy.attributes.items()}
-        # A role that does not exist is refused if the policy is read.
-        changed = {
-            n: Role(role)
-            for n, role in roles.items()
-            if n in before and role != before[n] and role in list(Role)
-        }
-        proposed = {
-            name: [
-                json.dumps(m.spec(), default=str)
-                for m in propose_masks(profile.facts, changed[name]).masks
-            ]
-            for name, profile in self.profiles.items()
-            if name in changed
-        }
-        self.take(edited(self.policy, roles, {**masks, **proposed}, more, privacy))
+        policy, changed = edited(self.policy, changes, self._proposed)
+        self.take(policy)
         return bool(changed)
+
+    def _proposed(self, name: str, role: Role) -> list[Any]:
+        if name not in self.profiles:
+            return [mask.spec() for mask in self.policy.attributes[name].masks]
+        return [mask.spec() for mask in propose_masks(self.profiles[name].facts, role).masks]
 
     def view(self) -> View:
         """Return costs of masks and a few ranked configurations under the current policy.
@@ -362,7 +327,6 @@ class Bench:
         computed again.
         """
         with self.lock:
-            started = time.perf_counter()
             study, known = self.study, self._remembered()
             plan, measure = study.plan, known.measure
             ranked = [
@@ -371,13 +335,7 @@ class Bench:
             ]
             sign = measure.direction.sign
             ranked.sort(key=lambda r: r.ranking_key(sign))
-            return View(
-                study.policy,
-                known.costs,
-                tuple(ranked),
-                measure.name,
-                time.perf_counter() - started,
-            )
+            return View(known.costs, tuple(ranked), measure.name)
 
     def _remembered(self) -> _Known:
         known = self._known
@@ -488,27 +446,39 @@ class Bench:
         return dump_policy(self.policy)
 
 
+@dataclass(frozen=True)
+class FormChanges:
+    """The changes that a form makes to a policy.
+
+    Attributes
+    ----------
+    roles
+        Roles by attribute.
+    masks, more
+        The kept and the added candidates by attribute, as a policy has them.
+    privacy
+        The rule.
+    """
+
+    roles: Mapping[str, str]
+    masks: Mapping[str, Sequence[Any]]
+    more: Mapping[str, Sequence[Any]]
+    privacy: Mapping[str, Any]
+
+
 def edited(
-    policy: Policy,
-    roles: Mapping[str, str],
-    masks: Mapping[str, Sequence[str]],
-    more: Mapping[str, str],
-    privacy: Mapping[str, Any],
-) -> Policy:
-    """Return a policy with the changes of the form.
+    policy: Policy, changes: FormChanges, propose: Callable[[str, Role], Sequence[Any]]
+) -> tuple[Policy, dict[str, Role]]:
+    """Return a policy with the changes of the form, and the attributes that get another role.
 
     Parameters
     ----------
     policy
         The previous policy.
-    roles
-        Roles by attribute.
-    masks
-        The kept candidates by attribute, written as in a policy (YAML).
-    more
-        One more candidate by attribute, or an empty text.
-    privacy
-        The rule.
+    changes
+        The changes.
+    propose
+        Returns the candidates of an attribute in another role.
 
     Raises
     ------
@@ -517,19 +487,21 @@ def edited(
     CatalogError
         A mask refers to a file or a variable of this machine.
     """
-    mapping = policy_mapping(policy)
+    mapping, changed = policy_mapping(policy), {}
     for name, entry in mapping["attributes"].items():
-        entry["role"] = roles.get(name, entry["role"])
-        staying = [parse_value(text, name) for text in masks.get(name, ())]
-        added = more.get(name, "").strip()
-        if added:
-            staying.append(parse_value(added, name))
-        if entry["role"] in ("identifier", "ignore"):
+        role = changes.roles.get(name, entry["role"])
+        masks = changes.masks.get(name, ())
+        if role != entry["role"] and role in list(Role):  # another one is refused as it is read
+            changed[name] = Role(role)
+            masks = propose(name, changed[name])
+        masks = [*masks, *changes.more.get(name, ())]
+        entry["role"] = role
+        if role in ("identifier", "ignore"):
             entry.pop("masks", None)
-        elif staying:
-            entry["masks"] = staying
-    mapping["privacy"] = _of_sensitive(privacy, mapping["attributes"])
-    return policy_in(mapping)
+        elif masks:
+            entry["masks"] = masks
+    mapping["privacy"] = _of_sensitive(changes.privacy, mapping["attributes"])
+    return policy_in(mapping), changed
 
 
 def _of_sensitive(

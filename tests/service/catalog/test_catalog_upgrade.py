@@ -9,6 +9,8 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from first_tables import create
 from sqlalchemy import create_engine, text
 
 from aegis.service.catalog import database as databases
@@ -52,11 +54,23 @@ def url(request, tmp_path):
         yield running.url
 
 
-def test_a_catalog_of_the_version_before_is_brought_to_this_one(url):
+def first(url):
+    """Make a catalog of the first version; return its engine and the settings of its migrations."""
     engine = create_engine(url.replace("postgres://", "postgresql+psycopg://"))
     settings = Config()
     folder = Path(databases.__file__).with_name("migrations")
     settings.set_main_option("script_location", str(folder))
+    with engine.connect() as connection:
+        settings.attributes["connection"] = connection
+        with Operations.context(MigrationContext.configure(connection)):
+            create()
+        command.stamp(settings, "0001")
+        connection.commit()
+    return engine, settings
+
+
+def test_a_catalog_of_the_version_before_is_brought_to_this_one(url):
+    engine, settings = first(url)
     with engine.connect() as connection:
         settings.attributes["connection"] = connection
         command.upgrade(settings, "0002")
@@ -88,9 +102,31 @@ def test_a_catalog_of_the_version_before_is_brought_to_this_one(url):
     upgraded.close()
 
 
-def test_the_migrations_make_the_tables_that_the_records_describe(tmp_path):
-    database = Database(str(tmp_path / "catalog.db"))
+def differences(url):
+    """Open a catalog; return what its tables lack of those that the records describe."""
+    database = Database(url)
     with database.engine.connect() as connection:
-        migrated = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(migrated, Base.metadata) == []
+        opened = MigrationContext.configure(connection, opts={"compare_type": True})
+        told = compare_metadata(opened, Base.metadata), opened.get_current_revision()
     database.close()
+    return told
+
+
+def test_the_migrations_bring_the_first_tables_to_those_that_the_records_describe(url):
+    first(url)[0].dispose()
+    assert differences(url) == ([], "0005")
+
+
+def test_a_new_catalog_has_the_tables_that_the_records_describe(url):
+    assert differences(url) == ([], "0005")
+    assert differences(url) == ([], "0005")
+
+
+def test_a_catalog_whose_making_was_cut_short_is_made_when_it_is_opened_again(tmp_path):
+    url = str(tmp_path / "catalog.db")
+    database = Database(url)
+    with database.engine.connect() as connection:
+        connection.execute(text("DROP TABLE alembic_version"))
+        connection.execute(text("DROP TABLE signs"))
+    database.close()
+    assert differences(url) == ([], "0005")

@@ -126,7 +126,7 @@ def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> di
 def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """Return all accounts with their roles."""
     with catalog.database.reading() as session:
-        return [shapes.account(account) for account in accounts.listed(session, actor)]
+        return [shapes.shown(account) for account in accounts.listed(session, actor)]
 
 
 @routes.post("/accounts/{name}/roles", Action.ACCOUNTS)
@@ -151,7 +151,7 @@ def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def tokens(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """Return your own tokens without their secrets."""
     with catalog.database.reading() as session:
-        return [shapes.token(token) for token in accounts.tokens_of(session, actor)]
+        return [shapes.shown(token) for token in accounts.tokens_of(session, actor)]
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)
@@ -161,11 +161,11 @@ def make_token(given: shapes.TokenGiven, actor: ActorOf, catalog: CatalogOf) -> 
         made, secret = accounts.make_token(
             session, actor, given.name, given.scopes, days=given.days
         )
-        return shapes.token(made) | {"secret": secret}
+        return shapes.shown(made) | {"secret": secret}
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
     """Revoke one of your own tokens, which then no longer works."""
     with catalog.database.writing() as session:
-        return shapes.token(accounts.revoke_token(session, actor, token_id))
+        return shapes.shown(accounts.revoke_token(session, actor, token_id))

@@ -61,9 +61,7 @@ def show(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """Return all versions of a data set, newest first."""
     with catalog.database.reading() as session:
-        return [
-            shapes.version_of(version) for version in data_sets.versions(session, actor, identifier)
-        ]
+        return [shapes.shown(version) for version in data_sets.versions(session, actor, identifier)]
 
 
 @routes.get("/{identifier}/exports/{kind}", Action.BROWSE)
@@ -138,7 +136,7 @@ def ask_summary(
     with catalog.database.writing() as session:
         asked = given.model_dump()
         job = flow.ask_summary(session, actor, identifier, asked.pop("policy"), **asked)
-        return shapes.job(job)
+        return shapes.shown(job)
 
 
 @routes.post("/{identifier}/members", Action.PUBLISH)
@@ -160,21 +158,9 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.SEE_LEDGER, identifier)
         left = budget.balance(session, data_set)
-        return {
-            "population": left.population,
-            "spent": left.spent,
-            "reserved": left.reserved,
-            "ceiling": left.ceiling,
-            "left": left.left,
-            "entries": [
-                {
-                    "epsilon": entry.epsilon,
-                    "state": entry.state,
-                    "created": shapes.moment(entry.created),
-                }
-                for entry in budget.entries(session, data_set)
-            ],
-            "releases": [shapes.release(entry) for entry in budget.releases(session, data_set)],
+        return shapes.shown(left) | {
+            "entries": [shapes.shown(entry) for entry in budget.entries(session, data_set)],
+            "releases": [shapes.shown(entry) for entry in budget.releases(session, data_set)],
         }
 
 

@@ -40,18 +40,11 @@ def listed(
     """Return log entries that you may read, newest first; filter by actor, action, data set or time."""
     with catalog.database.reading() as session:
         listed, count = logbook.listed(session, actor, offset=offset, limit=limit, chosen=chosen)
-        return {"count": count, "entries": [shapes.log_entry(entry) for entry in listed]}
+        return {"count": count, "entries": [shapes.shown(entry) for entry in listed]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)
 def verify(actor: ActorOf, catalog: CatalogOf, head: Head = None) -> dict[str, Any]:
     """Check that the log is unbroken and still contains an entry hash (`head`) that you noted earlier."""
     with catalog.database.reading() as session:
-        checked = logbook.verify(session, actor, head)
-        return {
-            "whole": checked.whole,
-            "entries": checked.entries,
-            "head": checked.head,
-            "broken": checked.broken,
-            "reason": checked.reason,
-        }
+        return shapes.shown(logbook.verify(session, actor, head))

@@ -35,7 +35,7 @@ def listed(
         listed, count = requests.listed(
             session, actor, state=state, number=number, offset=offset, limit=limit
         )
-        return {"count": count, "requests": [shapes.request(request) for request in listed]}
+        return {"count": count, "requests": [shapes.shown(request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)
@@ -43,7 +43,7 @@ def draft(given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf) -> dic
     """Create a draft of a request; nobody reviews it until you submit it."""
     with catalog.database.writing() as session:
         asked = given.model_dump()
-        return shapes.request(requests.draft(session, actor, asked.pop("data_set"), **asked))
+        return shapes.shown(requests.draft(session, actor, asked.pop("data_set"), **asked))
 
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
@@ -52,8 +52,8 @@ def show(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, request_id, ("search", "check", "release"))
-        shown = shapes.request(request)
-        return shown | {"job": None if job is None else shapes.job(job)}
+        shown = shapes.shown(request)
+        return shown | {"job": None if job is None else shapes.shown(job)}
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)
@@ -64,7 +64,7 @@ def change(
     asked = given.model_dump(exclude_unset=True)
     asked.pop("data_set", None)
     with catalog.database.writing() as session:
-        return shapes.request(requests.change(session, actor, request_id, **asked))
+        return shapes.shown(requests.change(session, actor, request_id, **asked))
 
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
@@ -94,8 +94,8 @@ def choose(
         if given.configuration is None:
             job = flow.ask_search(session, actor, request_id)
             request = requests.seen(session, actor, Action.REVIEW, request_id)
-            return shapes.request(request) | {"job": shapes.job(job)}
-        return shapes.request(flow.choose(session, actor, request_id, given.configuration))
+            return shapes.shown(request) | {"job": shapes.shown(job)}
+        return shapes.shown(flow.choose(session, actor, request_id, given.configuration))
 
 
 @routes.post("/{request_id}/approve", Action.APPROVE)
@@ -164,7 +164,7 @@ def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, An
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
         made = requests.release_of(session, request)
-        return shapes.release(made) | {
+        return shapes.shown(made) | {
             "certificate": made.certificate,
             "signature": made.signature,
             "public_key": deliveries.key_of(made, request.data_set),
@@ -228,4 +228,4 @@ def _do(
     catalog: Catalog, step: Callable[..., Request], actor: Actor, request_id: str, *more: Any
 ) -> dict[str, Any]:
     with catalog.database.writing() as session:
-        return shapes.request(step(session, actor, request_id, *more))
+        return shapes.shown(step(session, actor, request_id, *more))

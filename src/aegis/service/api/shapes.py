@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from aegis.service.catalog.budget import BudgetLeft
+from aegis.service.catalog.log import LogCheck
 from aegis.service.catalog.records import (
     Account,
     DataSet,
@@ -14,10 +18,11 @@ from aegis.service.catalog.records import (
     LogEntry,
     ReleaseRecord,
     Request,
+    Sign,
+    SpendRecord,
     Token,
     Version,
 )
-from aegis.service.catalog.signs import SeenProgram
 
 _NAME = Field(min_length=1, max_length=120)
 _PASSWORD = Field(max_length=256)
@@ -227,143 +232,43 @@ class Checked(GivenBack):
     answer: dict[str, Any] = Field(max_length=50)
 
 
-def moment(value: datetime | None) -> str | None:
+_FIELDS: Mapping[type, str] = {
+    Sign: "place name since seen silent",
+    Account: "name roles disabled signs_in roles_claimed created",
+    Token: "id name scopes created expires revoked",
+    DataSet: "id title description provider=provider.name label terms population public published "
+    "approvals days ceiling created",
+    Version: "number columns policy_sha256=policy_digest summary_sha256=summary_digest protection "
+    "created",
+    Request: "id data_set=data_set_id version=version.number consumer=consumer.name state purpose "
+    "label measure models terms_accepted answer frozen message created changed",
+    Job: "id kind place data_set=data_set_id request=request_id state attempt progress result error "
+    "created ended",
+    ReleaseRecord: "request=request_id data_set=data_set_id file=file_name sha256=digest size created "
+    "expires revoked",
+    SpendRecord: "epsilon state created",
+    BudgetLeft: "population spent reserved ceiling left",
+    LogEntry: "number time actor action data_set=data_set_id request=request_id detail hash",
+    LogCheck: "whole entries head broken reason",
+}
+"""Fields of each record in the answers of the API, as `name` or `name=attribute`."""
+
+
+def moment(value: datetime) -> str:
     """Return a time as ISO 8601 text."""
-    return None if value is None else value.isoformat(timespec="seconds")
+    return value.isoformat(timespec="seconds")
 
 
-def program(given: SeenProgram) -> dict[str, Any]:
-    """Return an agent's or worker's place, name and last sign of life as JSON values."""
-    return {
-        "place": given.place,
-        "name": given.name,
-        "since": moment(given.since),
-        "seen": moment(given.seen),
-        "silent": given.silent,
-    }
-
-
-def account(given: Account) -> dict[str, Any]:
-    """Return name, roles and state of an account as JSON values."""
-    return {
-        "name": given.name,
-        "roles": given.roles,
-        "disabled": given.disabled,
-        "signs_in": "provider" if given.subject else "password" if given.password else "invited",
-        "roles_claimed": given.roles_claimed,
-        "created": moment(given.created),
-    }
+def shown(record: object) -> dict[str, Any]:
+    """Return a record of the catalog as JSON values."""
+    answer = {}
+    for field in _FIELDS[type(record)].split():
+        name, _, attribute = field.partition("=")
+        value = attrgetter(attribute or name)(record)
+        answer[name] = moment(value) if isinstance(value, datetime) else value
+    return answer
 
 
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
     """Return a data set and, if given, its newest version as JSON values."""
-    return {
-        "id": given.id,
-        "title": given.title,
-        "description": given.description,
-        "provider": given.provider.name,
-        "label": given.label,
-        "terms": given.terms,
-        "population": given.population,
-        "public": given.public,
-        "published": given.published,
-        "approvals": given.approvals,
-        "days": given.days,
-        "ceiling": given.ceiling,
-        "created": moment(given.created),
-        "version": None if version is None else version_of(version),
-    }
-
-
-def version_of(given: Version) -> dict[str, Any]:
-    """Return number, columns and digests of a version as JSON values."""
-    return {
-        "number": given.number,
-        "columns": given.columns,
-        "policy_sha256": given.policy_digest,
-        "summary_sha256": given.summary_digest,
-        "protection": given.protection,
-        "created": moment(given.created),
-    }
-
-
-def request(given: Request) -> dict[str, Any]:
-    """Return a request with its state and figures as JSON values."""
-    return {
-        "id": given.id,
-        "data_set": given.data_set_id,
-        "version": given.version.number,
-        "consumer": given.consumer.name,
-        "state": given.state,
-        "purpose": given.purpose,
-        "label": given.label,
-        "measure": given.measure,
-        "models": given.models,
-        "terms_accepted": given.terms_accepted,
-        "answer": given.answer,
-        "frozen": given.frozen,
-        "message": given.message,
-        "created": moment(given.created),
-        "changed": moment(given.changed),
-    }
-
-
-def job(given: Job, *, task: bool = False) -> dict[str, Any]:
-    """Return a job as JSON values; `task` includes the task, which only the program that does it
-    may see.
-    """
-    shown = {
-        "id": given.id,
-        "kind": given.kind,
-        "place": given.place,
-        "data_set": given.data_set_id,
-        "request": given.request_id,
-        "state": given.state,
-        "attempt": given.attempt,
-        "progress": given.progress,
-        "result": given.result,
-        "error": given.error,
-        "created": moment(given.created),
-        "ended": moment(given.ended),
-    }
-    return shown | ({"task": given.task} if task else {})
-
-
-def release(given: ReleaseRecord) -> dict[str, Any]:
-    """Return a release as JSON values, without its file."""
-    return {
-        "request": given.request_id,
-        "data_set": given.data_set_id,
-        "file": given.file_name,
-        "sha256": given.digest,
-        "size": given.size,
-        "created": moment(given.created),
-        "expires": moment(given.expires),
-        "revoked": moment(given.revoked),
-    }
-
-
-def log_entry(given: LogEntry) -> dict[str, Any]:
-    """Return an entry of the log as JSON values."""
-    return {
-        "number": given.number,
-        "time": moment(given.time),
-        "actor": given.actor,
-        "action": given.action,
-        "data_set": given.data_set_id,
-        "request": given.request_id,
-        "detail": given.detail,
-        "hash": given.hash,
-    }
-
-
-def token(given: Token) -> dict[str, Any]:
-    """Return a token as JSON values, without its secret."""
-    return {
-        "id": given.id,
-        "name": given.name,
-        "scopes": given.scopes,
-        "created": moment(given.created),
-        "expires": moment(given.expires),
-        "revoked": moment(given.revoked),
-    }
+    return shown(given) | {"version": None if version is None else shown(version)}

@@ -41,7 +41,7 @@ def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     `silent` marks a program that was killed or has lost its connection.
     """
     with catalog.database.reading() as session:
-        return [shapes.program(program) for program in signs.listed(session, actor)]
+        return [shapes.shown(program) for program in signs.listed(session, actor)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)

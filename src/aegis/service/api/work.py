@@ -20,7 +20,6 @@ from aegis.service.identity import ActorOf, CatalogOf
 from aegis.service.routes import Routes
 
 routes = Routes(tags=["agents and jobs"])
-_PIECE = 1 << 20
 _FOLLOWED = 900
 _OWNER = 120
 """Largest number of characters of an agent's name in tables and log."""
@@ -35,7 +34,9 @@ def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Respon
         job = flow.claim(session, owner, jobs.AGENT, provider=actor.account)
         if job is None:
             return Response(status_code=204)
-        return Response(json.dumps(shapes.job(job, task=True)), media_type="application/json")
+        return Response(
+            json.dumps(shapes.shown(job) | {"task": job.task}), media_type="application/json"
+        )
 
 
 @routes.post("/jobs/{job_id}/alive", Action.WORK)
@@ -43,7 +44,7 @@ def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) 
     """Report that the agent still works on a job, with its progress."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
-        return shapes.job(jobs.renew(session, job_id, given.attempt, given.progress))
+        return shapes.shown(jobs.renew(session, job_id, given.attempt, given.progress))
 
 
 @routes.post("/jobs/{job_id}/give-back", Action.WORK)
@@ -53,7 +54,7 @@ def give_back(
     """Return a job to the queue, so that another agent can fetch it at once."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
-        return shapes.job(jobs.give_back(session, job_id, given.attempt))
+        return shapes.shown(jobs.give_back(session, job_id, given.attempt))
 
 
 @routes.post("/jobs/{job_id}/failed", Action.WORK)
@@ -68,8 +69,7 @@ def checked(
     job_id: str, given: shapes.Checked, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
     """Report which configuration meets the rule, on its own and together with earlier releases."""
-    _require_agent(catalog, actor, job_id)
-    return shapes.request(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
+    return shapes.shown(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
 
 
 @routes.post("/uploads/{job_id}/summary", Action.WORK)
@@ -93,7 +93,7 @@ def upload_summary(
         bundle=_content(bundle, catalog.limits.summary),
         signature=_signature(signature),
     )
-    return shapes.version_of(version)
+    return shapes.shown(version)
 
 
 @routes.post("/uploads/{job_id}/release", Action.WORK)
@@ -118,7 +118,7 @@ def upload_release(
         certificate=certificate,
         signature=_signature(signature),
     )
-    return shapes.release(made)
+    return shapes.shown(made)
 
 
 @routes.post("/keys", Action.WORK)
@@ -138,14 +138,14 @@ def show(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def cancel(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
     """Cancel a job that has not finished."""
     with catalog.database.writing() as session:
-        return shapes.job(flow.cancel(session, actor, job_id))
+        return shapes.shown(flow.cancel(session, actor, job_id))
 
 
 @routes.post("/jobs/{job_id}/retry", Action.RUN)
 def retry(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
     """Repeat a search, check, audit or summary that failed or was cancelled."""
     with catalog.database.writing() as session:
-        return shapes.job(flow.retry_job(session, actor, job_id))
+        return shapes.shown(flow.retry_job(session, actor, job_id))
 
 
 @routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
@@ -174,7 +174,7 @@ async def _following(
 def _seen(catalog: Catalog, actor: Actor, job_id: str) -> dict[str, Any]:
     with catalog.database.reading() as session:
         job = flow.seen_job(session, actor, job_id, Action.SEE_REQUEST, Action.STUDY)
-        return shapes.job(job)
+        return shapes.shown(job)
 
 
 def _require_agent(catalog: Catalog, actor: Actor, job_id: str) -> None:
@@ -184,14 +184,10 @@ def _require_agent(catalog: Catalog, actor: Actor, job_id: str) -> None:
 
 
 def _content(file: UploadFile, most: int) -> bytes:
-    """Read an upload in pieces; raise an error once it is larger than `most` bytes."""
-    pieces, size = [], 0
-    while piece := file.file.read(_PIECE):
-        size += len(piece)
-        if size > most:
-            raise TooLarge(f"The file has more than {most:,} bytes.", hint="Split the table.")
-        pieces.append(piece)
-    return b"".join(pieces)
+    """Return the content of an upload; raise an error if it is larger than `most` bytes."""
+    if (file.size or 0) > most:
+        raise TooLarge(f"The file has more than {most:,} bytes.", hint="Split the table.")
+    return file.file.read()
 
 
 def _signature(text: str) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from aegis.errors import EngineError
+from aegis.service.catalog import account_records  # noqa: F401 - its tables are made, too
+from aegis.service.catalog.records import Base
 
 CONNECTIONS = 40
 _PATIENCE = 30
@@ -88,13 +90,21 @@ class Database:
         self.engine.dispose()
 
     def _migrate(self) -> None:
-        """Update the tables to this version of Aegis; raise an error if a newer Aegis wrote them."""
+        """Create the tables, or update them to this version of Aegis.
+
+        The records describe the tables of a new catalog. Migrations only change older catalogs.
+        """
         settings = Config()
         settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
         try:
             with self.engine.connect() as connection:
                 settings.attributes["connection"] = connection
-                command.upgrade(settings, "head")
+                if inspect(connection).has_table("alembic_version"):
+                    command.upgrade(settings, "head")
+                else:
+                    Base.metadata.create_all(connection)
+                    append_only(connection)
+                    command.stamp(settings, "head")
                 connection.commit()
         except SQLAlchemyError as error:
             raise _unreachable(self.engine, error) from error
@@ -159,9 +169,9 @@ def append_only(connection: Connection) -> None:
 
 _TRIGGERS = {
     "sqlite": (
-        "CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN "
+        "CREATE TRIGGER IF NOT EXISTS log_no_update BEFORE UPDATE ON log BEGIN "
         "SELECT RAISE(ABORT, 'the log is append-only'); END",
-        "CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN "
+        "CREATE TRIGGER IF NOT EXISTS log_no_delete BEFORE DELETE ON log BEGIN "
         "SELECT RAISE(ABORT, 'the log is append-only'); END",
     ),
     "postgresql": (

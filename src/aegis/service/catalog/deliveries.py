@@ -24,8 +24,8 @@ from aegis.service.catalog.errors import CatalogError, NotThere, TooLarge
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
-from aegis.service.catalog.shapes import TableSize, shape_of
-from aegis.service.catalog.summaries import describe, read
+from aegis.service.catalog.shapes import rows_in
+from aegis.service.catalog.summaries import columns_of, read
 from aegis.service.catalog.verifying import MaskedFile, require_answer, require_summary
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
@@ -60,12 +60,11 @@ def summary(
             f"The summary has {len(bundle):,} bytes.",
             hint=f"At most {catalog.limits.summary:,} bytes are allowed.",
         )
-    described = describe(bundle)
-    declared = _checked(catalog, policy)
+    given, declared = read(bundle), _checked(catalog, policy)
     key, digest = catalog.objects.put("summaries", bundle)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "summarize")
-        require_summary(read(bundle), declared, job.task, policy)
+        require_summary(given, declared, job.task, policy)
         signed = signed_part(
             "summary", job_id, attempt, policy=sha256(policy.encode()), bundle=digest
         )
@@ -76,11 +75,11 @@ def summary(
             data_set.id,
             policy=policy,
             policy_digest=policy_digest(declared),
-            columns=described.columns,
+            columns=columns_of(given),
             summary_key=key,
             summary_digest=digest,
-            protection=described.protection,
-            label=described.label,
+            protection=given.protection.to_dict(),
+            label=given.label,
         )
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"version": version.number})
@@ -173,7 +172,7 @@ def release(
     """
     _check_file(catalog, file_name, content)
     digest = sha256(content)
-    shape = shape_of(file_name, content, catalog.limits)
+    rows = rows_in(file_name, content, catalog.limits)
     with catalog.database.reading() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
         request = _request(session, job)
@@ -181,7 +180,7 @@ def release(
             "release", job_id, attempt, certificate=sha256(certificate.encode()), file=digest
         )
         _require_signature(data_set, signed, signature)
-        _require_certificate(certificate, digest, shape, request)
+        _require_certificate(certificate, digest, rows, request)
         masked = _masked(request, file_name, content, certificate)
     _require_file(catalog, masked)
     key, _ = catalog.objects.put("releases", content)
@@ -231,12 +230,12 @@ def failed(
         append(session, by.name, "job failed", data_set=data_set.id, job=job_id)
 
 
-def require_agent(session: Session, by: Actor, job_id: str) -> None:
-    """Raise an error unless the actor's agent may work on a job."""
+def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
+    """Return the data set of a job; raise an error unless the actor's agent may work on the job."""
     job = session.get(Job, job_id)
     if job is None:
         raise NotThere("There is no such job.", hint="Ask for work again.")
-    data_sets.seen(session, by, Action.WORK, job.data_set_id)
+    return data_sets.seen(session, by, Action.WORK, job.data_set_id)
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
@@ -276,9 +275,8 @@ def sha256(content: bytes) -> str:
 def _job(
     session: Session, by: Actor, job_id: str, attempt: int, kind: str | None
 ) -> tuple[Job, DataSet]:
-    require_agent(session, by, job_id)
+    data_set = require_agent(session, by, job_id)
     job = jobs.held(session, job_id, attempt)
-    data_set = data_sets.seen(session, by, Action.WORK, job.data_set_id)
     if kind is not None and job.kind != kind:
         raise CatalogError(
             f"The job asks for something else: {job.kind}.", hint="Deliver the result of that job."
@@ -308,7 +306,7 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
         )
 
 
-def _require_certificate(text: str, digest: str, shape: TableSize | None, request: Request) -> None:
+def _require_certificate(text: str, digest: str, rows: int | None, request: Request) -> None:
     """Raise an error unless the certificate is about this file and the approved masks, and says
     that the rule is met.
     """
@@ -330,7 +328,7 @@ def _require_certificate(text: str, digest: str, shape: TableSize | None, reques
             ("it is of another policy", told[1] == request.version.policy_digest),
             ("its masks are not those that were approved", masks == _as_json(wanted)),
             ("it says that the rule is not met", told[2] is True),
-            ("it is of another number of rows", shape is None or told[3] == shape.rows),
+            ("it is of another number of rows", rows is None or told[3] == rows),
         )
         if not fits
     ]

@@ -56,11 +56,7 @@ def ask_summary(
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
     """Create a job in which the worker searches the best configuration from the protected summary."""
     request = requests.seen(session, by, Action.REVIEW, request_id)
-    if request.state != RequestState.IN_REVIEW:
-        raise WrongState(
-            f"You cannot start a search for a request that is {request.state}.",
-            hint="Take it up for review first.",
-        )
+    requests.require_review(request)
     return jobs.enqueue(
         session,
         "search",
@@ -106,11 +102,7 @@ def ask_check(
     WrongState
         The request is not in review.
     """
-    if request.state != RequestState.IN_REVIEW:
-        raise WrongState(
-            f"You cannot choose a configuration for a request that is {request.state}.",
-            hint="Take it up for review first.",
-        )
+    requests.require_review(request)
     before = requests.earlier(session, request)
     task = {
         "policy": request.version.policy,

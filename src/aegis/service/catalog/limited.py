@@ -1,8 +1,8 @@
-"""Process untrusted files in a separate process, under limits of time and memory.
+"""Do a task in a separate process, under limits of time and memory.
 
-The cost of a search, a leak audit or the check of an uploaded file is unknown beforehand. The
-separate process can be killed at any moment, opens no file outside of its folder, and answers in
-JSON.
+The cost of a search, a leak audit, the check of an uploaded file or a job of an agent is unknown
+beforehand. The separate process can be killed at any moment, ends with the process that started it,
+and answers in JSON. In the service, it opens no file outside of its folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,9 +22,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from aegis.errors import AegisError
+from aegis.errors import AegisError, EngineError
 from aegis.progress import SILENT, Progress, Step
 from aegis.service.catalog.errors import CatalogError
+from aegis.temporary import temporary_folder
 
 _PAUSE = 1.0
 _TOLD_EVERY = 0.5
@@ -69,12 +69,18 @@ class LimitError(CatalogError):
     """A task exceeded its time or memory limit; the message quotes no data."""
 
 
+_ERRORS = {kind.__name__: kind for kind in (EngineError, LimitError)}
+"""Errors of a task that keep their kind; all others become `CatalogError`."""
+_HINT = "Use fewer candidate masks, or have --job-seconds or --job-memory raised."
+
+
 def run(
     task: str,
     limits: WorkLimits | None,
     *,
     alive: Callable[[Mapping[str, Any]], None] = lambda told: None,  # noqa: ARG005
     progress: Progress = SILENT,
+    say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
     **given: Any,
 ) -> Any:
     """Do a task of `TASKS` in a separate process under limits, and return its answer.
@@ -89,56 +95,59 @@ def run(
         Called once a second with the progress; an exception from it ends the work.
     progress
         Used instead of `alive` for work in this process.
+    say
+        Receives each line of text that the task writes for people.
 
     Raises
     ------
     LimitError
-        The work exceeded the limits.
+        The work exceeded the limits, or ended without an answer.
     AegisError
         The error of the task.
     """
     if limits is None:
         return resolve_name(TASKS[task])(progress=progress, **given)
-    with tempfile.TemporaryDirectory(prefix="aegis-work-") as folder:
-        return _Process(folder, limits).answer(task, given, alive)
+    with temporary_folder("work") as folder:
+        return _Process(task, folder, limits, say).answer(given, alive)
 
 
 class _Process:
     """A separate process that does one task."""
 
-    def __init__(self, folder: str, limits: WorkLimits) -> None:
+    def __init__(
+        self, task: str, folder: Path, limits: WorkLimits, say: Callable[[str], None]
+    ) -> None:
+        self._task = task
         self._limits = limits
+        self._say = say
         self._told: dict[str, Any] = {}
         self._answer: dict[str, Any] | None = None
         self._process = subprocess.Popen(
             [sys.executable, "-m", "aegis.service.catalog.limited", str(limits.memory or 0)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **ENVIRONMENT, "TMPDIR": folder},
+            stderr=None if task in _BESIDE_DATA else subprocess.DEVNULL,
+            env={**os.environ, **ENVIRONMENT, "TMPDIR": str(folder)},
         )
 
-    def answer(
-        self, task: str, given: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]
-    ) -> Any:
+    def answer(self, given: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]) -> Any:
+        assert self._process.stdin is not None
         reader = threading.Thread(target=self._read, daemon=True)
         reader.start()
         try:
-            self._ask(task, given)
+            with suppress(BrokenPipeError):  # its end is told by `_said`
+                pickle.dump((self._task, dict(given)), self._process.stdin)
+                self._process.stdin.flush()
             self._wait(alive)
         finally:
             self._process.kill()
             self._process.wait()
             reader.join()
             for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
-        return self._said(task)
-
-    def _ask(self, task: str, given: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as pipe:  # its end is told by `_said`
-            pickle.dump((task, dict(given)), pipe)
+                with suppress(BrokenPipeError):
+                    if pipe is not None:
+                        pipe.close()
+        return self._said()
 
     def _wait(self, alive: Callable[[Mapping[str, Any]], None]) -> None:
         end = time.monotonic() + self._limits.seconds
@@ -149,8 +158,7 @@ class _Process:
             alive(self._told)
             if time.monotonic() > end:
                 raise LimitError(
-                    f"The work took more than {self._limits.seconds:g} seconds.",
-                    hint="Use fewer candidate masks, or have the operator raise the limit of a job.",
+                    f"The work took more than {self._limits.seconds:g} seconds.", hint=_HINT
                 )
 
     def _read(self) -> None:
@@ -159,24 +167,26 @@ class _Process:
             told = json.loads(line)
             if "told" in told:
                 self._told = told["told"]
+            elif "said" in told:
+                self._say(told["said"])
             else:
                 self._answer = told
 
-    def _said(self, task: str) -> Any:
+    def _said(self) -> Any:
         if self._answer is None:
-            code = self._process.returncode
-            most = self._limits.memory
+            code, most = self._process.returncode, self._limits.memory
             ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            said = f"The {task} ended without an answer ({ended})."
+            said = f"The {self._task} ended without an answer ({ended})."
             if code == NO_MEMORY and most is not None:
-                said = f"The {task} took more than the {most / MIB:.0f} MiB of memory that a job may have."
-            raise LimitError(
-                said,
-                hint="Use fewer candidate masks, or have the operator raise the limit of a job.",
-            )
+                said = (
+                    f"The {self._task} took more than the {most / MIB:.0f} MiB of memory that a job "
+                    "may have."
+                )
+            raise LimitError(said, hint=_HINT)
         if "error" in self._answer:
             error = self._answer["error"]
-            raise CatalogError(error["message"], hint=error["hint"])
+            kind = _ERRORS.get(error["kind"], CatalogError)
+            raise kind(error["message"], hint=error["hint"])
         return self._answer["answer"]
 
 
@@ -184,8 +194,11 @@ TASKS = {
     "search": "aegis.service.catalog.summaries:candidates",
     "leak": "aegis.service.catalog.summaries:leak",
     "verify": "aegis.service.catalog.verifying:verify_file",
+    "job": "aegis.service.agent:do_given",
 }
 """The functions that can be called under limits, by the name of their task."""
+_BESIDE_DATA = ("job",)
+"""Tasks of an agent, which read its tables, and whose bugs its owner may see."""
 
 
 @dataclass
@@ -214,7 +227,7 @@ class ToldStep:
         self.tell(self.told)
 
 
-class _Lines:
+class Lines:
     """Progress that is written as lines of JSON to the parent process."""
 
     def __init__(self, out: Any) -> None:
@@ -234,13 +247,17 @@ class _Lines:
             self._last = time.monotonic()
             self.write({"told": told})
 
+    def say(self, text: str) -> None:
+        """Write a line of text for people."""
+        self.write({"said": text})
+
     def write(self, line: Mapping[str, Any]) -> None:
         """Write a mapping as a line of JSON."""
         self._out.write(json.dumps(line, default=str).encode() + b"\n")
         self._out.flush()
 
 
-def _confine(memory: int) -> None:
+def _confine(task: str, memory: int) -> None:
     """Limit the memory of this process and the files it may open, before it reads untrusted content."""
     from importlib import import_module
 
@@ -250,7 +267,8 @@ def _confine(memory: int) -> None:
         import_module(name)
     if memory:
         limit_embedded(memory // 2)
-    lock_embedded([Path(tempfile.gettempdir())])
+    if task not in _BESIDE_DATA:
+        lock_embedded([Path(os.environ["TMPDIR"])])
     if memory:
         limit_memory(memory)
 
@@ -271,7 +289,7 @@ def limit_memory(memory: int) -> None:
         raise LimitError(
             f"At most {memory / MIB:.0f} MiB of memory are allowed, and the work takes "
             f"{taken / MIB:.0f} MiB before it begins.",
-            hint=f"Have the operator allow {(taken + _LEAST) / MIB:.0f} MiB or more for a job.",
+            hint=f"Have {(taken + _LEAST) / MIB:.0f} MiB or more allowed: --job-memory.",
         )
     if sys.platform.startswith("linux"):
         import resource
@@ -289,15 +307,25 @@ def _taken() -> int:
     return int(data.split()[1]) << 10
 
 
+def _end_with_parent() -> None:
+    """End this process once the process that started it has ended, which closes the pipe between them."""
+    while os.read(sys.stdin.fileno(), 1 << 10):
+        continue
+    os._exit(1)
+
+
 def main() -> None:
     """Read a task from standard input, do it, and write its answer to standard output as JSON."""
     task, given = pickle.load(sys.stdin.buffer)
-    lines = _Lines(sys.stdout.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    lines = Lines(sys.stdout.buffer)
     try:
-        _confine(int(sys.argv[1]))
-        answer = resolve_name(TASKS[task])(progress=lines, **given)
+        work = resolve_name(TASKS[task])  # with its libraries, before the memory is limited
+        _confine(task, int(sys.argv[1]))
+        answer = work(progress=lines, **given)
     except AegisError as error:
-        lines.write({"error": {"message": error.message, "hint": error.hint}})
+        kind = type(error).__name__
+        lines.write({"error": {"kind": kind, "message": error.message, "hint": error.hint}})
     except MemoryError:
         os._exit(NO_MEMORY)  # to end in order takes memory, too
     else:

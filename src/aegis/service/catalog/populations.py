@@ -6,14 +6,13 @@ owner's consent. Only a provider and the owner see how much that provider has sp
 
 from __future__ import annotations
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog.access import Action, Actor, authorise
 from aegis.service.catalog.accounts import named
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, OwnedPopulation
+from aegis.service.catalog.records import OwnedPopulation
 
 
 def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulation:
@@ -67,9 +66,3 @@ def admit(
         account=account,
     )
     return population
-
-
-def owner_of(session: Session, name: str) -> Account | None:
-    """Return the account that owns a population."""
-    query = select(Account).join(OwnedPopulation, OwnedPopulation.owner_id == Account.id)
-    return session.scalar(query.where(OwnedPopulation.name == name))

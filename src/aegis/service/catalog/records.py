@@ -6,7 +6,7 @@ protected summary and releases. Times are in UTC.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +26,12 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from aegis.service.catalog.states import RequestState
+
+SILENT_AFTER = timedelta(seconds=15)
+"""Time after which a program counts as silent: it was killed or is cut off.
+
+It is longer than a lease and a check for work together.
+"""
 
 
 def new_id() -> str:
@@ -77,6 +83,11 @@ class Account(Base):
     disabled: Mapped[bool] = mapped_column(default=False)
     roles_claimed: Mapped[bool] = mapped_column(default=False)
     created: Mapped[datetime] = mapped_column(Utc, default=now)
+
+    @property
+    def signs_in(self) -> str:
+        """The means of signing in: an identity provider, a password, or none yet."""
+        return "provider" if self.subject else "password" if self.password else "invited"
 
 
 class SignIn(Base):
@@ -238,7 +249,10 @@ class Job(Base):
 
 
 class Sign(Base):
-    """The last time when the service heard from an agent or worker; it is not logged."""
+    """The last time when the service heard from an agent or worker; it is not logged.
+
+    The name of an agent has the name of its account and its own.
+    """
 
     __tablename__ = "signs"
     place: Mapped[str] = mapped_column(String(10), primary_key=True)
@@ -246,6 +260,11 @@ class Sign(Base):
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id"), index=True)
     since: Mapped[datetime] = mapped_column(Utc, default=now)
     seen: Mapped[datetime] = mapped_column(Utc, default=now)
+
+    @property
+    def silent(self) -> bool:
+        """Whether the program has been silent for longer than a running program ever is."""
+        return now() - self.seen > SILENT_AFTER
 
 
 class ReleaseRecord(Base):

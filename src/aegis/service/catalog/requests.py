@@ -108,6 +108,15 @@ def review(session: Session, by: Actor, request_id: str) -> Request:
     return _step(session, by, request, RequestStep.REVIEW)
 
 
+def require_review(request: Request) -> None:
+    """Raise `WrongState` unless a request is in review."""
+    if request.state != RequestState.IN_REVIEW:
+        raise WrongState(
+            f"You cannot choose a configuration for a request that is {request.state}.",
+            hint="Take it up for review first.",
+        )
+
+
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
@@ -118,11 +127,7 @@ def set_configuration(
     WrongState
         The request is no longer in review.
     """
-    if request.state != RequestState.IN_REVIEW:
-        raise WrongState(
-            f"You cannot choose a configuration for a request that is {request.state}.",
-            hint="Take it up for review first.",
-        )
+    require_review(request)
     request.configuration, request.answer = configuration, dict(answer)
     _forget_approvals(session, request)
     digest, holds = statements.digest(configuration), bool(answer.get("holds"))

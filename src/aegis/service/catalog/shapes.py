@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,22 +19,8 @@ _LOOKED_AT = 1 << 20
 """Number of bytes of a text file that are examined."""
 
 
-@dataclass(frozen=True)
-class TableSize:
-    """Number of rows and columns of a file.
-
-    Attributes
-    ----------
-    rows, columns
-        Numbers in the footer of the file.
-    """
-
-    rows: int
-    columns: int
-
-
-def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize | None:
-    """Return the declared size of a masked file; None for text files, which declare none.
+def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
+    """Return the declared number of rows of a masked file; None for text files, which declare none.
 
     Raises
     ------
@@ -61,7 +46,7 @@ def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize 
             f"{unpacked:,} bytes.",
             hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are allowed.",
         )
-    return TableSize(told.num_rows, told.num_columns)
+    return int(told.num_rows)
 
 
 def _require_text(start: bytes) -> None:

@@ -6,47 +6,19 @@ The service hears from a program when it asks for work, and when it reports prog
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog.access import Action, Actor, authorise
-from aegis.service.catalog.records import Sign, now
+from aegis.service.catalog.records import SILENT_AFTER, Sign, now
 
-SILENT_AFTER = timedelta(seconds=15)
-"""Time after which a program counts as silent: it was killed or is cut off.
-
-It is longer than a lease and a check for work together.
-"""
+__all__ = ["SILENT_AFTER", "leave", "listed", "note", "programs"]
 _KEPT = timedelta(days=30)
 _EVERY = timedelta(seconds=2)
 _MOST = 20
 """Largest number of names per account, because a provider may give agents any name."""
-
-
-@dataclass(frozen=True)
-class SeenProgram:
-    """An agent or worker, and when the service last heard from it.
-
-    Attributes
-    ----------
-    place, name
-        "agent" with the names of its account and of the agent, or "worker" with its name.
-    since
-        Time when it was first seen.
-    seen
-        Time when it was last seen.
-    silent
-        Whether the program has been silent for longer than a running program ever is.
-    """
-
-    place: str
-    name: str
-    since: datetime
-    seen: datetime
-    silent: bool
 
 
 def note(session: Session, place: str, name: str, account: str | None = None) -> None:
@@ -57,7 +29,7 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
     session
         A writing session.
     place, name
-        As in `SeenProgram`.
+        "agent" with the names of its account and of the agent, or "worker" with its name.
     account
         For agents: the account of their token.
     """
@@ -74,22 +46,18 @@ def leave(session: Session, place: str, name: str) -> None:
     session.execute(delete(Sign).where(Sign.place == place, Sign.name == name))
 
 
-def listed(session: Session, by: Actor) -> list[SeenProgram]:
+def listed(session: Session, by: Actor) -> Sequence[Sign]:
     """Return all agents and workers, the latest contact first; for admins and auditors."""
     authorise(by, Action.OPERATE)
     return programs(session)
 
 
-def programs(session: Session, account: str | None = None) -> list[SeenProgram]:
+def programs(session: Session, account: str | None = None) -> Sequence[Sign]:
     """Return the agents of an account, or all agents and workers, the most recently seen first."""
-    moment = now()
     query = select(Sign).order_by(Sign.seen.desc(), Sign.name)
     if account is not None:
         query = query.where(Sign.account_id == account)
-    return [
-        SeenProgram(s.place, s.name, s.since, s.seen, moment - s.seen > SILENT_AFTER)
-        for s in session.scalars(query)
-    ]
+    return session.scalars(query).all()
 
 
 def _make_room(session: Session, place: str, account: str | None, moment: datetime) -> None:

@@ -6,7 +6,7 @@ in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -49,80 +49,42 @@ class RequestStep(StrEnum):
     REVOKE = "revoke"
 
 
-_STEPS: Mapping[RequestStep, tuple[frozenset[RequestState], RequestState]] = MappingProxyType(
+_S = RequestState
+_STEPS: Mapping[RequestStep, tuple[Set[RequestState], RequestState, str]] = MappingProxyType(
     {
-        RequestStep.SUBMIT: (
-            frozenset({RequestState.DRAFT, RequestState.RETURNED}),
-            RequestState.SUBMITTED,
-        ),
-        RequestStep.REVIEW: (frozenset({RequestState.SUBMITTED}), RequestState.IN_REVIEW),
-        RequestStep.RETURN: (
-            frozenset({RequestState.SUBMITTED, RequestState.IN_REVIEW}),
-            RequestState.RETURNED,
-        ),
-        RequestStep.APPROVE: (frozenset({RequestState.IN_REVIEW}), RequestState.APPROVED),
+        RequestStep.SUBMIT: ({_S.DRAFT, _S.RETURNED}, _S.SUBMITTED, "submitted"),
+        RequestStep.REVIEW: ({_S.SUBMITTED}, _S.IN_REVIEW, "taken up for review"),
+        RequestStep.RETURN: ({_S.SUBMITTED, _S.IN_REVIEW}, _S.RETURNED, "returned"),
+        RequestStep.APPROVE: ({_S.IN_REVIEW}, _S.APPROVED, "approved"),
         RequestStep.REJECT: (
-            frozenset({RequestState.SUBMITTED, RequestState.IN_REVIEW, RequestState.APPROVED}),
-            RequestState.REJECTED,
+            {_S.SUBMITTED, _S.IN_REVIEW, _S.APPROVED},
+            _S.REJECTED,
+            "rejected",
         ),
         RequestStep.WITHDRAW: (
-            frozenset(
-                {
-                    RequestState.DRAFT,
-                    RequestState.SUBMITTED,
-                    RequestState.IN_REVIEW,
-                    RequestState.RETURNED,
-                    RequestState.APPROVED,
-                }
-            ),
-            RequestState.WITHDRAWN,
+            {_S.DRAFT, _S.SUBMITTED, _S.IN_REVIEW, _S.RETURNED, _S.APPROVED},
+            _S.WITHDRAWN,
+            "withdrawn",
         ),
-        RequestStep.RUN: (frozenset({RequestState.APPROVED}), RequestState.RUNNING),
-        RequestStep.COMPLETE: (frozenset({RequestState.RUNNING}), RequestState.RELEASED),
-        RequestStep.FAIL: (frozenset({RequestState.RUNNING}), RequestState.FAILED),
-        RequestStep.RETRY: (frozenset({RequestState.FAILED}), RequestState.APPROVED),
-        RequestStep.DRIFT: (
-            frozenset({RequestState.APPROVED, RequestState.IN_REVIEW}),
-            RequestState.RETURNED,
-        ),
-        RequestStep.EXPIRE: (frozenset({RequestState.RELEASED}), RequestState.EXPIRED),
-        RequestStep.RENEW: (
-            frozenset({RequestState.RELEASED, RequestState.EXPIRED}),
-            RequestState.RELEASED,
-        ),
-        RequestStep.REVOKE: (
-            frozenset({RequestState.RELEASED, RequestState.EXPIRED}),
-            RequestState.REVOKED,
-        ),
+        RequestStep.RUN: ({_S.APPROVED}, _S.RUNNING, "carried out"),
+        RequestStep.COMPLETE: ({_S.RUNNING}, _S.RELEASED, "released"),
+        RequestStep.FAIL: ({_S.RUNNING}, _S.FAILED, "given up"),
+        RequestStep.RETRY: ({_S.FAILED}, _S.APPROVED, "tried again"),
+        RequestStep.DRIFT: ({_S.APPROVED, _S.IN_REVIEW}, _S.RETURNED, "sent back"),
+        RequestStep.EXPIRE: ({_S.RELEASED}, _S.EXPIRED, "ended"),
+        RequestStep.RENEW: ({_S.RELEASED, _S.EXPIRED}, _S.RELEASED, "renewed"),
+        RequestStep.REVOKE: ({_S.RELEASED, _S.EXPIRED}, _S.REVOKED, "revoked"),
     }
 )
-"""For each step the states in which it can start, and the state in which it ends."""
-
-_DONE = MappingProxyType(
-    {
-        RequestStep.SUBMIT: "submitted",
-        RequestStep.REVIEW: "taken up for review",
-        RequestStep.RETURN: "returned",
-        RequestStep.APPROVE: "approved",
-        RequestStep.REJECT: "rejected",
-        RequestStep.WITHDRAW: "withdrawn",
-        RequestStep.RUN: "carried out",
-        RequestStep.COMPLETE: "released",
-        RequestStep.FAIL: "given up",
-        RequestStep.RETRY: "tried again",
-        RequestStep.DRIFT: "sent back",
-        RequestStep.EXPIRE: "ended",
-        RequestStep.RENEW: "renewed",
-        RequestStep.REVOKE: "revoked",
-    }
-)
-"""Names of the steps in error messages."""
+"""For each step the states in which it can start, the state in which it ends, and its name in error
+messages.
+"""
 
 FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WITHDRAWN})
 """States that no step leaves."""
 
 
-def starts_of(step: RequestStep) -> frozenset[RequestState]:
+def starts_of(step: RequestStep) -> Set[RequestState]:
     """Return the states in which a step can start."""
     return _STEPS[step][0]
 
@@ -135,11 +97,11 @@ def after(state: RequestState, step: RequestStep) -> RequestState:
     WrongState
         The step cannot start in this state.
     """
-    starts, end = _STEPS[step]
+    starts, end, done = _STEPS[step]
     if state not in starts:
         allowed = ", ".join(sorted(starts))
         raise WrongState(
-            f"A request that is {state} cannot be {_DONE[step]}.",
+            f"A request that is {state} cannot be {done}.",
             hint=f"Only one that is: {allowed}.",
         )
     return end

@@ -7,7 +7,6 @@ format.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -30,25 +29,6 @@ from aegis.service.catalog.records import Version
 
 CANDIDATES = 40
 """Number of best configurations by the protected summary that are checked on the data."""
-
-
-@dataclass(frozen=True)
-class SummaryFacts:
-    """The columns, label and protection that a protected summary states.
-
-    Attributes
-    ----------
-    columns
-        Name, role, kind and candidate masks of each attribute.
-    label
-        The label column.
-    protection
-        The protection.
-    """
-
-    columns: tuple[dict[str, Any], ...]
-    label: str
-    protection: dict[str, Any]
 
 
 @lru_cache(maxsize=16)
@@ -74,10 +54,9 @@ def read(bundle: bytes) -> ProtectedSummary:
         ) from error
 
 
-def describe(bundle: bytes) -> SummaryFacts:
-    """Return columns, label and protection of a protected summary."""
-    summary = read(bundle)
-    columns = tuple(
+def columns_of(summary: ProtectedSummary) -> list[dict[str, Any]]:
+    """Return name, role, kind and candidate masks of each attribute of a protected summary."""
+    return [
         {
             "name": a.name,
             "role": str(a.role),
@@ -85,8 +64,7 @@ def describe(bundle: bytes) -> SummaryFacts:
             "masks": [str(c.declared) for c in a.candidates],
         }
         for a in summary.attributes.values()
-    )
-    return SummaryFacts(columns, summary.label, summary.protection.to_dict())
+    ]
 
 
 def make(

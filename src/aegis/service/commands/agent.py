@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
-
-if TYPE_CHECKING:
-    from aegis.service.catalog.limited import WorkLimits
+from aegis.service.commands.service_options import work_limits
 
 PANEL = "Serve a catalog"
 """Group of the command in the help."""
@@ -100,7 +97,7 @@ def command(given: AgentCommand) -> None:
         sets = "1 data set" if changed == 1 else f"{changed} data sets"
         shell.say(f"Signed by another key from now on: {sets}. The former key is kept beside it.")
         return
-    work = _limits(given.job_seconds, given.job_memory)
+    work = work_limits(given.job_seconds, given.job_memory)
     agent = Agent(AgentSettings.load(given.settings, given.token, work), say=shell.say)
     shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")
     if given.once:
@@ -111,12 +108,3 @@ def command(given: AgentCommand) -> None:
         agent.run()
     except KeyboardInterrupt:  # the way to end it
         shell.say("Ended. What was begun goes on when the agent is started again.")
-
-
-def _limits(seconds: float | None, memory: float | None) -> WorkLimits | None:
-    from aegis.service.catalog.limited import WorkLimits
-
-    if seconds is None and memory is None:
-        return None
-    most = None if memory is None else int(memory * (1 << 30))
-    return WorkLimits(math.inf if seconds is None else seconds, most)

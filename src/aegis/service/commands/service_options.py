@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,8 +64,11 @@ def kept_for(days: float | None) -> timedelta | None:
     return None if days is None else timedelta(days=days)
 
 
-def work_limits(seconds: float, gib: float) -> WorkLimits:
-    """Return the limits of one job; memory is given in GiB."""
+def work_limits(seconds: float | None, gib: float | None) -> WorkLimits | None:
+    """Return the limits of one job; memory is given in GiB. None if neither is limited."""
     from aegis.service.catalog.limited import WorkLimits
 
-    return WorkLimits(seconds, int(gib * (1 << 30)))
+    if seconds is None and gib is None:
+        return None
+    most = None if gib is None else int(gib * (1 << 30))
+    return WorkLimits(math.inf if seconds is None else seconds, most)

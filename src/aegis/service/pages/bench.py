@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from aegis.advisor import Advice
+from aegis.masks import Mask
 from aegis.policy import Policy, Role, dump_policy
 from aegis.safe.protect import (
     ProtectedSummary,
@@ -28,7 +30,6 @@ from aegis.service.catalog.summaries import as_declared, costs_in, read, written
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf, require_form_key
 from aegis.service.known_columns import proposed_masks
 from aegis.service.pages import controls
-from aegis.service.pages.charts import protected_front_chart
 from aegis.service.pages.local import FormOf
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
@@ -44,12 +45,10 @@ _Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 @dataclass(frozen=True)
 class BenchPage:
-    """A policy, and the results for it that the workbench shows.
+    """The results for a policy that the workbench shows.
 
     Attributes
     ----------
-    policy
-        The policy.
     advice, searched
         Configurations, and whether a search found them to be the best.
     costs
@@ -62,7 +61,6 @@ class BenchPage:
         that the summary does not have.
     """
 
-    policy: Policy
     advice: Advice
     searched: bool
     costs: list[dict[str, Any]]
@@ -104,7 +102,6 @@ def view_of(
             for candidate in [attribute.candidate(best.configuration.masks[name])]
         )
     return BenchPage(
-        policy,
         advice,
         searched,
         costs_in(known),
@@ -206,7 +203,12 @@ def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> R
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
     quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
     points = front_protected(known, quasi)
-    return fragment("protected_front.html", points=points, chart=protected_front_chart(points))
+    drawn = [
+        (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", p.utility_kept)
+        for p in points
+        if p.utility_kept is not None
+    ]
+    return fragment("protected_front.html", points=points, drawn=drawn)
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
@@ -265,10 +267,7 @@ def _drawn(
 def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
     return {
         "base": f"/data-sets/{stood.data_set.id}/workbench",
-        "attributes": controls.attributes_of(policy),
-        "rule": controls.rule_of(policy),
-        "roles": controls.ROLES,
-        "editable": True,
+        **controls.shown(policy),
         "policy_base": dump_policy(policy),
     }
 
@@ -280,30 +279,23 @@ def _taken(
     require_form_key(who, str(form.get("form_key", "")))
     stood = _stood(catalog, who, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)
-    roles = controls.roles_of(form)
-    changed = {
-        name: Role(role)
-        for name, role in roles.items()
-        if name in base.attributes and role in list(Role) and role != base.attributes[name].role
-    }
-    proposed = {name: _proposed(stood.summary, base, name, role) for name, role in changed.items()}
-    policy = edited(
+    policy, changed = edited(
         base,
-        roles,
-        {**controls.masks_of(form), **proposed},
-        controls.more_of(form),
-        controls.privacy_of(base, form),
+        controls.changes(base, form),
+        lambda name, role: _proposed(stood.summary, base.attributes[name].masks, name, role),
     )
     return stood, policy, changed
 
 
-def _proposed(summary: ProtectedSummary, policy: Policy, name: str, role: Role) -> list[str]:
-    """Return proposed masks for a column in another role, as a policy writes them.
+def _proposed(
+    summary: ProtectedSummary, present: Sequence[Mask], name: str, role: Role
+) -> list[Any]:
+    """Return proposed masks for a column in another role, as a policy has them.
 
     If the summary lists none of its values, the present masks stay. A quasi-identifier can always
     be suppressed.
     """
-    masks = proposed_masks(summary, name, role) or policy.attributes[name].masks
-    specs = [controls.one_line(mask.spec()) for mask in masks] or ["identity"]
+    masks = proposed_masks(summary, name, role) or present
+    specs = [mask.spec() for mask in masks] or ["identity"]
     leaves = role is Role.QUASI_IDENTIFIER and "suppress" not in specs
     return [*specs, "suppress"] if leaves else specs

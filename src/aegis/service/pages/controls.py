@@ -10,8 +10,8 @@ from starlette.datastructures import FormData
 
 from aegis.errors import PolicyError
 from aegis.policy import Policy, Role
-
-ROLES = tuple(str(role) for role in Role)
+from aegis.policy.load import parse_value
+from aegis.service.workbench import FormChanges
 
 
 @dataclass(frozen=True)
@@ -110,22 +110,21 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
     return mapping
 
 
-def roles_of(form: FormData) -> dict[str, str]:
-    """Return the role of each attribute in the form."""
-    return dict(_fields(form, "role"))
+def shown(policy: Policy) -> dict[str, Any]:
+    """Return the controls of a policy, for the template of the form."""
+    roles = [str(role) for role in Role]
+    return {"attributes": attributes_of(policy), "rule": rule_of(policy), "roles": roles}
 
 
-def masks_of(form: FormData) -> dict[str, list[str]]:
-    """Return the candidate masks that stay selected in the form, by attribute."""
-    masks: dict[str, list[str]] = {}
-    for name, value in _fields(form, "mask"):
-        masks.setdefault(name, []).append(value)
-    return masks
-
-
-def more_of(form: FormData) -> dict[str, str]:
-    """Return the candidate masks that were added in the form, by attribute."""
-    return {name: value for name, value in dict(_fields(form, "more")).items() if value.strip()}
+def changes(policy: Policy, form: FormData) -> FormChanges:
+    """Return the changes that a form makes to a policy."""
+    given: dict[str, dict[str, list[Any]]] = {"mask": {}, "more": {}}
+    for kind, masks in given.items():
+        for name, value in _fields(form, kind):
+            if value.strip():
+                masks.setdefault(name, []).append(parse_value(value, name))
+    roles = dict(_fields(form, "role"))
+    return FormChanges(roles, given["mask"], given["more"], privacy_of(policy, form))
 
 
 def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:

@@ -19,7 +19,6 @@ from aegis.service.first_look import look_at
 from aegis.service.identity import CallerOf, FormCallerOf, require_form_key
 from aegis.service.opening import Openings, give_back
 from aegis.service.pages import controls
-from aegis.service.pages.charts import front_chart
 from aegis.service.pages.people import Text
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
@@ -156,11 +155,8 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
         base=f"/bench/{identifier}",
         title=bench.title,
         label=bench.policy.label.column,
-        attributes=controls.attributes_of(bench.policy),
-        rule=controls.rule_of(bench.policy),
-        roles=controls.ROLES,
+        **controls.shown(bench.policy),
         yaml=bench.yaml(),
-        editable=True,
         questions=bench.questions,
         view=bench.view(),
         released=None,
@@ -223,7 +219,14 @@ def best(
 def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
     """Draw privacy against utility: the best configuration for several k."""
     bench, _ = _taken(identifier, who, benches, form)
-    return fragment("front.html", chart=front_chart(bench.front("k=2,3,5,10,20,50", SECONDS)))
+    drawn = bench.front("k=2,3,5,10,20,50", SECONDS)
+    named = [(f"{point.value:g}", point.utility_kept) for point in drawn.points]
+    return fragment(
+        "front.html",
+        parameter=drawn.parameter,
+        points=[(name, value) for name, value in named if value is not None],
+        without=[name for name, value in named if value is None],
+    )
 
 
 @routes.post("/bench/{identifier}/release", Action.STUDY)
@@ -269,12 +272,7 @@ def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> 
     """Apply the form to the bench; return the bench, and whether a role changed."""
     require_form_key(who, str(form.get("form_key", "")))
     bench = benches.get(identifier)
-    role_changed = bench.take_form(
-        controls.roles_of(form),
-        controls.masks_of(form),
-        controls.more_of(form),
-        controls.privacy_of(bench.policy, form),
-    )
+    role_changed = bench.take_form(controls.changes(bench.policy, form))
     return bench, role_changed
 
 

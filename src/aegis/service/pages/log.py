@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from aegis.service.api.shapes import log_entry
+from aegis.service.api.shapes import shown
 from aegis.service.catalog import Action, Actor, Catalog, logbook
 from aegis.service.catalog.logbook import LogFilter
 from aegis.service.identity import CallerOf, CatalogOf
@@ -87,7 +87,7 @@ def _lines(catalog: Catalog, actor: Actor, chosen: LogFilter) -> Iterator[str]:
             entries, count = logbook.listed(
                 session, actor, offset=offset, limit=_PIECE, chosen=chosen
             )
-        yield "".join(json.dumps(log_entry(entry)) + "\n" for entry in entries)
+        yield "".join(json.dumps(shown(entry)) + "\n" for entry in entries)
         offset += len(entries)
         if not entries or offset >= count:
             return

@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.errors import DataError
-from aegis.service.commands.catalog.options import Token, connected, names_in
+from aegis.service.commands.catalog.options import Roles, Token, TokenDays, connected, names_in
 from aegis.service.commands.service_options import CATALOG, MOST_DAYS, Database, Objects
 
 if TYPE_CHECKING:
@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 def account(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")],
-    roles: Annotated[
-        str,
-        typer.Option(
-            "--roles",
-            metavar="ROLE,...",
-            help="provider, operator, approver, consumer, auditor, admin.",
-        ),
-    ],
+    roles: Roles,
     password: Annotated[
         str,
         typer.Option(
@@ -78,9 +71,7 @@ def token(
             help="Rights of the token; by default all rights of its owner.",
         ),
     ] = "",
-    days: Annotated[
-        int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
-    ] = 90,
+    days: TokenDays = 90,
     database: Database = CATALOG,
 ) -> None:
     """Make a token for an account, on the machine of the service.

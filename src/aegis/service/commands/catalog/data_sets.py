@@ -31,6 +31,16 @@ if TYPE_CHECKING:
     from aegis.service.client import Client
 
 _HEAD = re.compile("[0-9a-f]{64}")
+PolicyFile = Annotated[
+    Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
+]
+Protect = Annotated[str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")]
+Delta = Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")]
+Ceiling = Annotated[
+    float | None,
+    typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
+]
 
 
 def listed(
@@ -59,17 +69,15 @@ About = Annotated[str | None, typer.Option(metavar="TEXT", help="The new text.")
 
 
 def show(
+    client: Client,
     data_set: DataSet,
-    url: Url = "",
-    token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Show a data set: its title, its terms, its attributes and masks.
 
     You give its name. With --format json you see every field that the catalog stores.
     """
-    with connected(url, token) as client:
-        matched = client.data_set(data_set)
+    matched = client.data_set(data_set)
     if format is not Format.TABLE:
         show_facts(matched, format)
         return
@@ -100,6 +108,7 @@ def policy(client: Client, data_set: DataSet) -> None:
 
 
 def change(
+    client: Client,
     data_set: DataSet,
     title: About = None,
     description: About = None,
@@ -114,12 +123,7 @@ def change(
     days: Annotated[
         int | None, typer.Option("--days", min=1, max=3650, help="How many days a release lasts.")
     ] = None,
-    ceiling: Annotated[
-        float | None,
-        typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
-    ] = None,
-    url: Url = "",
-    token: Token = "",
+    ceiling: Ceiling = None,
 ) -> None:
     """Change the description of a data set. Fields that you do not give stay as they
     are.
@@ -137,22 +141,17 @@ def change(
     about = {name: value for name, value in given.items() if value is not None}
     if not about:
         raise PolicyError("You named nothing to change.", hint=f"Give one of: {', '.join(given)}.")
-    with connected(url, token) as client:
-        client.change(data_set, **about)
+    client.change(data_set, **about)
     Output().say(f"Changed {', '.join(about)} of {data_set}")
 
 
 def summary(
     client: Client,
     data_set: DataSet,
-    policy_file: Annotated[
-        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
-    ],
-    protect: Annotated[
-        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
-    ] = "noise",
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
+    policy_file: PolicyFile,
+    protect: Protect = "noise",
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
     threshold: Annotated[
         int,
         typer.Option(
@@ -185,11 +184,9 @@ def costs(client: Client, data_set: DataSet) -> Rows:
 class AskedSummary:
     """Options for the protected summary that the agent makes."""
 
-    protect: Annotated[
-        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
-    ] = "noise"
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0
-    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6
+    protect: Protect = "noise"
+    epsilon: Epsilon = 1.0
+    delta: Delta = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,10 +212,7 @@ class Description:
     approvals: Annotated[
         int, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = 1
-    ceiling: Annotated[
-        float | None,
-        typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
-    ] = None
+    ceiling: Ceiling = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,9 +226,7 @@ class RegisterCommand:
     key: Annotated[
         Path, typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM).")
     ]
-    policy: Annotated[
-        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
-    ]
+    policy: PolicyFile
     about: Description
     summary: AskedSummary
     url: Url = ""
@@ -272,6 +264,7 @@ class ExportKind(StrEnum):
 
 
 def export(
+    client: Client,
     subject: Annotated[
         str,
         typer.Argument(
@@ -297,8 +290,6 @@ def export(
         ),
     ] = None,
     force: Force = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Describe a data set or a release for other catalogs.
 
@@ -307,9 +298,7 @@ def export(
     """
     if output is not None:
         check_output(output, force=force, formats=None)
-    with connected(url, token) as client:
-        wanted = client.export_release if release else client.export
-        told = wanted(subject, kind.value)
+    told = (client.export_release if release else client.export)(subject, kind.value)
     if output is None:
         Output().json(told)
         return
@@ -345,17 +334,15 @@ def grant(
 
 
 def ledger(
+    client: Client,
     data_set: DataSet,
-    url: Url = "",
-    token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Show the privacy budget of a data set's population, and its releases.
 
     Aegis prints how much of the budget is spent and reserved, and what was released.
     """
-    with connected(url, token) as client:
-        matched = client.ledger(data_set)
+    matched = client.ledger(data_set)
     if format is not Format.TABLE:
         show_facts(matched, format)
         return

@@ -39,6 +39,17 @@ RequestId = Annotated[
 _DIGITS = 32
 SHORT = 8
 """Number of digits of a request number that people see; any unique start of the number works."""
+Roles = Annotated[
+    str,
+    typer.Option(
+        "--roles",
+        metavar="ROLE,...",
+        help="provider, operator, approver, consumer, auditor, admin.",
+    ),
+]
+TokenDays = Annotated[
+    int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
+]
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, for the log.")
 ]

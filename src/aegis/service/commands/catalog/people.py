@@ -9,7 +9,7 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
-from aegis.service.commands.catalog.options import Token, Url, connected, names_in
+from aegis.service.commands.catalog.options import Roles, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
@@ -46,14 +46,7 @@ NewPassword = Annotated[
 def invite(
     client: Client,
     name: Name,
-    roles: Annotated[
-        str,
-        typer.Option(
-            "--roles",
-            metavar="ROLE,...",
-            help="provider, operator, approver, consumer, auditor, admin.",
-        ),
-    ],
+    roles: Roles,
 ) -> None:
     """Make an account and a link by which its owner sets the password.
 
@@ -147,6 +140,7 @@ def remove_factor(client: Client, name: Name) -> None:
 
 
 def hand_over(
+    client: Client,
     subject: Annotated[
         str,
         typer.Argument(
@@ -164,8 +158,6 @@ def hand_over(
             "--key", metavar="FILE", help="Public key of the other provider's agent (PEM)."
         ),
     ] = None,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Give data sets to another provider.
 
@@ -175,11 +167,10 @@ def hand_over(
     from aegis.signing import load_public_key
 
     public = None if key is None else load_public_key(key).text
-    with connected(url, token) as client:
-        if everything:
-            handed = client.hand_over_all(subject, to)
-        else:
-            handed = [client.hand_over(subject, to, public_key=public)["id"]]
+    if everything:
+        handed = client.hand_over_all(subject, to)
+    else:
+        handed = [client.hand_over(subject, to, public_key=public)["id"]]
     Output().say(f"{to} is the provider of {', '.join(handed) or 'nothing more'}")
 
 

@@ -28,21 +28,26 @@ if TYPE_CHECKING:
     from aegis.service.client import Client
 
 
+Purpose = Annotated[
+    str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
+]
+MeasureName = Annotated[
+    str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
+]
+AcceptTerms = Annotated[
+    bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
+]
+OutputFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
+_MODELS = typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
+
+
 def request(
     client: Client,
     data_set: DataSet,
-    purpose: Annotated[
-        str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
-    ],
-    measure: Annotated[
-        str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
-    ] = None,
-    models: Annotated[
-        str, typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
-    ] = "",
-    accept_terms: Annotated[
-        bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
-    ] = False,
+    purpose: Purpose,
+    measure: MeasureName = None,
+    models: Annotated[str, _MODELS] = "",
+    accept_terms: AcceptTerms = False,
     draft: Annotated[
         bool,
         typer.Option(
@@ -64,19 +69,10 @@ def request(
 def edit(
     client: Client,
     number: RequestId,
-    purpose: Annotated[
-        str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
-    ],
-    measure: Annotated[
-        str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
-    ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option("--models", metavar="NAME,...", help="Models that you mean to train."),
-    ] = None,
-    accept_terms: Annotated[
-        bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
-    ] = False,
+    purpose: Purpose,
+    measure: MeasureName = None,
+    models: Annotated[str | None, _MODELS] = None,
+    accept_terms: AcceptTerms = False,
 ) -> None:
     """Change a request that is a draft or was returned. Fields that you do not give
     stay.
@@ -93,16 +89,14 @@ def edit(
 
 
 def status(
+    client: Client,
     number: RequestId,
-    url: Url = "",
-    token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Show a request: its state, its purpose, the results, its newest job.
 
     You give the number of the request. Aegis shows the fields that your roles may see."""
-    with connected(url, token) as client:
-        matched = client.shown(number)
+    matched = client.shown(number)
     if format is Format.JSON:
         show_facts(matched, format)
         return
@@ -140,11 +134,10 @@ def renew(
 
 
 def statement(
+    client: Client,
     number: RequestId,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
+    output: OutputFile,
     force: Force = False,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Write the statement of an approval to a file, to sign it on a machine without a
     connection.
@@ -152,21 +145,19 @@ def statement(
     You give a request that waits for approval. Sign the file with `aegis catalog sign`.
     """
     check_output(output, force=force, formats=None)
-    with connected(url, token) as client:
-        offered = client.statement(number)
+    offered = client.statement(number)
     write_text(output, json.dumps(offered, ensure_ascii=False, indent=2) + "\n")
     Output().say(f"Wrote {output}")
 
 
 def release(
+    client: Client,
     number: RequestId,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE", help="Write the certificate to this file."),
     ] = None,
     force: Force = False,
-    url: Url = "",
-    token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Show a release: its file, its digest, its last day, and whose key signed it.
@@ -176,8 +167,7 @@ def release(
     """
     if certificate is not None:
         check_output(certificate, force=force, formats=None)
-    with connected(url, token) as client:
-        matched = client.release(number)
+    matched = client.release(number)
     if certificate is not None:
         write_text(certificate, matched["certificate"])
         Output().say(f"Wrote {certificate}")
@@ -200,6 +190,7 @@ def requests(
 
 
 def choose(
+    client: Client,
     number: RequestId,
     configuration: Annotated[
         Path | None,
@@ -210,8 +201,6 @@ def choose(
             help="The configuration (YAML), as aegis advise -o writes it. By default, Aegis searches for the best.",
         ),
     ] = None,
-    url: Url = "",
-    token: Token = "",
 ) -> None:
     """Choose the configuration that a request would release, or let Aegis find the
     best.
@@ -220,9 +209,8 @@ def choose(
     then prints the result.
     """
     text = None if configuration is None else configuration.read_text(encoding="utf-8")
-    with connected(url, token) as client:
-        client.step(number, "choose", **({} if text is None else {"configuration": text}))
-        waited = client.wait(number)
+    client.step(number, "choose", **({} if text is None else {"configuration": text}))
+    waited = client.wait(number)
     answer = waited["answer"]
     if answer is None:
         raise PolicyError(f"Nothing was found: {waited['job']['error']}.", hint="See the log.")
@@ -302,7 +290,7 @@ def run(client: Client, number: RequestId) -> None:
 def download(
     client: Client,
     number: RequestId,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
+    output: OutputFile,
     force: Force = False,
 ) -> None:
     """Download a release that you requested.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.output import Output
-from aegis.service.commands.catalog.options import names_in
+from aegis.service.commands.catalog.options import TokenDays, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ def new_token(
             "--scopes", metavar="SCOPE,...", help="Rights of the token, among your own rights."
         ),
     ],
-    days: Annotated[
-        int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
-    ] = 90,
+    days: TokenDays = 90,
 ) -> None:
     """Make another token for your account, with a token that you have.
 

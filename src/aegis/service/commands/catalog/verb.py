@@ -41,8 +41,15 @@ class Verb:
 
 
 def _connecting(work: Callable[..., Rows | Facts | None]) -> Callable[..., None]:
-    """Return a command in which options replace the client and, if it returns values, their format."""
+    """Return a command in which options replace the client and, if it returns values, their format.
+
+    A function with a parameter `format` prints its values itself.
+    """
     hints = get_type_hints(work, localns={"Client": object}, include_extras=True)
+
+    _, *parameters = inspect.signature(work).parameters.values()
+    own = [p.replace(annotation=hints[p.name]) for p in parameters if p.name != "format"]
+    prints = len(own) < len(parameters)
 
     def connect(
         url: Url = "",
@@ -51,16 +58,14 @@ def _connecting(work: Callable[..., Rows | Facts | None]) -> Callable[..., None]
         **given: Any,
     ) -> None:
         with connected(url, token) as client:
-            answer = work(client, **given)
+            answer = work(client, **given, **({"format": format} if prints else {}))
             if isinstance(answer, Mapping):
                 show_facts(answer, format)
             elif answer is not None:
                 show_rows(answer, format)
 
-    _, *own = inspect.signature(work).parameters.values()
     *added, form, _ = inspect.signature(connect, eval_str=True).parameters.values()
-    listed = [p.replace(annotation=hints[p.name]) for p in own] + added
-    listed += [] if hints["return"] is NoneType else [form]
+    listed = own + added + ([form] if prints or hints["return"] is not NoneType else [])
     command = functools.wraps(work)(connect)
     command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in listed}

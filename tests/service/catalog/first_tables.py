@@ -1,4 +1,4 @@
-"""Create the tables of the catalog."""
+"""The tables of a catalog of the first version, from before the first migration."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from alembic import op
 
 from aegis.service.catalog.database import append_only
 
-revision = "0001"
-down_revision = None
-branch_labels = None
-depends_on = None
 
-
-def upgrade() -> None:
+def create() -> None:
     """Create all tables of the first version."""
     _accounts()
     _data_sets()
