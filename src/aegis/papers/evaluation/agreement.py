@@ -37,6 +37,34 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Score:
+    """A metric of one model on one configuration.
+
+    Attributes
+    ----------
+    model, metric, configuration
+        The model, the metric and the configuration.
+    value
+        Mean over the splits.
+    deviation
+        Standard deviation over the n splits (with divisor n - 1); None for a single split.
+    unmasked
+        The mean on the unmasked table; None if no model was trained on it.
+    """
+
+    model: str
+    metric: str
+    configuration: str
+    value: float
+    deviation: float | None
+    unmasked: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Agreement:
     """Agreement between the ranking by a measure and a metric of a trained model.
 
