@@ -12,10 +12,11 @@ import numpy as np
 
 from aegis.advisor import Advice, Ranked
 from aegis.errors import PolicyError
-from aegis.papers.evaluation.agreement import Agreement, Judged, Score, agree, reliability
+from aegis.papers.evaluation.agreement import Judged, agree, reliability
 from aegis.papers.evaluation.metrics import METRICS
 from aegis.papers.evaluation.original import AgainstOriginal, compare_with_original
 from aegis.papers.evaluation.training import Training
+from aegis.papers.figures import Agreement, Score
 from aegis.policy import Configuration
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from aegis.report.words import clean, count, measured
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
-    from aegis.papers.evaluation.agreement import Agreement, Score
+    from aegis.papers.figures import Agreement, Score
 
 CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Rank correlations at which the next step of the heat map begins."""
