@@ -21,12 +21,10 @@ from aegis.papers.reconstruction import (
     NoisyJoint,
     channel_em,
     check_channel,
-    deterministic_channel,
-    expected_joint,
-    privacy_level,
     total_variation,
     unfold,
 )
+from channel_support import deterministic_channel, expected_joint, privacy_level
 
 GRID = np.arange(0.0, 11.0)
 EVERY = {

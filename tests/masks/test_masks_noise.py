@@ -28,7 +28,7 @@ from aegis.masks import (
     privacy_account,
 )
 from aegis.masks.noise.base import NumberGrid, nice_step
-from aegis.papers.reconstruction import privacy_level
+from channel_support import privacy_level
 
 NAN = float("nan")
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 1, 20), None, dt.date(2024, 2, 28)]

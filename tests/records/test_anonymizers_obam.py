@@ -194,7 +194,7 @@ def test_the_front_marks_what_no_other_point_beats():
             for other in points
         )
         assert point.efficient is not beaten
-        assert point.grouped.smallest >= 3
+        assert point.smallest >= 3
 
 
 def test_the_front_refuses_settings_that_do_not_fit():

@@ -27,6 +27,7 @@ from aegis.anonymizers.options import typed
 from aegis.anonymizers.partition import by_cells
 from aegis.anonymizers.records import Records
 from aegis.errors import InternalError, PolicyError
+from aegis.policy.mapping import plain
 from aegis.progress import SILENT, Progress
 from aegis.registry import Registry
 
@@ -122,18 +123,18 @@ class TradeOff:
         Information loss (IL), in the scale that was minimised.
     entropies
         For each sensitive attribute, its least entropy over all clusters, in bits.
+    smallest
+        The number of records in the smallest cluster.
     efficient
         Whether the point is Pareto-optimal in loss and entropy.
-    grouped
-        The groups.
     """
 
     clusters: int
     weight: float
     information_loss: float
     entropies: tuple[float, ...]
-    efficient: bool
-    grouped: Grouped
+    smallest: int
+    efficient: bool = True
 
     @property
     def entropy(self) -> float:
@@ -141,16 +142,9 @@ class TradeOff:
         return float(sum(self.entropies))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures without the groups, as JSON values."""
-        return {
-            "clusters": self.clusters,
-            "weight": self.weight,
-            "information_loss": self.information_loss,
-            "entropies": list(self.entropies),
-            "entropy": self.entropy,
-            "smallest": self.grouped.smallest,
-            "efficient": self.efficient,
-        }
+        """Return the fields and the entropy as JSON values."""
+        figures: dict[str, Any] = plain(asdict(self))
+        return figures | {"entropy": self.entropy}
 
 
 class FrontSearch(Protocol):

@@ -14,6 +14,7 @@ from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, 
 from aegis.anonymizers.records import Records
 from aegis.errors import PolicyError
 from aegis.policy import Located, MethodChoice, Policy, read_mapping, write_mapping
+from aegis.policy.mapping import plain
 
 KEYS = ("measure", "method", "options", "seed", "style")
 """Keys of a file that holds a recipe."""
@@ -116,7 +117,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the method and its options for publication, without the seed."""
-        data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
+        data: dict[str, Any] = {"method": self.method, "options": plain(self.options)}
         return data if self.style is None else data | {"style": str(self.style)}
 
 
@@ -132,7 +133,8 @@ def recipe_of(choice: MethodChoice) -> Recipe:
 
 def options_dict(options: Options) -> dict[str, Any]:
     """Return the options as plain values, in the form that a recipe accepts."""
-    return {name: _plain(value) for name, value in asdict(options).items()}
+    values: dict[str, Any] = plain(asdict(options))
+    return values
 
 
 def load_recipe(source: str | Path | Located) -> Recipe:
@@ -214,10 +216,3 @@ def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
 
 def _methods() -> str:
     return ", ".join(ANONYMIZERS.names())
-
-
-def _plain(value: Any) -> Any:
-    """Convert mappings and tuples, at any depth, to dicts and lists, for YAML and JSON."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

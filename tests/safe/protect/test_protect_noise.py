@@ -319,6 +319,14 @@ def test_verdicts_with_noise_are_stated_where_they_are_sure(policy):
     assert [r.name for r in stated.protection.rounds][-1] == "rows in small classes"
 
 
+def test_a_verdict_on_a_configuration_without_a_mask_is_refused(policy):
+    from aegis.policy import Configuration
+
+    bare = [Configuration("bare", {})]
+    with pytest.raises(PolicyError, match="'bare' does not mask"):
+        protect(make_table(300), policy, epsilon=5, delta=1e-6, public=["*"], verdicts=bare)
+
+
 def test_a_file_gives_the_same_summary(protected, tmp_path):
     page = tmp_path / "a.protected"
     digest = save_protected(protected, page)

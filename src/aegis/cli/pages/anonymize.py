@@ -101,7 +101,7 @@ def print_front(shell: Output, release: AnonymizedRelease) -> None:
                     f"{point.weight:g}",
                     fixed(point.information_loss),
                     fixed(point.entropy),
-                    f"{point.grouped.smallest:,}",
+                    f"{point.smallest:,}",
                     "yes" if point.efficient else "",
                 )
                 for point in release.front

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from aegis.papers.figures import Agreement
 
 Floats = npt.NDArray[np.float64]
 TIE = 1e-9
@@ -34,40 +36,6 @@ class Judged:
     sign: int
     scores: Mapping[str, float]
     kind: str = "measure"
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement between the ranking by a measure and a metric of a trained model.
-
-    Attributes
-    ----------
-    measure, model, metric
-        Names of the measure, the model and the metric.
-    spearman, kendall
-        Rank correlations of the scores and the mean metrics, -1..1, positive if they agree; None if
-        the scores or the metrics are all equal. Kendall's is tau-b.
-    loss
-        How much worse the metric of the measure's best configuration is than the best metric; at
-        least 0. If the measure has several best configurations, it is the mean over them.
-    points
-        The loss in hundredths for a share such as accuracy, else the loss.
-    chosen
-        The measure's best configurations.
-    """
-
-    measure: str
-    model: str
-    metric: str
-    spearman: float | None
-    kendall: float | None
-    loss: float
-    points: float
-    chosen: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self) | {"chosen": list(self.chosen)}
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from aegis.advisor import Advice, Ranked
 from aegis.errors import PolicyError
-from aegis.papers.evaluation.agreement import Agreement, Judged, agree, reliability
+from aegis.papers.evaluation.agreement import Judged, agree, reliability
 from aegis.papers.evaluation.metrics import METRICS
 from aegis.papers.evaluation.original import AgainstOriginal, compare_with_original
 from aegis.papers.evaluation.training import Training
+from aegis.papers.figures import Agreement, Score
 from aegis.policy import Configuration
 
 if TYPE_CHECKING:
@@ -27,34 +28,6 @@ SCHEMA_VERSION = 1
 """Version of the JSON form of `Evaluation`."""
 UNMASKED = "(unmasked)"
 """Name under which the table as it is was trained; no configuration can have it."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """A metric of one model on one configuration.
-
-    Attributes
-    ----------
-    model, metric, configuration
-        The model, the metric and the configuration.
-    value
-        Mean over the splits.
-    deviation
-        Standard deviation over the n splits (with divisor n - 1); None for a single split.
-    unmasked
-        The mean on the unmasked table; None if no model was trained on it.
-    """
-
-    model: str
-    metric: str
-    configuration: str
-    value: float
-    deviation: float | None
-    unmasked: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from aegis.advisor import Advice, Ranked, measure_for, plan_of
 from aegis.advisor.confidence import COMPARED, compared, jackknife, marked, shrink_of
 from aegis.advisor.estimates import AttributeEstimate, Estimate
 from aegis.advisor.expected import contingency
-from aegis.advisor.owner import WHAT
+from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
@@ -33,7 +33,7 @@ from aegis.papers.estimates.deviation import (
 from aegis.papers.published.build import as_it_stands
 from aegis.papers.published.model import Published
 from aegis.papers.reconstruction import Evidence, MaskedJoint, reconstruct
-from aegis.policy import Configuration, Policy, RuleOverride, as_policy, policy_mapping
+from aegis.policy import Configuration, Policy, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.summary import Information
 
@@ -89,7 +89,7 @@ def rank_published(
     """
     started = time.perf_counter()
     policy = as_policy(policy)
-    override = _override(published, policy, rule_override)
+    override = check_owner_rule(published.first, policy.privacy, override=rule_override)
     chosen, lacking = measure_for(published.first, measure, policy.measure)
     _check_marginal(published, policy, chosen)
     ranking = _scored(published, policy, chosen, progress)
@@ -202,13 +202,6 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
             "be compared with them.",
             hint="Give masked tables; or write `privacy: {}` if the owner has already applied the rule.",
         )
-
-
-def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride | None:
-    terms = published.terms
-    if terms is None or not terms.binding:
-        return None
-    return terms.owner.require(policy.privacy, override=meant, what=WHAT)
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:

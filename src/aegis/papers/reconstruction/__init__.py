@@ -2,11 +2,6 @@
 
 from aegis.measures.checks import check_channel
 from aegis.measures.rounding import controlled_rounding
-from aegis.papers.reconstruction.channels import (
-    deterministic_channel,
-    expected_joint,
-    privacy_level,
-)
 from aegis.papers.reconstruction.closed import closed_form
 from aegis.papers.reconstruction.combine import all_evidence
 from aegis.papers.reconstruction.composite import composite_link
@@ -35,10 +30,7 @@ __all__ = [
     "closed_form",
     "composite_link",
     "controlled_rounding",
-    "deterministic_channel",
-    "expected_joint",
     "ipf",
-    "privacy_level",
     "randomised_rounding",
     "reconstruct",
     "sampling",

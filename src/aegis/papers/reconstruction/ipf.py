@@ -15,11 +15,9 @@ from aegis.papers.reconstruction.families import Family, Groups, Margin, determi
 from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
 from aegis.papers.reconstruction.sweeps import (
     CellFit,
-    FactorFit,
     Fit,
     PairFit,
     grouped_steps,
-    margin_step,
 )
 from aegis.progress import SILENT, Progress
 
@@ -189,14 +187,8 @@ def _prepare(
     start: FloatArray, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], FloatArray]]:
     """Choose the way to run IPF; return it, and a function that reads the whole table from it."""
-    margins = [family for family in families if isinstance(family, Margin)]
-    if not _needs_elimination(start, families):
-        if PairFit.suits(start, families):
-            return PairFit(start, families), lambda fit: fit.cells()
-        if all(len(family.axes) == 1 for family in margins):
-            return FactorFit(start, margins), lambda fit: fit.cells()
-        steps = [margin_step(family) for family in margins]
-        return CellFit(start.copy(), steps), lambda fit: fit.cells()
+    if PairFit.suits(start, families) and not _needs_elimination(start, families):
+        return PairFit(start, families), lambda fit: fit.cells()
     known = determine(start.ravel(), families, slack)
     where = np.flatnonzero(known.open)
 

@@ -1,4 +1,4 @@
-"""Run a sweep of IPF in one of three ways: by cells, by factors of axes, or by two families.
+"""Run a sweep of IPF in one of two ways: by cells, or by the common sums of two families.
 
 A sweep fits every constraint family of iterative proportional fitting (IPF) once.
 """
@@ -6,14 +6,13 @@ A sweep fits every constraint family of iterative proportional fitting (IPF) onc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from aegis.measures.checks import group_sums
-from aegis.papers.reconstruction.families import Family, Margin
+from aegis.papers.reconstruction.families import Family
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 TINY = 1e-290
@@ -43,20 +42,22 @@ class Fit(Protocol):
         """Return the current table."""
 
 
-@dataclass(frozen=True, eq=False)
-class FamilySweep:
-    """The step of a constraint family: `measure` adds cells by group, `scale` multiplies cells."""
+class FamilySweep(NamedTuple):
+    """A constraint family: its name, the group of each cell, and the total of each group."""
 
     name: str
+    codes: IntArray
     targets: FloatArray
-    measure: Callable[[FloatArray], FloatArray]
-    scale: Callable[[FloatArray, FloatArray], None]
+
+    def totals(self, cells: FloatArray) -> FloatArray:
+        """Add up the cells of each group."""
+        return group_sums(self.codes, cells, len(self.targets))
 
 
 class CellFit:
-    """IPF that updates every cell, for families of any kind.
+    """IPF that updates every cell, for any number of families.
 
-    `values` is changed in place.
+    `values` are the cells, flattened; they are changed in place.
     """
 
     def __init__(self, values: FloatArray, steps: Sequence[FamilySweep]) -> None:
@@ -76,75 +77,21 @@ class CellFit:
         """
         values, correction = self._values, 0.0
         for number, step in enumerate(self._steps):
-            current = step.measure(values)
+            current = step.totals(values)
             if number == 0:
                 correction = _largest(current - step.targets)
-            step.scale(values, step.targets / np.maximum(current, TINY))
+            values *= (step.targets / np.maximum(current, TINY))[step.codes]
         return correction
 
     def residual(self) -> tuple[float, str]:
         """Return the largest deviation of the current table from a target, in rows, and its family."""
         return max(
-            (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
+            (_largest(step.totals(self._values) - step.targets), step.name) for step in self._steps
         )
 
     def cells(self) -> FloatArray:
         """Return the current table."""
         return self._values
-
-
-class FactorFit:
-    """IPF for one margin per axis: it fits one vector of factors per axis and keeps the seed.
-
-    The margin of axis k is the seed contracted with the factors of all other axes. Contractions
-    from the last axis backwards give every partial table that a sweep needs. So a sweep over any
-    number of axes reads the seed about twice, and writes no table of its size.
-    """
-
-    def __init__(self, seed: FloatArray, families: Sequence[Margin]) -> None:
-        self._seed = seed
-        self._named = {family.axes[0]: family for family in families}
-        self._factors = [np.ones(size) for size in seed.shape]
-
-    @property
-    def settled(self) -> bool:
-        """Whether no cell is left to fit."""
-        return not self._named
-
-    def sweep(self) -> float:
-        """Fit all families in turn; return the largest deviation during the sweep, in rows."""
-        return self._pass(update=True)[0]
-
-    def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
-        return self._pass(update=False)
-
-    def cells(self) -> FloatArray:
-        """Return the current table."""
-        weights = np.ones(1)
-        # From the last axis backwards the inner loops of the products stay long.
-        for factor in reversed(self._factors):
-            weights = np.multiply.outer(factor, weights).ravel()
-        return self._seed * weights.reshape(self._seed.shape)
-
-    def _pass(self, *, update: bool) -> tuple[float, str]:
-        partial = [self._seed]
-        for factor in reversed(self._factors[1:]):
-            partial.append(partial[-1] @ factor)
-        worst, name = 0.0, ""
-        weights = np.ones(1)
-        for axis, table in enumerate(reversed(partial)):
-            family = self._named.get(axis)
-            if family is not None:
-                bare = weights @ table.reshape(len(weights), -1)
-                current = bare * self._factors[axis]
-                deviation = _largest(current - family.targets)
-                if deviation >= worst:
-                    worst, name = deviation, family.name
-                if update:
-                    self._factors[axis] = family.targets / np.maximum(bare, TINY)
-            weights = np.multiply.outer(weights, self._factors[axis]).ravel()
-        return worst, name
 
 
 class PairFit:
@@ -165,17 +112,10 @@ class PairFit:
         self._names = first.name, two.name
         self._seed = seed
         self._targets = first.targets, two.targets
-        if seed.ndim == 2 and all(isinstance(family, Margin) for family in families):
-            # Margins of the two axes: the seed is K itself, but for its orientation.
-            flipped = isinstance(first, Margin) and first.axes == (1,)
-            self._sums = seed.T if flipped else seed
-            self._codes = None
-            self._flipped = flipped
-        else:
-            self._codes = first.codes, two.codes
-            shape = len(first.targets), len(two.targets)
-            place = first.codes * shape[1] + two.codes
-            self._sums = group_sums(place, seed.ravel(), shape[0] * shape[1]).reshape(shape)
+        self._codes = first.codes, two.codes
+        shape = len(first.targets), len(two.targets)
+        place = first.codes * shape[1] + two.codes
+        self._sums = group_sums(place, seed.ravel(), shape[0] * shape[1]).reshape(shape)
         self._first, self._second = np.ones(len(first.targets)), np.ones(len(two.targets))
         self._bare = self._sums.dot(self._second)
 
@@ -211,12 +151,9 @@ class PairFit:
 
     def cells(self) -> FloatArray:
         """Return the current table."""
-        if self._codes is not None:
-            first_codes, two = self._codes
-            factors = self._first[first_codes] * self._second[two]
-            return self._seed * factors.reshape(self._seed.shape)
-        table: FloatArray = self._first[:, None] * self._sums * self._second
-        return table.T if self._flipped else table
+        first, two = self._codes
+        factors = self._first[first] * self._second[two]
+        return self._seed * factors.reshape(self._seed.shape)
 
 
 def grouped_steps(
@@ -227,35 +164,8 @@ def grouped_steps(
     for family, left in zip(families, remaining, strict=True):
         # Groups without open cells are done, and numbering the rest afresh keeps sums short.
         present, codes = np.unique(family.codes[where], return_inverse=True)
-        steps.append(_grouped_step(family.name, codes.astype(np.int64), left[present]))
+        steps.append(FamilySweep(family.name, codes.astype(np.int64), left[present]))
     return steps
-
-
-def margin_step(family: Margin) -> FamilySweep:
-    """Return the step that fits a margin on the table in its original shape."""
-    summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
-    place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
-
-    def measure(cells: FloatArray) -> FloatArray:
-        margin: FloatArray = np.add.reduce(cells, axis=summed, keepdims=True)
-        return margin
-
-    def scale(cells: FloatArray, factors: FloatArray) -> None:
-        np.multiply(cells, factors, out=cells)
-
-    return FamilySweep(family.name, family.targets.reshape(place), measure, scale)
-
-
-def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> FamilySweep:
-    groups = len(targets)
-
-    def measure(cells: FloatArray) -> FloatArray:
-        return group_sums(codes, cells, groups)
-
-    def scale(cells: FloatArray, factors: FloatArray) -> None:
-        np.multiply(cells, factors[codes], out=cells)
-
-    return FamilySweep(name, targets, measure, scale)
 
 
 def _largest(deviations: FloatArray) -> float:

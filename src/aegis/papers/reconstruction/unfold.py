@@ -10,7 +10,6 @@ import scipy
 
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import check_channel, counts
-from aegis.papers.reconstruction.channels import deterministic_channel
 from aegis.papers.reconstruction.combine import all_evidence, drop_implied, merge_intervals
 from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint
 from aegis.papers.reconstruction.families import Family
@@ -195,7 +194,7 @@ def _of_exact_evidence(evidence: Evidence) -> FloatArray:
 
 def _side_by_side(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     parts = [(noise.channel, noise.joint) for noise in evidence.noisy] + [
-        (deterministic_channel(mask.codes, mask.groups), mask.joint) for mask in evidence.masked
+        (np.eye(mask.groups)[mask.codes], mask.joint) for mask in evidence.masked
     ]
     channel = np.concatenate([part[0] for part in parts], axis=1) / len(parts)
     return channel, np.concatenate([part[1] for part in parts])

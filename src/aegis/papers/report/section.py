@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aegis.papers.report.charts import agreement_chart, trained_chart
-from aegis.papers.report.shapes import AgreementRow, EvaluationResult
 from aegis.report.context import TOP, is_relative, score_axis
 from aegis.report.palette import HEAT_STEPS
 from aegis.report.render import draw_twice, environment
@@ -17,6 +16,7 @@ from aegis.report.words import clean, count, measured
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
+    from aegis.papers.figures import Agreement, Score
 
 CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Rank correlations at which the next step of the heat map begins."""
@@ -25,6 +25,22 @@ FEWEST = 4
 
 METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
 """Figures of merit that officers are shown, in words."""
+
+
+class EvaluationResult(Protocol):
+    """The figures of an evaluation that the section shows."""
+
+    @property
+    def metric(self) -> str:
+        """The metric with which `agreement` compares measures."""
+
+    @property
+    def scores(self) -> Sequence[Score]:
+        """One entry per model, metric and configuration."""
+
+    @property
+    def agreement(self) -> Sequence[Agreement]:
+        """One entry per measure and model."""
 
 
 def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSection | None:
@@ -129,7 +145,7 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
     ]
 
 
-def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
+def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
     """Return the rank correlations as cells of a heat map: rows are measures, columns are models."""
     measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
     models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))

@@ -4,7 +4,6 @@ attributes.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,15 +11,12 @@ import numpy as np
 
 from aegis.anonymizers.base import (
     Anonymizer,
-    Grouped,
     Options,
     Outcome,
     Style,
     TradeOff,
     at_least,
 )
-from aegis.anonymizers.groups import RecordGroups
-from aegis.anonymizers.losses import information_loss
 from aegis.anonymizers.records import Records
 from aegis.errors import InternalError, PolicyError
 from aegis.progress import SILENT, Progress
@@ -162,8 +158,7 @@ def front(
     """Search with every number of clusters and every weight, and mark the Pareto front of
     information loss against entropy.
 
-    All weights of one n_C use the same starts. The time of a point is an equal share of the time
-    for its n_C.
+    All weights of one n_C use the same starts.
 
     Raises
     ------
@@ -176,35 +171,19 @@ def front(
         chosen.check(records)
     for count, chosen in zip(clusters, settings, strict=True):
         random = np.random.default_rng([seed, count])
-        begun = time.perf_counter()
         solutions = _solve(records, chosen, weights, random, progress)
-        seconds = (time.perf_counter() - begun) / len(weights)
         for weight, solution in zip(weights, solutions, strict=True):
-            setting = replace(chosen, weight=weight)
-            points.append(_point(records, setting, solution, seconds))
+            sizes = np.bincount(solution.of)
+            points.append(
+                TradeOff(
+                    int(np.count_nonzero(sizes)),
+                    weight,
+                    solution.information_loss,
+                    solution.diversity,
+                    int(sizes[sizes > 0].min()),
+                )
+            )
     return tuple(replace(point, efficient=_efficient(point, points)) for point in points)
-
-
-def _point(records: Records, options: ObamOptions, solution: Solution, seconds: float) -> TradeOff:
-    groups = RecordGroups.number(solution.of)
-    grouped = Grouped(
-        "mo-obam",
-        options,
-        Style.CENTROID,
-        groups,
-        information_loss(records, groups, options.k, rounded=options.rounded),
-        seconds,
-        _notes(records, options, solution),
-        _details(records, solution),
-    )
-    return TradeOff(
-        len(groups),
-        options.weight,
-        solution.information_loss,
-        solution.diversity,
-        True,
-        grouped,
-    )
 
 
 def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:

@@ -77,7 +77,7 @@ def tradeoff_section(points: Sequence[TradeOff]) -> dict[str, Any] | None:
                 "weight": f"{point.weight:g}",
                 "loss": measured(point.information_loss),
                 "entropy": measured(point.entropy),
-                "smallest": count(point.grouped.smallest),
+                "smallest": count(point.smallest),
                 "efficient": point.efficient,
             }
             for point in points

@@ -156,7 +156,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self) | {"state": str(self.state)}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

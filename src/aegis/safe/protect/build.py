@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Unpack
 
-from aegis.advisor import PrivacyPlan
+from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.plan import require_same
 from aegis.blas import one_blas_thread
@@ -278,16 +278,9 @@ def _verdicts(
             hint="Leave out --verdicts.",
         )
     plan = PrivacyPlan(summary, policy.privacy, hierarchies=policy.protected_hierarchies)
-    stated = []
+    scorer, stated = Scorer(summary), []
     for configuration in configurations:
-        choice = {}
-        for name, attribute in summary.attributes.items():
-            if name not in configuration.masks:
-                raise PolicyError(
-                    f"Configuration {configuration.name!r} does not mask {name!r}.",
-                    hint="Name every scored attribute.",
-                )
-            choice[name] = attribute.candidate(configuration.masks[name])
+        choice = scorer.choose(configuration)
         places = tuple(a.candidates.index(choice[n]) for n, a in summary.attributes.items())
         stated.append(StatedVerdict(places, plan.check(choice).admissible))
     return stated

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from aegis.errors import PolicyError
+from aegis.policy.mapping import plain
 from aegis.safe.protect.accounting import epsilon_of
 from aegis.safe.protect.leak import PartLeak
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
@@ -44,12 +45,8 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "other": self.other,
-            "rows": self.rows,
-            "parts": [p.to_dict() for p in self.parts],
-            "findings": list(self.findings),
-        }
+        figures: dict[str, Any] = plain(asdict(self))
+        return figures
 
 
 def compare(

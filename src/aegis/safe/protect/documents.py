@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from aegis.policy.mapping import plain
 from aegis.summary import Summary
 
 _RANGE = re.compile(r"#[^\n]*?\bvalues?, (\S+) to (\S+)")
@@ -51,14 +52,8 @@ class DocumentLeak:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "kind": self.kind,
-            "extremes": self.extremes,
-            "cuts": self.cuts,
-            "rare": dict(self.rare),
-            "clean": self.clean,
-            "findings": list(self.findings),
-        }
+        figures: dict[str, Any] = plain(asdict(self))
+        return figures | {"clean": self.clean}
 
 
 def audit_document(

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from aegis.errors import PolicyError, member
 from aegis.options import checks_types
+from aegis.policy.mapping import plain
 from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
@@ -59,10 +60,6 @@ class PartLeak:
     small: int
     alone: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class AttributeLeak:
@@ -88,10 +85,6 @@ class AttributeLeak:
     rare: int | None
     disclosed: int
     derivable: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,20 +139,8 @@ class LeakAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return {
-            "subject": self.subject,
-            "level": str(self.level),
-            "demanded": str(self.demanded),
-            "threshold": self.threshold,
-            "held": self.held,
-            "parts": [p.to_dict() for p in self.parts],
-            "attributes": [a.to_dict() for a in self.attributes],
-            "persons_alone": self.persons_alone,
-            "classes_disclosed": self.classes_disclosed,
-            "findings": list(self.findings),
-            "exceptions": self.exceptions,
-            "shortfalls": list(self.shortfalls),
-        }
+        figures: dict[str, Any] = plain(asdict(self))
+        return figures | {"held": self.held}
 
 
 @checks_types

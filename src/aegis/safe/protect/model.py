@@ -19,6 +19,7 @@ import numpy.typing as npt
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
 from aegis.policy import Configuration, OwnerRule, Role
+from aegis.policy.mapping import plain
 from aegis.safe.protect.accounting import NamingThreshold, NoiseRound, Unit
 
 Ints = npt.NDArray[np.int64]
@@ -70,10 +71,6 @@ class PublishedDomain:
     what: str
     column: str
     source: DomainSource
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the fields as JSON values."""
-        return {"what": self.what, "column": self.column, "source": str(self.source)}
 
 
 class CellMethod(StrEnum):
@@ -127,14 +124,8 @@ class Protection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        data = asdict(self)
-        return data | {
-            "level": str(self.level),
-            "unit": str(self.unit),
-            "method": None if self.method is None else str(self.method),
-            "domains": None if self.domains is None else [d.to_dict() for d in self.domains],
-            **{name: list(data[name]) for name in ("rounds", "public", "thresholds")},
-        }
+        fields: dict[str, Any] = plain(asdict(self))
+        return fields
 
     def taken(self, source: DomainSource) -> str:
         """Return the items from a source, in words: "kind and values of age, classes of income"."""

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.advisor import Scorer
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy
 from aegis.privacy import PrivacyRule
@@ -439,24 +440,21 @@ def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) ->
             "summary with the frequency table.",
             hint="Leave out --verdicts, or protect by counts.",
         )
-    choices, below = [], []
+    scorer, choices, below = Scorer(summary), [], []
     for configuration in asked.verdicts:
-        choice = []
-        for name, attribute in summary.attributes.items():
-            candidate = attribute.candidate(configuration.masks[name])
-            choice.append(attribute.candidates.index(candidate))
+        chosen = scorer.choose(configuration)
+        for name, candidate in chosen.items():
             if plan.fitted_to_noise(name) and not candidate.declared.fitted:
                 raise PolicyError(
                     f"Mask {candidate.declared} of {name!r} was fitted to noisy counts, so the "
                     "summary does not have its classes.",
                     hint=f"Declare {name!r} public, or leave out verdicts.",
                 )
-        groups = {
-            q: summary.attributes[q].candidates[choice[list(summary.attributes).index(q)]].groups
-            for q in summary.frequency.quasi
-        }
-        sizes = summary.frequency.roll_up(groups).sizes
-        choices.append(tuple(choice))
+        sizes = summary.frequency.roll_up(
+            {q: chosen[q].groups for q in summary.frequency.quasi}
+        ).sizes
+        attributes = summary.attributes.items()
+        choices.append(tuple(a.candidates.index(chosen[name]) for name, a in attributes))
         below.append(int(sizes[sizes < rule.minimum_size].sum()))
     return _Decisions(
         tuple(choices), np.array(below, dtype=np.int64), rule.minimum_size, rule.suppression
