@@ -199,7 +199,7 @@ def test_equal_weights_change_no_gain_of_a_number() -> None:
 def test_a_summary_has_no_pairs_of_a_number(tmp_path: Path) -> None:
     study = Study(numbers(200), policy(**NUMBER))
     save_bundle(study.summary, tmp_path / "t.aegis")
-    with pytest.raises(PolicyError, match="needs the rows. A summary has no rows"):
+    with pytest.raises(PolicyError, match=r"needs the rows\. A summary has no rows"):
         Study(load_bundle(tmp_path / "t.aegis")).rank(
             generate_count=2, measure="held-out-r2(pairs)"
         )
