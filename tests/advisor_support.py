@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
-from aegis.masks import evaluate
+from aegis.masks import Mask, evaluate
 from aegis.measures import (
     Direction,
     Measure,
@@ -165,11 +165,23 @@ def all_choices(summary: Summary) -> list[Choice]:
 def masked_columns(table: pa.Table, choice: Choice) -> dict[str, list[Any]]:
     """Return the columns of the masked table, each mask applied row by row."""
     columns = {name: table[name].to_pylist() for name in table.column_names}
-    for name, candidate in choice.items():
-        [grouping] = evaluate([candidate.mask], table[name].combine_chunks())
+    return columns | {name: masked_column(table, name, own.mask) for name, own in choice.items()}
+
+
+_MASKED: dict[tuple[int, str, int], tuple[pa.Table, Mask, list[Any]]] = {}
+"""Masked columns of the last tables, which are held so that no other object gets their identity."""
+
+
+def masked_column(table: pa.Table, name: str, mask: Mask) -> list[Any]:
+    """Return a masked column: the combinations of a table share those of its candidates."""
+    key = (id(table), name, id(mask))
+    if key not in _MASKED:
+        if len(_MASKED) >= 500:
+            _MASKED.clear()
+        [grouping] = evaluate([mask], table[name].combine_chunks())
         shown = grouping.shown.to_pylist()
-        columns[name] = [shown[code] for code in grouping.codes]
-    return columns
+        _MASKED[key] = (table, mask, [shown[code] for code in grouping.codes])
+    return list(_MASKED[key][2])
 
 
 def class_table(
@@ -186,6 +198,25 @@ def classes_of(
     sensitive: Sequence[str],
 ) -> ClassTable:
     """Group masked columns into equivalence classes, in the order in which they appear."""
+    key = (id(table), id(columns), tuple(quasi), tuple(sensitive))
+    if key not in _CLASSES:
+        if len(_CLASSES) >= 2000:
+            _CLASSES.clear()
+        _CLASSES[key] = (table, columns, grouped(table, columns, quasi, sensitive))
+    return _CLASSES[key][2]
+
+
+_CLASSES: dict[tuple[Any, ...], tuple[pa.Table, Mapping[str, list[Any]], ClassTable]] = {}
+"""Classes of the last masked columns, which are held so that no other object gets their identity."""
+
+
+def grouped(
+    table: pa.Table,
+    columns: Mapping[str, list[Any]],
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+) -> ClassTable:
+    """Group masked columns into equivalence classes, without looking for what was grouped before."""
     keys = list(zip(*(columns[q] for q in quasi), strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     counted = {}

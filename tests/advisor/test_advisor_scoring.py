@@ -191,7 +191,7 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
 
 def test_memory_changes_nothing(small: Summary) -> None:
     warm = Scorer(small)
-    choices = some(small, 3)
+    choices = some(small, 3)[1:3]
     for measure in measures_of(LabelKind.CLASSES):
         for choice in choices:
             warm.value(choice, measure)

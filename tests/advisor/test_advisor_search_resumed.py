@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,19 @@ from aegis.advisor.search.problem import make_problem
 from aegis.advisor.search.resumed import SearchFile
 from aegis.errors import PolicyError
 from aegis.policy import as_policy
-from aegis.summary import summarize
+from aegis.summary import Summary, summarize
 from search_support import VARIANTS, rule_of
 
 POLICY = policy_of({"k": 2}, **VARIANTS["plain"])
 
 
+@cache
+def summary_of(seed: int) -> Summary:
+    return summarize(table_of(random_rows(seed)), POLICY)
+
+
 def searcher_of(objective: str, seed: int) -> Searcher:
-    summary = summarize(table_of(random_rows(seed)), POLICY)
+    summary = summary_of(seed)
     return Searcher(summary, PrivacyPlan(summary, rule_of({"k": 2}, 0.12)), objective, objective)
 
 
@@ -35,8 +41,15 @@ def file_of(searcher: Searcher, path: Path, top: int = 1) -> SearchFile:
     return SearchFile.of(path, as_policy(POLICY), searcher.problem, searcher.plan, name)
 
 
-@pytest.mark.parametrize("objective", ["held-out-auc", "adjusted-pillai", "held-out-pillai-values"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("seed", "objective"),
+    [
+        (0, "held-out-auc"),
+        (0, "adjusted-pillai"),
+        (1, "adjusted-pillai"),
+        (1, "held-out-pillai-values"),
+    ],
+)
 def test_it_ends_with_the_same_proof(
     objective: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +89,7 @@ def test_it_ends_with_the_same_proof(
 
 def search(path: Path, seed: int = 1, **options: Any) -> Any:
     policy = as_policy(options.pop("policy", POLICY))
-    summary = summarize(table_of(random_rows(seed)), policy)
+    summary = summary_of(seed)
     plan = PrivacyPlan(summary, policy.privacy)
     return search_combinations(summary, plan, policy, resume=path, **options)
 

@@ -32,6 +32,8 @@ ROWS_OF_COMMANDS = [
         "mo-obam",
         "--option",
         "clusters=6",
+        "--option",
+        "starts=1",
         "--front",
         "-o",
         "r.csv",

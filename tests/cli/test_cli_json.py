@@ -242,6 +242,8 @@ RUNS = {
             "--front",
             "--option",
             "clusters=6",
+            "--option",
+            "starts=1",
             "-o",
             "r.csv",
             "--certificate",
@@ -249,7 +251,7 @@ RUNS = {
         ),
         (
             *("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mo-obam", "--front"),
-            *("--option", "clusters=4"),
+            *("--option", "clusters=4", "--option", "starts=1"),
         ),
         ("anonymize", "table.csv", "-p", "free.yaml", "-m", "hybrid", "-o", "h.csv"),
     ],

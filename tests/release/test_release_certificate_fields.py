@@ -31,7 +31,6 @@ STATED = {
 }
 """Fields that a check of a release under masks takes as they are."""
 OF_KIND = {
-    "masked": set(),
     "suppressed": set(),
     "grouped": {"anonymizer", "groups", "information_loss", "details", "notes"},
     "persons": {"persons", "suppressed_persons", "privacy"},
@@ -40,16 +39,29 @@ OF_KIND = {
 """Fields that it takes as they are for other kinds of release."""
 
 
+PLAIN = "suppressed"
+"""The kind whose fields most others have, too."""
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Certified:
+    return KINDS[PLAIN](tmp_path_factory.mktemp(PLAIN))
+
+
 @pytest.fixture(
     scope="module",
+    # A release that only masks has no field that one without some rows lacks.
     params=[
-        pytest.param(kind, marks=[pytest.mark.wings] if kind == "grouped" else []) for kind in KINDS
+        pytest.param(kind, marks=[pytest.mark.wings] if kind == "grouped" else [])
+        for kind in KINDS
+        if kind != "masked"
     ],
 )
 def release(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plain: Certified, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Certified]:
-    return request.param, KINDS[request.param](tmp_path_factory.mktemp(request.param))
+    kind = request.param
+    return kind, plain if kind == PLAIN else KINDS[kind](tmp_path_factory.mktemp(kind))
 
 
 def not_checked(check: CertificateCheck) -> set[str]:
@@ -107,10 +119,14 @@ def test_every_change_breaks_the_digest(release: tuple[str, Certified]) -> None:
 
 
 def test_every_forged_field_is_found_or_named_as_not_checked(
-    release: tuple[str, Certified],
+    release: tuple[str, Certified], plain: Certified
 ) -> None:
-    """Who forges a certificate computes its digest, too: each leaf is changed, and deleted."""
-    _, certified = release
+    """Who forges a certificate computes its digest, too: each leaf is changed, and deleted.
+
+    A leaf that is changed and deleted in one kind of release is either changed or deleted in others.
+    """
+    kind, certified = release
+    common = set() if kind == PLAIN else set(leaves(plain.document))
     random = Random(31)
     with certificates.measured_once():
         source, document = open_table(certified.file), certified.document
@@ -121,6 +137,8 @@ def test_every_forged_field_is_found_or_named_as_not_checked(
                 value = value[key]
             forged = [changed(document, path, random.choice(changes(value)))]
             forged.append(deleted(document, path))
+            if path in common:
+                forged = [random.choice(forged)]
             if path != ("digest",) and any(unnoticed(source, path, seal(f)) for f in forged):
                 missed.append(path)
     assert missed == []
