@@ -28,7 +28,6 @@ from aegis.masks import (
     KeepFrequent,
     Kind,
     Level,
-    Mask,
     Quantiles,
     Round,
     Suppress,
@@ -216,33 +215,6 @@ def test_check_refuses_columns_that_do_not_fit(mask, kind, part):
         mask.check(kind, "age")
     assert "'age'" in str(caught.value)
     assert part in str(caught.value)
-
-
-def test_output_kinds_hold_on_the_engine():
-    import ibis
-
-    schema = {
-        "integer": "int64",
-        "number": "float64",
-        "text": "string",
-        "date": "date",
-        "boolean": "boolean",
-    }
-    table = ibis.table(schema, name="t")
-    fitted: list[Mask] = [
-        Identity(), Suppress(), Bucketize(10), Bucketize(10, 0, "lower"), Bucketize(0.5, 0, "lower"),
-        Quantiles(2, (1,)), Round(step=5), Round(step=0.5), Round(digits=2), TopCode(5),
-        EraseDigits(1), Truncate("week"), Blur(keep=1), KeepFrequent(1, "other", ("a",)),
-        Group({"g": ["a"]}), Level(0, TREE), Level(1, TREE),
-        Compose((TopCode(90), Bucketize(10, 0, "lower"), Bucketize(20))),
-    ]  # fmt: skip
-    for mask in fitted:
-        for kind in mask.fits & set(MASKS.get(mask.name).kinds):
-            if isinstance(mask, Compose) and not kind.numeric:
-                continue
-            mask.check(kind, "a")
-            shown = mask.expression(table[str(kind)])
-            assert Kind.of(shown.type()) is mask.output_kind(kind), (mask, kind)
 
 
 def test_compose_applies_and_fits_in_order():
