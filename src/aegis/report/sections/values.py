@@ -36,13 +36,20 @@ def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def mask_words(mask: object) -> str:
-    """Return a mask in words, for readers who do not write policies: `level(1)` is "level 1"."""
+    """Return a mask in words, for readers who do not write policies: `level(1)` is "level 1".
+
+    A bound that looks like an exact value is explained: `top_code(at=60)` is "top code: 60 means 60
+    or more".
+    """
     text = str(mask)
     if text in ("identity", "suppress"):
         return "as it is" if text == "identity" else "suppressed"
     match = re.fullmatch(r"(\w+)\((.*)\)", text, flags=re.DOTALL)
     if match is None:
         return clean(text.replace("_", " "), limit=120)
+    if coded := re.fullmatch(r"(top|bottom)_code\(at=([^,()]+)\)", text):
+        at, side = coded[2], "more" if coded[1] == "top" else "less"
+        return clean(f"{coded[1]} code: {at} means {at} or {side}", limit=120)
     name, given = match[1].replace("_", " "), re.sub(r"[\[\]{}'\"]", "", match[2])
     given = re.sub(r"(\w)=", r"\1 ", given).replace("_", " ")
     joined = f"{name}, {given}" if "=" in match[2] else f"{name} {given}"
