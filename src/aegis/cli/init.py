@@ -153,4 +153,5 @@ def _alone(proposed: ProposedPolicy) -> str:
     if proposed.alone is None:
         return "; `aegis advise` counts the rows that only they single out"
     rows = next(iter(proposed.profiles.values())).facts.rows
-    return f", and by them alone {proposed.alone:,} of {rows:,} rows differ from all others"
+    others = "others" if proposed.person is None else "rows of other persons"
+    return f", and by them alone {proposed.alone:,} of {rows:,} rows differ from all {others}"

@@ -192,8 +192,6 @@ def init_policy(
     >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
     >>> proposed.policy.attributes["age"].role.value
     'quasi-identifier'
-    >>> proposed.yaml.startswith("#")
-    True
     """
     named = [label] if isinstance(label, str) else list(label or ())
     source = _opened(table, named, weight)
@@ -211,9 +209,7 @@ def init_policy(
     text = render(policy, found_labels, columns, person=person, source=source, path=str(path))
     profiles |= {profile.name: profile for profile in found_labels}
     alone = count_alone(source, _unmasked(policy), policy.person)
-    return ProposedPolicy(
-        policy, text, {name: profiles[name] for name in facts}, identifying, alone
-    )
+    return ProposedPolicy(policy, text, {n: profiles[n] for n in facts}, identifying, alone)
 
 
 def _unmasked(policy: Policy) -> tuple[str, ...]:
