@@ -7,7 +7,7 @@ different for each. `exit_code` is the exit code of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import ClassVar, TypeVar
@@ -59,6 +59,17 @@ class DataError(AegisError):
         """Return the error for a column that the table lacks; it suggests the nearest column."""
         place = f" ({where})" if where else ""
         return cls(f"No column {given!r} in the table{place}.", hint=choices(given, columns))
+
+    @classmethod
+    def other_table(
+        cls, origin: str, missing: Sequence[str], named: int, columns: Sequence[str]
+    ) -> DataError:
+        """Return the error for a table that lacks most of the `named` columns of a policy."""
+        return cls(
+            f"Is this policy meant for {origin}? The table lacks {len(missing):,} of the {named:,} "
+            f"columns that the policy names: {_listed(missing, 5)}. It has: {_listed(columns, 5)}.",
+            hint="Give the table of the policy, or propose a policy for this table: `aegis init`.",
+        )
 
 
 class EngineError(AegisError):
@@ -113,24 +124,27 @@ _NO_MEMORY = (
 """What the system, its loader of libraries and Python say where there is no memory."""
 
 
+_SHORT = 3
+"""Up to so many letters, a name is near if half of it is right: t9 is near t8."""
+
+
 def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
     """Return "Did you mean ...? Allowed: ..." for a name that is not allowed."""
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
-    near = get_close_matches(given, names, n=1, cutoff=0.6)
+    near = get_close_matches(given, names, n=1, cutoff=0.6 if len(given) > _SHORT else 0.5)
     by_part = {part: name for name in reversed(names) for part in name.lower().split("-")}
     by_part |= {name.lower(): name for name in names}
     if not near:
         near = [by_part[part] for part in get_close_matches(given.lower(), by_part, 1, 0.8)]
     guess = f"Did you mean {near[0]!r}? " if near else ""
-    shown = ", ".join(map(_listed, names[:limit])) + (
-        f", ... ({len(names)} in all)" if len(names) > limit else ""
-    )
-    return f"{guess}Allowed: {shown or 'nothing'}."
+    return f"{guess}Allowed: {_listed(names, limit) or 'nothing'}."
 
 
-def _listed(name: str) -> str:
-    """Return a name as it appears in a list: quoted if it has commas or blanks at its ends."""
-    return repr(name) if "," in name or name != name.strip() else name
+def _listed(names: Sequence[str], limit: int) -> str:
+    """Return the first names as a list; a name is quoted if it has commas or blanks at its ends."""
+    shown = [repr(n) if "," in n or n != n.strip() else n for n in names[:limit]]
+    more = [f"... ({len(names)} in all)"] if len(names) > limit else []
+    return ", ".join([*shown, *more])
 
 
 class RenamedWarning(FutureWarning):

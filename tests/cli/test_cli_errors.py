@@ -12,7 +12,7 @@ import pytest
 from cli_support import plain
 
 import aegis.release
-from aegis.errors import EngineError, InternalError
+from aegis.errors import EngineError, InternalError, choices
 from aegis.sources import source
 
 
@@ -47,6 +47,42 @@ def test_missing_table(words, shell, folder):
     before = sorted(p.name for p in folder.iterdir())
     assert "nowhere" in error_of(shell(*words))
     assert sorted(p.name for p in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "other.csv", "-p", "policy.yaml"),
+        ("apply", "other.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.csv"),
+        ("anonymize", "other.csv", "-p", "policy.yaml", "-m", "mdav", "-o", "x.csv"),
+    ],
+)
+def test_a_policy_of_another_table_is_asked_about(words, shell, folder):
+    (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")
+    error = error_of(shell(*words))
+    assert "Is this policy meant for other.csv?" in error, error
+    assert re.search(r"lacks 3 of the 3|lacks [45] of the [456] columns", error), error
+    assert "name" in error or "age" in error
+    assert "aegis init" in error
+    (folder / "other.csv").write_text("age,sex,zipp,income,name,diagnosis\n1,f,2,high,a,b\n")
+    assert "Did you mean 'zipp'?" in error_of(shell(*words))
+
+
+@pytest.mark.parametrize("command", ["audit", "risk"])
+def test_a_release_without_a_column_of_the_policy_is_asked_about(command, shell, folder):
+    (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")
+    error = error_of(shell(command, "other.csv", "-p", "policy.yaml"))
+    assert "Is this policy meant for other.csv?" in error, error
+    # A release may leave out most columns.
+    (folder / "few.csv").write_text("sex,income\n" + "f,high\nm,low\n" * 9)
+    assert shell(command, "few.csv", "-p", "policy.yaml").code == 0
+
+
+def test_short_names_have_a_nearest_name_too(shell):
+    error = error_of(shell("audit", "table.csv", "--quasi-identifiers", "ae"))
+    assert "Did you mean 'age'?" in error
+    assert choices("t9", ["t1", "income"]).startswith("Did you mean 't1'?")
+    assert choices("t9", ["age", "income"]).startswith("Allowed")
 
 
 def test_missing_policy_and_configuration(shell):

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -35,6 +36,7 @@ from aegis.masks import (
 )
 from aegis.masks.base import ValueCounts
 from aegis.masks.bounds import SHARED_ROWS
+from aegis.masks.intervals import MOST_MOVED
 from aegis.sources import embedded
 
 NAN, INF = math.nan, math.inf
@@ -217,19 +219,69 @@ def test_bucketize_knows_what_it_shows(values, grid, show):
     assert not any(map(other.shows, shown[:-3]))
 
 
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(2, 6))
-def test_quantiles_cut_where_the_share_below_is_nearest(values, count):
-    fitted = Quantiles(count).fit(counted(Kind.INTEGER, values, pa.int64()))
-    candidates = sorted(set(values))[1:]
-    expected = []
+def roundness(number: int) -> float:
+    """The largest of 1, 5, 10, 50, ... that divides a whole number."""
+    steps = [factor * 10**power for power in range(20) for factor in (1, 5)]
+    return float("inf") if number == 0 else max(s for s in steps if number % s == 0)
+
+
+def rounded_cuts(values: list[int], count: int) -> tuple[int, ...]:
+    """The cut points by their definition, tried on every whole number."""
+    different = sorted(set(values))
+
+    def below(edge: int) -> int:
+        return sum(v < edge for v in values)
+
+    exact: list[int] = []
     for j in range(1, count):
-        if candidates:
-            goal = Fraction(j, count)
-            share = {c: Fraction(sum(v < c for v in values), len(values)) for c in candidates}
-            best = min(candidates, key=lambda c: (abs(share[c] - goal), c))
-            expected += [] if best in expected else [best]
-    assert fitted.edges == tuple(expected)
+        if different[1:]:
+            goal = Fraction(j * len(values), count)
+            best = min(different[1:], key=lambda c: (abs(below(c) - goal), c))
+            exact += [] if best in exact else [best]
+    edges: list[int] = []
+    for cut, following in zip(exact, [*exact[1:], different[-1] + 1], strict=False):
+        first = min(v for v in different if not edges or v >= edges[-1])
+        last = max(v for v in different if v < following)
+        near = [
+            edge
+            for edge in range(first + 1, last + 1)
+            if abs(below(edge) - below(cut)) * MOST_MOVED * count <= len(values)
+        ]
+        edges.append(min(near, key=lambda e: (-roundness(e), abs(e - cut), e)))
+    return tuple(edges)
+
+
+RUNS = st.lists(st.tuples(st.integers(-40, 230), st.integers(1, 30)), min_size=1, max_size=40)
+
+
+@given(RUNS, st.integers(2, 6))
+def test_quantiles_cut_at_the_roundest_number_that_moves_few_rows(runs, count):
+    values = [value for value, rows in runs for _ in range(rows)]
+    fitted = Quantiles(count).fit(counted(Kind.INTEGER, values, pa.int64()))
+    assert fitted.edges == rounded_cuts(values, count)
     assert fitted.fit(counted(Kind.INTEGER, [1, 2, 3], pa.int64())) is fitted
+    hundredths = Quantiles(count).fit(
+        counted(Kind.NUMBER, [value / 100 for value in values], pa.float64())
+    )
+    assert hundredths.edges == tuple(edge / 100 for edge in fitted.edges)
+
+
+@given(st.lists(st.floats(-1e300, 1e300) | st.floats(1, 1.0000001), min_size=1, max_size=60))
+def test_quantiles_of_any_floats_leave_no_interval_empty(values):
+    fitted = Quantiles(3).fit(counted(Kind.NUMBER, values, pa.float64()))
+    assert list(fitted.edges) == sorted(set(fitted.edges))
+    inside = np.searchsorted(fitted.edges, values, side="right")
+    assert set(inside) == set(range(len(fitted.edges) + 1))
+
+
+def test_quantiles_of_measurements_show_no_measurement():
+    generator = np.random.default_rng(1)
+    values = generator.lognormal(10, 1, 5_000).tolist()
+    edges = Quantiles(4).fit(counted(Kind.NUMBER, values, pa.float64())).edges
+    assert not {*edges} & {*values}
+    assert all(edge % 500 == 0 for edge in edges), edges
+    below = np.searchsorted(np.sort(values), edges) / len(values)
+    assert below == pytest.approx([0.25, 0.5, 0.75], abs=1 / 4 / MOST_MOVED + 1e-3)
 
 
 @given(lists(integers), widths)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from suggest_support import load_text
 
 import aegis
 from aegis.policy import Role
-from aegis.policy.suggest import ProposedPolicy, init_policy
+from aegis.policy.suggest import ProposedPolicy, init_policy, relations
+from aegis.sources import open_table
 
 ROWS = 600
 
@@ -136,3 +140,37 @@ def test_a_label_that_is_nearly_a_key_is_warned_of_and_its_ranges_proposed(
         release = study.apply(study.search())
         assert release.audit.outside is not None
         assert not release.audit.outside.near_keys
+
+
+SMALL = st.lists(
+    st.tuples(st.none() | st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 4)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(SMALL)
+def test_rows_that_features_single_out_are_counted(rows: list[tuple[Any, ...]]) -> None:
+    table = {name: [row[i] for row in rows] for i, name in enumerate("xyp")}
+    source = open_table(pa.table(table))
+    values = Counter(row[:2] for row in rows)
+    persons = Counter(values_of for values_of, _ in {(row[:2], row[2]) for row in rows})
+    assert relations.count_alone(source, "xy", None) == sum(values[r[:2]] == 1 for r in rows)
+    assert relations.count_alone(source, "xy", "p") == sum(persons[r[:2]] == 1 for r in rows)
+    assert relations.count_alone(source, "", None) is None
+
+
+def test_a_large_table_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_table(pa.table({"x": [1, 2, 2]}))
+    assert relations.count_alone(source, ["x"], None) == 1
+    monkeypatch.setattr(relations, "MOST_CELLS", 2)
+    assert relations.count_alone(source, ["x"], None) is None
+
+
+def test_a_proposal_names_the_features_that_keep_all_values() -> None:
+    proposed = propose(**people())
+    kept = proposed.unmasked
+    assert kept
+    assert all([*map(str, proposed.policy.attributes[name].masks)] == ["identity"] for name in kept)
+    rows = list(zip(*(people()[name] for name in kept), strict=True))
+    assert proposed.alone == sum(n for n in Counter(rows).values() if n == 1)

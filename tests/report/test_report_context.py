@@ -54,8 +54,8 @@ def test_the_expected_auc_has_the_error_that_the_terminal_prints() -> None:
     figure = UtilityFigure("held-out-auc", 0.79, 0.8, utility_kept=97, stderr=0.016)
     given = advice([replace(ranked("c7"), utility=figure)], measure="held-out-auc")
     notes = {one["label"]: one["note"] for one in context(given)["key_figures"]}
-    assert "of models; 0.80 unmasked (+-0.05 when trained)" in notes["Expected AUC"]
-    assert "(+-0.05 when trained)" in given.headline
+    assert "of models; 0.80 unmasked, give or take 0.05" in notes["Expected AUC"]
+    assert ", give or take 0.05" in given.headline
 
 
 def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:

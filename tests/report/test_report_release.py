@@ -141,6 +141,13 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         ("level(1)", "level 1"),
         ("keep_frequent(count=5)", "keep frequent, count 5"),
         ("quantiles(count=4, edges=[114])", "quantiles, count 4, edges 114"),
+        ("top_code(at=60)", "top code, at 60; 60 means 60 or more"),
+        ("bottom_code(at=-2.5)", "bottom code, at -2.5; -2.5 means -2.5 or less"),
+        ("compose([{'top_code': {'at': 60}}])", "compose top code: at: 60; 60 means 60 or more"),
+        (
+            "compose(top_code(at=60), suppress)",
+            "compose, top code(at 60), suppress; 60 means 60 or more",
+        ),
     ],
 )
 def test_masks_are_named_without_code(mask: str, words: str) -> None:

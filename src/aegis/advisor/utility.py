@@ -280,7 +280,7 @@ class UtilityFigure:
         >>> from aegis.advisor.utility import UtilityFigure
         >>> figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
         >>> figure.expected([700, 300])
-        'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.04 when trained)'
+        'Models are expected to reach AUC 0.918 of 0.921 unmasked, give or take 0.04'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
         digits, why = self.digits, self.why_better(self.digits)
@@ -295,7 +295,7 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """The range in which 19 of 20 trained models lie, such as " (+-0.04 when trained)".
+        """The range in which 19 of 20 trained models lie, such as ", give or take 0.04".
 
         For metrics other than the AUC, the range covers only the sampling error. Empty without a
         standard error.
@@ -303,8 +303,8 @@ class UtilityFigure:
         if self.stderr is None:
             return ""
         if MEASURES.get(self.measure).unit == "AUC":
-            return f" (+-{RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f} when trained)"
-        return f" (+-{RANGE * self.stderr:.{self.digits}f})"
+            return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}"
+        return f", give or take {RANGE * self.stderr:.{self.digits}f}"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return warnings on the suppressed rows of a release, and on what its figure cannot say.

@@ -117,6 +117,7 @@ def read_records(
         "Leave them out (--with, or `anonymizers` in the policy), or read the table without Spark.",
     )
     policy.refuse_weight("A record-level method")
+    source.refuse_other_table(policy.with_label(dict.fromkeys(policy.attributes)))
     for name in policy.with_label(dict.fromkeys(policy.attributes)):
         source.require(name, where="named in the policy")
     if source.rows == 0:

@@ -21,7 +21,7 @@ from aegis.words import counted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from aegis.policy import Policy
+    from aegis.policy.suggest import ProposedPolicy
 
 _NAMED = 50
 """Attributes of a role that are named; the policy has all."""
@@ -95,12 +95,12 @@ def command(
         write(sys.stdout, proposed.yaml)
         return
     write_text(output, proposed.yaml)
-    _print(shell, proposed.policy, output, [table, *opening.words()])
+    _print(shell, proposed, output, [table, *opening.words()])
 
 
-def _print(shell: Output, policy: Policy, output: Path, read: Sequence[str]) -> None:
+def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence[str]) -> None:
     """Print the proposed roles, and the next step for the same table."""
-    shell.say(*_roles(policy))
+    shell.say(*_roles(proposed))
     shell.say(*written([output]))
     shell.suggest(
         *next_step(
@@ -121,11 +121,12 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _roles(policy: Policy) -> Iterator[RenderableType]:
+def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
     """Yield the attributes of each role, and what the rule still lacks."""
     from aegis.cli.tables import heading, line, pairs
     from aegis.policy import Role
 
+    policy = proposed.policy
     yield heading("Proposed roles")
     named = ((role, [a.name for a in policy.with_role(role)]) for role in Role)
     shown = [(str(role), _named(names)) for role, names in named if names]
@@ -139,9 +140,18 @@ def _roles(policy: Policy) -> Iterator[RenderableType]:
             "No quasi-identifier was recognised: give that role to what others may know of a person, "
             "or the rule is met by every table."
         )
-    unmasked = [a for a in policy.with_role(Role.FEATURE) if {*map(str, a.masks)} == {"identity"}]
-    if unmasked:
+    if proposed.unmasked:
         yield line(
-            f"{counted(len(unmasked), 'feature')} keep{'s' if len(unmasked) == 1 else ''} all values in the "
-            "release. If others may know what a feature says of a person, make it a quasi-identifier."
+            f"{counted(len(proposed.unmasked), 'feature')} keep{'s' if len(proposed.unmasked) == 1 else ''} "
+            f"all values in the release{_alone(proposed)}. If others may know what a feature says of a "
+            "person, make it a quasi-identifier."
         )
+
+
+def _alone(proposed: ProposedPolicy) -> str:
+    """Say how many rows the features that keep all values single out, or where to find it."""
+    if proposed.alone is None:
+        return "; `aegis advise` counts the rows that only they single out"
+    rows = next(iter(proposed.profiles.values())).facts.rows
+    others = "others" if proposed.person is None else "rows of other persons"
+    return f", and by them alone {proposed.alone:,} of {rows:,} rows differ from all {others}"

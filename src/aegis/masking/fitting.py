@@ -28,6 +28,7 @@ def fit_masks(
     shared_rows
         Number of rows that must share each learnt bound: see `Policy.shared_rows`.
     """
+    source.refuse_other_table(masks)
     fitted: dict[str, Mask | None] = {}
     for name, mask in masks.items():
         column = source.require(name, where="named in the policy")

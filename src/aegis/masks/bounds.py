@@ -1,22 +1,23 @@
-"""Bounds that masks learn from a column, rounded outward so that they reveal no single value.
+"""Bounds and cut points that masks learn from a column, rounded so that they reveal no single value.
 
 The smallest and the largest value of a column often belong to one person each, and a mask shows its
 bounds to everyone. So a bound is the smallest or largest value itself only if enough rows have this
 value. Otherwise the bound is the end of an interval that contains enough rows and is 1, 2 or 5
 times a power of ten wide. The narrowest such interval that starts at a multiple of its width is
-used.
+used. A cut point is the roundest number in a range (`roundest`).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.masks.base import SHARED_ROWS
-from aegis.masks.parameters import as_fraction
+from aegis.masks.parameters import as_fraction, plain
 
 LEARNS = (
     "bounds that are learnt under this rule are values that at least {rows} rows hold, or rounded "
@@ -74,3 +75,35 @@ def _lower(numbers: Numbers, counts: npt.NDArray[Any], rows: int) -> Fraction:
             if step >= span or int(counts[:inside].sum()) >= rows:
                 return bound
         exponent += 1
+
+
+def roundest(low: Fraction, high: Fraction, near: Fraction) -> int | float:
+    """Return the roundest number above `low` and at most `high`: 0, or else the multiple of the
+    largest step.
+
+    Steps are 1 and 5 times the powers of ten. Of several multiples, the one nearest to `near` is
+    returned, and the smaller of two equally near.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> roundest(Fraction(41_180), Fraction(41_310), Fraction(41_237))
+    41200
+    >>> roundest(Fraction("3.2698"), Fraction("3.2705"), Fraction("3.2704"))
+    3.27
+    """
+    if low < 0 <= high:
+        return 0
+    exponent = int(np.floor(np.log10(float(max(abs(low), abs(high)))))) + 1
+    while True:
+        for factor in (5, 1):
+            step = factor * Fraction(10) ** exponent
+            first, last = low // step + 1, high // step
+            if first > last:
+                continue
+            nearest = min(max(ceil(near / step - Fraction(1, 2)), first), last)
+            rounded = plain(nearest * step)
+            # A step below the precision of floats may return to `low`: take a finer one.
+            if low < as_fraction(rounded) <= high or high % step == 0:
+                return rounded
+        exponent -= 1

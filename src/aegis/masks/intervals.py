@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, log10
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,13 +20,15 @@ import pyarrow.compute as pc
 from aegis.masks import arithmetic, parameters
 from aegis.masks.arithmetic import Grid
 from aegis.masks.base import Kind, Mask, ValueCounts
-from aegis.masks.bounds import LEARNS, shared_range
+from aegis.masks.bounds import LEARNS, roundest, shared_range
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
 MOST_BINS = 1000
+MOST_MOVED = 20
+"""Rounding a cut point moves at most one row in so many of an interval."""
 
 
 @dataclass(frozen=True)
@@ -328,11 +332,15 @@ class EqualWidth(_Cuts):
 class Quantiles(_Cuts):
     """Shows intervals with about equally many rows.
 
-    Fitting sets `edges`. For each j = 1 .. count - 1 the cut point is the value for which the share
-    of rows below it is nearest to j / count (the smaller value if two are equally near). It is
-    never the smallest value of the column. Duplicates are dropped, so a frequent value may leave
+    Fitting sets `edges`. For each j = 1 .. count - 1, the exact cut is the value for which the
+    share of rows below it is nearest to j / count (the smaller value if two are equally near). It
+    is never the smallest value of the column. Duplicates are dropped, so a frequent value may leave
     fewer intervals. Null, NaN and the infinities do not count. The outer intervals are open; NaN is
-    shown as "NaN". The cut points are values of the data.
+    shown as "NaN".
+
+    The cut point is the roundest number near the exact cut, so that it reveals no value of the
+    table: at most one row in 20 of an interval (of `rows / count` rows) changes sides, and no
+    interval loses its last value.
     """
 
     name: ClassVar[str] = "quantiles"
@@ -340,17 +348,51 @@ class Quantiles(_Cuts):
         "Divides a column into intervals with about equally many rows, and shows the interval."
     )
     example: ClassVar[str] = "{quantiles: {count: 4}}"
-    learns: ClassVar[str | None] = "cut points that are learnt are values of the data"
+    learns: ClassVar[str | None] = (
+        "cut points that are learnt are the roundest numbers for which at most one row in 20 of an "
+        "interval changes sides"
+    )
 
     def _learn(self, data: ValueCounts) -> Quantiles:
         """Compute the cut points of `data`."""
         values, counts = _finite(data)
-        # Whole numbers throughout, so that ties are ties: rows below * count against j * rows.
-        below = (np.cumsum(counts) - counts)[1:] * self.count
-        if not len(below):
+        below, total = np.cumsum(counts) - counts, int(counts.sum())
+        if len(values) < 2:
             return Quantiles(self.count, ())
-        goals = np.arange(1, self.count) * int(counts.sum())
-        nearest = np.abs(below[None, :] - goals[:, None]).argmin(axis=1)
-        chosen = (values[i + 1].as_py() for i in dict.fromkeys(nearest.tolist()))
-        cuts = (parameters.plain(parameters.as_fraction(value)) for value in chosen)
-        return Quantiles(self.count, tuple(cuts))
+        # Whole numbers throughout, so that ties are ties: rows below * count against j * rows.
+        goals, shares = np.arange(1, self.count) * total, below * self.count
+        above = np.clip(np.searchsorted(shares, goals), 1, len(shares) - 1)
+        before = np.maximum(above - 1, 1)
+        nearest = np.where(goals - shares[before] <= shares[above] - goals, before, above)
+        exact = list(dict.fromkeys(nearest.tolist()))
+        return Quantiles(self.count, tuple(_rounded(values, below, exact, total // self.count)))
+
+
+def _rounded(
+    values: pa.Array, below: npt.NDArray[np.int64], exact: Sequence[int], rows: int
+) -> Iterator[int | float]:
+    """Yield a round cut point near each exact one.
+
+    Parameters
+    ----------
+    values, below
+        The values, ascending, and the rows below each.
+    exact
+        Places of the exact cuts among the values, ascending.
+    rows
+        Rows of an interval.
+    """
+
+    def at(place: int) -> Fraction:
+        return parameters.as_fraction(values[place].as_py())
+
+    start = 0
+    for place, following in pairwise([*exact, len(values)]):
+        moved = rows // MOST_MOVED
+        low = int(np.searchsorted(below, below[place] - moved, side="left")) - 1
+        high = int(np.searchsorted(below, below[place] + moved, side="right")) - 1
+        low, high = max(low, start), min(high, following - 1)
+        edge = roundest(at(low), at(high), at(place))
+        yield edge
+        # The next cut lies above the first value of its interval, so that none is empty.
+        start = bisect_left(range(high), parameters.as_fraction(edge), lo=low, key=at)

@@ -90,7 +90,11 @@ def ranked_words(advice: Advice) -> str:
 def _share(advice: Advice, percentage: float | None) -> str:
     from aegis.measures import MEASURES, Need  # loads NumPy, which no help needs
 
-    what = "predictive value" if predicted(advice.summary) else "association among the columns"
+    what = (
+        "predictive value above chance"
+        if predicted(advice.summary)
+        else "association among the columns"
+    )
     if Need.COLUMNS in MEASURES.get(advice.measure).needs:
         what = "predictive value of each column for the others"
     if advice.by_chance:

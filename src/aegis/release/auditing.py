@@ -196,6 +196,7 @@ def _columns(
     """Return the roles of the columns, as given or else from the policy."""
     if policy is not None:
         if quasi is None:
+            source.refuse_other_table(policy.attributes, most=1)
             quasi = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
         if sensitive is None:
             sensitive = [name for name in policy.sensitive if name in source.columns]

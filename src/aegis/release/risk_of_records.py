@@ -239,6 +239,7 @@ def _completed(request: RiskRequest, source: Source) -> RiskRequest:
     if request.policy is None:
         return request
     policy = as_policy(request.policy)
+    source.refuse_other_table(policy.attributes, most=1)
     names = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
     if request.weight is None and policy.weight is not None:
         source.require(policy.weight, where="the policy's weight")

@@ -244,7 +244,7 @@ def _key_figures(
         else measured(subject.score)
     )
     unmasked = FINEST.lower() if finest else "before masking"
-    note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says"
+    note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says beyond chance"
     figures = [
         {"label": "Utility kept", "value": utility, "note": note},
         *_expected_figure(advice),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -104,6 +104,21 @@ class Source:
         if column not in self.table.columns:
             raise DataError.unknown_column(column, self.table.columns, where=where)
         return self.table[column]
+
+    def refuse_other_table(self, columns: Iterable[str], *, most: float = 0.5) -> None:
+        """Raise `DataError` if the table lacks so many columns of a policy that it is another table.
+
+        Parameters
+        ----------
+        columns
+            The columns that the policy names.
+        most
+            Largest share of them that may be missing; 1 refuses only a table that has none.
+        """
+        named = list(dict.fromkeys(columns))
+        missing = [name for name in named if name not in self.table.columns]
+        if len(missing) > 1 and (len(missing) > most * len(named) or len(missing) == len(named)):
+            raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
     def select(self, columns: tuple[str, ...]) -> Source:
         """Return the source with only these columns."""

@@ -18,15 +18,16 @@ MAX_CLASSES = 1_024
 
 def check_columns(source: Source, policy: Policy) -> None:
     """Raise `DataError` if the table lacks a column that the policy names."""
+    named = [a.name for a in policy.attributes.values() if a.role is not Role.IGNORE]
+    source.refuse_other_table([*policy.label.columns, *named])
     for column in policy.label.columns:
         source.require(column, where="the policy's label")
     if policy.person is not None:
         source.require(policy.person, where="the policy's person")
     if policy.weight is not None:
         source.require(policy.weight, where="the policy's weight")
-    for attribute in policy.attributes.values():
-        if attribute.role is not Role.IGNORE:
-            source.require(attribute.name, where="named in the policy")
+    for name in named:
+        source.require(name, where="named in the policy")
 
 
 def kind_of(column: ir.Column, attribute: Attribute) -> Kind:

@@ -18,6 +18,7 @@ from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.masks import RISKY_SHARE, propose_masks
 from aegis.policy.suggest.profile import measure_columns
 from aegis.policy.suggest.relations import (
+    count_alone,
     find_derived,
     find_identifying,
     find_twins,
@@ -65,12 +66,21 @@ class ProposedPolicy:
         Facts and proposal for every column, including the label, by name in the table's order.
     identifying
         A few columns outside the rule that single out many rows; None if there are none.
+    alone
+        Number of rows that are the only ones with their values in `unmasked`; None if it was not
+        counted, because the table is large or on a server.
     """
 
     policy: Policy
     yaml: str
     profiles: Mapping[str, ColumnProfile]
     identifying: str = ""
+    alone: int | None = None
+
+    @property
+    def unmasked(self) -> tuple[str, ...]:
+        """The features that keep all values in every release."""
+        return _unmasked(self.policy)
 
     @property
     def person(self) -> str | None:
@@ -182,8 +192,6 @@ def init_policy(
     >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
     >>> proposed.policy.attributes["age"].role.value
     'quasi-identifier'
-    >>> proposed.yaml.startswith("#")
-    True
     """
     named = [label] if isinstance(label, str) else list(label or ())
     source = _opened(table, named, weight)
@@ -200,7 +208,13 @@ def init_policy(
     columns = tuple(profiles.values())
     text = render(policy, found_labels, columns, person=person, source=source, path=str(path))
     profiles |= {profile.name: profile for profile in found_labels}
-    return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)
+    alone = count_alone(source, _unmasked(policy), policy.person)
+    return ProposedPolicy(policy, text, {n: profiles[n] for n in facts}, identifying, alone)
+
+
+def _unmasked(policy: Policy) -> tuple[str, ...]:
+    features = policy.with_role(Role.FEATURE)
+    return tuple(a.name for a in features if {*map(str, a.masks)} == {"identity"})
 
 
 def _opened(table: Any, labels: Sequence[str], weight: str | None) -> Source:

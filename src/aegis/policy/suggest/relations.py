@@ -42,6 +42,8 @@ TWIN_ROWS = 20_000
 """Number of sampled rows on which columns are compared in pairs."""
 SINGLED_ROWS = 100_000
 """Number of rows on which columns are counted together; a sample singles out more rows than the table."""
+MOST_CELLS = 20_000_000
+"""Largest number of values that are compared in all rows."""
 SINGLED_SHARE = 0.2
 """Share of singled-out rows from which a person is asked about the columns."""
 MOST_COPIED = 20
@@ -197,6 +199,35 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
     if few is None or few.unique_rows < SINGLED_SHARE * rows:
         return None
     return few, rows
+
+
+def count_alone(source: Source, columns: Sequence[str], person: str | None) -> int | None:
+    """Count the rows that are the only ones with their values in some columns.
+
+    Parameters
+    ----------
+    source
+        The table.
+    columns
+        The columns that are compared.
+    person
+        The identifier of persons with several rows: their rows count as if others did not repeat
+        them.
+
+    Returns
+    -------
+    int or None
+        None without columns, on a server, and for more than `MOST_CELLS` cells: that takes too long.
+    """
+    if not columns or not source.engine.in_process or source.rows * len(columns) > MOST_CELLS:
+        return None
+    rows = {"n": source.table.count()}
+    if person is not None:
+        rows["p"] = source.table[person].nunique()
+    groups = source.table.group_by(list(columns)).aggregate(**rows)
+    alone = groups["n"] == 1 if person is None else groups["p"] == 1
+    counted = source.collect(groups.aggregate(alone=groups["n"].sum(where=alone)))
+    return int(counted["alone"][0].as_py() or 0)
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 VALUE_LIMIT = 40
 """Characters of a value that are shown."""
+_SIDE = {"top": "more", "bottom": "less"}
 FACTS = {
     "data": "Data set",
     "purpose": "Purpose",
@@ -36,17 +37,23 @@ def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def mask_words(mask: object) -> str:
-    """Return a mask in words, for readers who do not write policies: `level(1)` is "level 1"."""
+    """Return a mask in words, for readers who do not write policies: `level(1)` is "level 1".
+
+    A bound that looks like an exact value is explained: `top_code(at=60)` is "top code, at 60; 60
+    means 60 or more".
+    """
     text = str(mask)
     if text in ("identity", "suppress"):
         return "as it is" if text == "identity" else "suppressed"
     match = re.fullmatch(r"(\w+)\((.*)\)", text, flags=re.DOTALL)
     if match is None:
         return clean(text.replace("_", " "), limit=120)
+    bounds = re.findall(r"(top|bottom)_code(?:\(at=|': {'at': )(-?[\d.e+-]+)", text)
+    meant = "".join(f"; {at} means {at} or {_SIDE[side]}" for side, at in bounds)
     name, given = match[1].replace("_", " "), re.sub(r"[\[\]{}'\"]", "", match[2])
     given = re.sub(r"(\w)=", r"\1 ", given).replace("_", " ")
     joined = f"{name}, {given}" if "=" in match[2] else f"{name} {given}"
-    return clean(joined, limit=120)
+    return clean(joined, limit=120 - len(meant)) + meant
 
 
 def shown_section(shown: Shown | None) -> dict[str, Any] | None:
