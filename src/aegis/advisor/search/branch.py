@@ -112,7 +112,7 @@ class Found:
 
 
 @contextmanager
-def until_stopped(found: Found) -> Iterator[None]:
+def until_stopped(outcome: Found) -> Iterator[None]:
     """End a part of a search if its limit is reached or the user interrupts it."""
     try:
         yield
@@ -120,7 +120,7 @@ def until_stopped(found: Found) -> Iterator[None]:
         pass  # what is known until now is the answer
     except KeyboardInterrupt:
         acknowledge()
-        found.interrupted = True
+        outcome.interrupted = True
 
 
 class BranchAndBound:
