@@ -13,7 +13,7 @@ import pytest
 from advisor_support import RULES
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher, clock
-from aegis.advisor.search.branch import Found
+from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import InEngine, InMemory
 from aegis.advisor.search.neighbours import NEXT, LocalSearch, coarsest, next_finer
@@ -71,16 +71,13 @@ def test_a_clock_without_a_limit_ends_only_where_it_is_stopped(hands: SimpleName
 @pytest.mark.usefixtures("hands")
 def test_a_climb_ends_where_its_time_is_over() -> None:
     searcher = fresh("plain", "nu-entropy", PrivacyRule())
-    clock = Clock(0.0)
-
-    def value(box: Box) -> float:
-        clock.check()
-        return searcher.objective.bound(box)
-
+    problem, feasibility = searcher.problem, searcher.feasibility(PrivacyRule())
+    step = SimpleNamespace(advance=lambda amount: None, note=lambda text: None)
+    search = BranchAndBound(
+        problem, searcher.objective, feasibility, top=1, clock=Clock(0.0), step=step
+    )
     with pytest.raises(OutOfTimeError):
-        LocalSearch(searcher.problem, value, value).improved(
-            next(coarsest(searcher.problem)), next_finer
-        )
+        search._local.improved(next(coarsest(problem)), next_finer)
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, place: type, name: str, counted: list[str]) -> None:

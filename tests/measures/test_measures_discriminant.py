@@ -267,7 +267,7 @@ def test_a_rare_class_counts_as_much_as_a_frequent_one():
 
 
 def test_counts_that_do_not_fit_or_are_no_numbers_are_refused():
-    with pytest.raises(InternalError, match="Counts by part"):
+    with pytest.raises(InternalError, match="Counts by fold"):
         PartCounts(np.ones((2, 2)), np.ones((2, 2, 3)), np.ones((2, 2, 3, 4)))
     broken = np.ones((2, 2, 3, 3))
     broken[0, 0, 0, 1] = np.nan

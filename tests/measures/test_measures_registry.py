@@ -58,11 +58,13 @@ EXPECTED = {
         "held-out-any",
     },
 }
+LOWER = {"g1", "g2", "g3", "held-out-g3", "held-out-log-loss"}
 
 
-def test_names_and_scopes():
+def test_names_scopes_and_directions():
     for scope, names in EXPECTED.items():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
+    assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
     assert (DEFAULT_MEASURE, FALLBACK_MEASURE) == ("held-out-auc", "held-out-pillai")
 
 
@@ -80,6 +82,15 @@ def test_registered_measures_are_complete(measure):
 @pytest.mark.parametrize("field", [f.name for f in fields(Measure) if f.default is MISSING])
 @pytest.mark.parametrize("value", ["", " ", None])
 def test_an_incomplete_measure_cannot_be_made(field, value):
+    with pytest.raises(InternalError, match=f"lacks its {field}"):
+        replace(get("mi"), **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("direction", "higher"), ("scope", "attribute"), ("monotone", None), ("compute", "text")],
+)
+def test_a_field_of_another_type_is_refused(field, value):
     with pytest.raises(InternalError, match=f"lacks its {field}"):
         replace(get("mi"), **{field: value})
 

@@ -160,6 +160,14 @@ def test_rows_that_features_single_out_are_counted(rows: list[tuple[Any, ...]]) 
     assert relations.count_alone(source, "", None) is None
 
 
+@pytest.mark.parametrize("names", ["np", "NP", "v0"])
+def test_features_may_be_called_as_a_count(names: str) -> None:
+    columns = [names] if names == "v0" else list(names)
+    table = pa.table({**{name: [1, 1, 2] for name in columns}, "who": ["a", "b", "c"]})
+    assert relations.count_alone(open_table(table), columns, None) == 1
+    assert relations.count_alone(open_table(table), columns, "who") == 1
+
+
 def test_a_large_table_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_table(pa.table({"x": [1, 2, 2]}))
     assert relations.count_alone(source, ["x"], None) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from service_support import CANARY, POLICY, request_of
 
-from aegis.errors import DataError, NoAdmissibleConfiguration
+from aegis.errors import DataError, EngineError, NoAdmissibleConfiguration
 from aegis.service.catalog import CatalogError, UploadLimits, WrongState, deliveries, limited
 from aegis.service.catalog.errors import TooLarge
 from aegis.service.catalog.limited import WorkLimits
@@ -171,15 +172,49 @@ def test_work_that_takes_too_much_memory_is_ended():
         limited.run("leak", limits, bundle=bundle)
 
 
-def test_work_ends_with_the_process_that_started_it():
-    """A worker or an agent that is killed leaves nothing at work behind it."""
-    code = (
-        "import threading, time; from aegis.service.catalog import limited; "
-        "threading.Thread(target=limited._end_with_parent).start(); time.sleep(600)"
+def working(folder, code):
+    """Start the process of limited work, with a task of this code; return it once the task began."""
+    (folder / "own_task.py").write_text(
+        "import os, time\nfrom aegis.errors import ResourceError\n"
+        f"def work(progress):\n    print('of a library')\n    progress.say('begun')\n    {code}\n"
     )
-    started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-    started.stdin.close()
-    assert started.wait(timeout=60) == 1
+    start = (
+        "from aegis.service.catalog import limited\n"
+        "limited.TASKS['leak'] = 'own_task:work'\nlimited.main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, "0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(folder), "TMPDIR": str(folder)},
+    )
+    pickle.dump(("leak", {}), process.stdin)
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline()) == {"said": "begun"}
+    return process
+
+
+def test_work_ends_with_the_process_that_started_it(tmp_path):
+    """A worker or an agent that is killed leaves nothing at work behind it."""
+    process = working(tmp_path, "time.sleep(600)")
+    process.stdin.close()
+    assert process.wait(timeout=60) == 1
+    process.stdout.close()
+
+
+def test_an_error_of_work_keeps_its_kind_and_whether_noise_was_drawn(tmp_path, monkeypatch):
+    code = "error = ResourceError('No memory.'); error.noise_drawn = True; raise error"
+    process = working(tmp_path, code)
+    told = json.loads(process.stdout.readline())
+    process.wait(timeout=60)
+    process.stdin.close()
+    process.stdout.close()
+    monkeypatch.setattr(limited._Process, "__init__", lambda self: None)
+    parent = limited._Process()
+    parent._answer = told
+    with pytest.raises(EngineError, match=r"No memory\.") as raised:
+        parent._said()
+    assert raised.value.noise_drawn
 
 
 def test_work_that_was_cancelled_is_ended():

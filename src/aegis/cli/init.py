@@ -149,9 +149,9 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
 
 
 def _alone(proposed: ProposedPolicy) -> str:
-    """Say how many rows the features that keep all values single out, or where to find it."""
+    """Say how many rows the features that keep all values single out; empty if it was not counted."""
     if proposed.alone is None:
-        return "; `aegis advise` counts the rows that only they single out"
+        return ""
     rows = next(iter(proposed.profiles.values())).facts.rows
     others = "others" if proposed.person is None else "rows of other persons"
     return f", and by them alone {proposed.alone:,} of {rows:,} rows differ from all {others}"

@@ -229,11 +229,4 @@ def _before_reading(given: Mapping[str, Any]) -> None:
 
 
 DEFAULT = Opening(syntax=FileSyntax(), values=FileValues())
-OPTIONS = tuple(
-    field.name
-    for record in (Opening, FileSyntax, FileValues)
-    for field in fields(record)
-    if field.name not in ("syntax", "values")
-)
-"""Names of the options of `Opening` in their order."""
-__all__ = ["DEFAULT", "OPTIONS", "Opening", "opens_table"]
+__all__ = ["DEFAULT", "Opening", "opens_table"]

@@ -221,10 +221,16 @@ class Measure:
         return self.label is not LabelKind.NONE
 
     def __post_init__(self) -> None:
+        kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
         for field in fields(self):
             value = getattr(self, field.name)
-            sound = callable(value) or (isinstance(value, str) and bool(value.strip()))
-            if field.default is MISSING and not sound:
+            if field.name == "compute":
+                sound = callable(value)
+            elif field.default is MISSING:
+                sound = isinstance(value, str) and bool(value.strip())
+            else:
+                sound = isinstance(value, kinds.get(field.name, object))
+            if not sound:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
 
     def worst(self, classes: Sequence[float] | None = None) -> float:

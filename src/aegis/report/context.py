@@ -283,7 +283,7 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
     if told is None or MEASURES.get(told.measure).unit != "AUC":
         return []
     digits = told.digits
-    note = f"of models; {told.reference:.{digits}f} {told.reference_name.short}{told.plus_minus}"
+    note = f"of models{told.plus_minus}; {told.reference:.{digits}f} {told.reference_name.short}"
     note += told.why_better(digits)
     return [{"label": "Expected AUC", "value": f"{told.value:.{digits}f}", "note": note}]
 

@@ -11,7 +11,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from first_tables import create
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 
 from aegis.service.catalog import database as databases
 from aegis.service.catalog import signs
@@ -106,8 +106,11 @@ def differences(url):
     """Open a catalog; return what its tables lack of those that the records describe."""
     database = Database(url)
     with database.engine.connect() as connection:
-        opened = MigrationContext.configure(connection, opts={"compare_type": True})
+        compared = {"compare_type": True, "compare_server_default": True}
+        opened = MigrationContext.configure(connection, opts=compared)
         told = compare_metadata(opened, Base.metadata), opened.get_current_revision()
+        keys = inspect(connection).get_foreign_keys("tokens")
+        assert "tokens_by_maker" in [key["name"] for key in keys]
     database.close()
     return told
 

@@ -206,9 +206,9 @@ class BranchAndBound:
 
     def _resume(self, start: tuple[Box, ...], resumed: tuple[OpenBox, ...]) -> None:
         """Continue with the boxes that an earlier search left unsearched."""
-        self._at_work = None
         for entry in resumed:
             self._queue(entry)
+        self._at_work = None
         for box in start:
             self._keep(box)
         self._loop()
@@ -262,7 +262,8 @@ class BranchAndBound:
         while self._open() and (self.found.nodes < self.most_nodes or not self.found.best):
             check()
             self._go_on()
-            self._at_work = heapq.heappop(self._heap)[3]
+            self._at_work = self._heap[0][3]  # before it leaves the heap, should the user interrupt
+            heapq.heappop(self._heap)
             _, box, tight = self._at_work
             if is_leaf(box):
                 self._keep(box)

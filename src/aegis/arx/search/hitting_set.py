@@ -114,7 +114,8 @@ class Sieve(BranchAndBound):
             return
         if not self._open():
             return
-        self._at_work = heapq.heappop(self._heap)[3]
+        self._at_work = self._heap[0][3]  # before it leaves the heap, should the user interrupt
+        heapq.heappop(self._heap)
         box = self._at_work.box
         inside = [np.full(len(least), math.inf) for least in self._separable.least]
         for figures, least, domain in zip(inside, self._separable.least, box, strict=True):

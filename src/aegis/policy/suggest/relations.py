@@ -224,7 +224,9 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
     rows = {"n": source.table.count()}
     if person is not None:
         rows["p"] = source.table[person].nunique()
-    groups = source.table.group_by(list(columns)).aggregate(**rows)
+    # Under names of their own: a column may be called as a count, in any case of letters.
+    keys = {f"v{i}": source.table[column] for i, column in enumerate(columns)}
+    groups = source.table.group_by(**keys).aggregate(**rows)
     alone = groups["n"] == 1 if person is None else groups["p"] == 1
     counted = source.collect(groups.aggregate(alone=groups["n"].sum(where=alone)))
     return int(counted["alone"][0].as_py() or 0)

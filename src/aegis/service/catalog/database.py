@@ -11,7 +11,8 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -68,11 +69,15 @@ class Database:
             Session(self.engine, expire_on_commit=False) as session,
             session.begin(),
         ):
-            if self.engine.dialect.name == "sqlite":
-                session.execute(_BEGIN)
-            else:
-                session.execute(_TURN, {"key": _WRITERS})
+            self._lock(session)
             yield session
+
+    def _lock(self, writer: Session | Connection) -> None:
+        """Begin the transaction of the only writer of all processes."""
+        if self.engine.dialect.name == "sqlite":
+            writer.execute(_BEGIN)
+        else:
+            writer.execute(_TURN, {"key": _WRITERS})
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -90,7 +95,7 @@ class Database:
         self.engine.dispose()
 
     def _migrate(self) -> None:
-        """Create the tables, or update them to this version of Aegis.
+        """Create the tables, or update them to this version of Aegis, in one transaction.
 
         The records describe the tables of a new catalog. Migrations only change older catalogs.
         """
@@ -99,7 +104,8 @@ class Database:
         try:
             with self.engine.connect() as connection:
                 settings.attributes["connection"] = connection
-                if inspect(connection).has_table("alembic_version"):
+                self._lock(connection)
+                if MigrationContext.configure(connection).get_current_revision():
                     command.upgrade(settings, "head")
                 else:
                     Base.metadata.create_all(connection)

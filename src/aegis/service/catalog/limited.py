@@ -69,8 +69,10 @@ class LimitError(CatalogError):
     """A task exceeded its time or memory limit; the message quotes no data."""
 
 
-_ERRORS = {kind.__name__: kind for kind in (EngineError, LimitError)}
-"""Errors of a task that keep their kind; all others become `CatalogError`."""
+_ERRORS = {kind.__name__: kind for kind in (EngineError, LimitError, CatalogError)}
+"""Errors of a task that keep their kind; one of another kind becomes the first that it is an instance
+of, else a `CatalogError`.
+"""
 _HINT = "Use fewer candidate masks, or have --job-seconds or --job-memory raised."
 
 
@@ -185,8 +187,9 @@ class _Process:
             raise LimitError(said, hint=_HINT)
         if "error" in self._answer:
             error = self._answer["error"]
-            kind = _ERRORS.get(error["kind"], CatalogError)
-            raise kind(error["message"], hint=error["hint"])
+            raised = _ERRORS[error["kind"]](error["message"], hint=error["hint"])
+            raised.noise_drawn = error["noise_drawn"]
+            raise raised
         return self._answer["answer"]
 
 
@@ -318,18 +321,30 @@ def main() -> None:
     """Read a task from standard input, do it, and write its answer to standard output as JSON."""
     task, given = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    lines = Lines(sys.stdout.buffer)
+    lines = Lines(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)  # what a library prints is no answer
     try:
         work = resolve_name(TASKS[task])  # with its libraries, before the memory is limited
         _confine(task, int(sys.argv[1]))
         answer = work(progress=lines, **given)
     except AegisError as error:
-        kind = type(error).__name__
-        lines.write({"error": {"kind": kind, "message": error.message, "hint": error.hint}})
+        lines.write({"error": _sent(error)})
     except MemoryError:
         os._exit(NO_MEMORY)  # to end in order takes memory, too
     else:
         lines.write({"answer": answer})
+    os._exit(0)  # without waiting for a library's threads: the parent has the answer
+
+
+def _sent(error: AegisError) -> dict[str, Any]:
+    """Return an error as JSON values."""
+    kinds = [name for name, kind in _ERRORS.items() if isinstance(error, kind)]
+    return {
+        "kind": next(iter(kinds), CatalogError.__name__),
+        "message": error.message,
+        "hint": error.hint,
+        "noise_drawn": error.noise_drawn,
+    }
 
 
 if __name__ == "__main__":

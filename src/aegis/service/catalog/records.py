@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
@@ -81,7 +82,7 @@ class Account(Base):
     password: Mapped[str | None] = mapped_column(String(200))
     subject: Mapped[str | None] = mapped_column(String(255), unique=True)
     disabled: Mapped[bool] = mapped_column(default=False)
-    roles_claimed: Mapped[bool] = mapped_column(default=False)
+    roles_claimed: Mapped[bool] = mapped_column(default=False, server_default=false())
     created: Mapped[datetime] = mapped_column(Utc, default=now)
 
     @property
@@ -111,7 +112,7 @@ class Token(Base):
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
     name: Mapped[str] = mapped_column(String(120))
     scopes: Mapped[list[str]] = mapped_column(JSON)
-    parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id"))
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id", name="tokens_by_maker"))
     created: Mapped[datetime] = mapped_column(Utc, default=now)
     expires: Mapped[datetime] = mapped_column(Utc)
     revoked: Mapped[datetime | None] = mapped_column(Utc)
@@ -137,7 +138,7 @@ class DataSet(Base):
     ceiling: Mapped[float | None] = mapped_column(Float)
     proposed: Mapped[str | None] = mapped_column(Text)
     public_key: Mapped[str] = mapped_column(String(64))
-    former_keys: Mapped[list[str]] = mapped_column(JSON, default=list)
+    former_keys: Mapped[list[str]] = mapped_column(JSON, default=list, server_default="[]")
     created: Mapped[datetime] = mapped_column(Utc, default=now)
     provider: Mapped[Account] = relationship(lazy="joined")
 
@@ -198,7 +199,7 @@ class Request(Base):
     terms_accepted: Mapped[bool] = mapped_column(default=False)
     configuration: Mapped[str | None] = mapped_column(Text)
     answer: Mapped[dict[str, Any] | None] = mapped_column(JSON)
-    asked: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    asked: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")
     frozen: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     message: Mapped[str] = mapped_column(Text, default="")
     created: Mapped[datetime] = mapped_column(Utc, default=now)
