@@ -106,11 +106,18 @@ def differences(url):
     """Open a catalog; return what its tables lack of those that the records describe."""
     database = Database(url)
     with database.engine.connect() as connection:
-        compared = {"compare_type": True, "compare_server_default": True}
-        opened = MigrationContext.configure(connection, opts=compared)
+        opened = MigrationContext.configure(connection, opts={"compare_type": True})
         told = compare_metadata(opened, Base.metadata), opened.get_current_revision()
-        keys = inspect(connection).get_foreign_keys("tokens")
-        assert "tokens_by_maker" in [key["name"] for key in keys]
+        lies = inspect(connection)
+        assert "tokens_by_maker" in [key["name"] for key in lies.get_foreign_keys("tokens")]
+        tables = Base.metadata.tables
+        columns = [(name, own) for name in tables for own in lies.get_columns(name)]
+        with_default = {(name, own["name"]) for name, own in columns if own["default"] is not None}
+        described = {(name, c.name) for name in tables for c in tables[name].c if c.server_default}
+        numbered = {
+            (name, own["name"]) for name, own in columns if own.get("autoincrement") is True
+        }
+        assert with_default - numbered == described
     database.close()
     return told
 
