@@ -42,7 +42,7 @@ def test_the_recommendation_states_what_was_chosen_and_why() -> None:
     assert told["rule"]["allowed"] == "20 rows"
     assert [one["label"] for one in told["key_figures"]] == [
         "Utility kept",
-        "Rows left out",
+        "Rows suppressed",
         "Smallest class",
     ]
     by_area = context(advice([ranked("c7")], measure="held-out-auc"))
@@ -54,7 +54,7 @@ def test_the_expected_auc_has_the_error_that_the_terminal_prints() -> None:
     figure = UtilityFigure("held-out-auc", 0.79, 0.8, utility_kept=97, stderr=0.016)
     given = advice([replace(ranked("c7"), utility=figure)], measure="held-out-auc")
     notes = {one["label"]: one["note"] for one in context(given)["key_figures"]}
-    assert "of models; 0.80 unmasked, give or take 0.05" in notes["Expected AUC"]
+    assert "of models, give or take 0.05; 0.80 unmasked" in notes["Expected AUC"]
     assert ", give or take 0.05" in given.headline
 
 

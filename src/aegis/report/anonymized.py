@@ -64,7 +64,7 @@ def _context(
         ("Smallest class", count(audit.report.k), f"{count(before.k)} before" if before else ""),
         ("Groups", count(len(grouped.groups)), f"k = {grouped.options.k} asked for"),
         (
-            "Rows left out",
+            "Rows suppressed",
             share(release.suppressed_rows, release.rows),
             f"{count(release.suppressed_rows)} of {rows(release.rows)}",
         ),

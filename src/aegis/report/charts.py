@@ -380,7 +380,7 @@ def _left_out_axis(points: Points, limit: float) -> Any:
     ticks = [tick for tick in (0, 0.1, 0.3, 1, 3, 10, 30, 100) if tick <= top * 1.3]
     return alt.Y(
         "left_out:Q",
-        title="rows to leave out (% of all)",
+        title="rows to suppress (% of all)",
         # Linear near 0, which a logarithm cannot show, and logarithmic above.
         scale=alt.Scale(
             type="symlog", constant=0.05, domain=[0, max(top * 1.2, 0.05)], nice=False, padding=10

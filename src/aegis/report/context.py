@@ -255,7 +255,7 @@ def _key_figures(
     else:
         figures.append(
             {
-                "label": "Rows left out" if advice.best else "Rows to leave out",
+                "label": "Rows suppressed" if advice.best else "Rows to suppress",
                 "value": share(subject.suppressed_rows, total),
                 "note": f"{count(subject.suppressed_rows)} of {rows(total)}",
             }
