@@ -20,6 +20,7 @@ from aegis.sources.dialect import TextDialect
 from aegis.summary import Summary, load_bundle
 from aegis.summary.bundle import archive as container
 from aegis.summary.bundle.arrow import pack, unpack
+from aegis.words import json_fields
 
 
 def test_rewriting_alone_changes_nothing(folder: Path, bundle: bytes) -> None:
@@ -178,7 +179,7 @@ def test_other_compressions(folder: Path) -> None:
     assert "unknown compression" in refused(folder, sink.getvalue())
 
 
-DIALECT = TextDialect().to_dict()
+DIALECT = json_fields(TextDialect())
 
 
 def edits() -> dict[str, Callable[[dict[str, Any]], Any]]:

@@ -173,7 +173,7 @@ def test_a_refusal_that_noise_decided_is_spent_for_good(place):
     with place.catalog.database.writing() as session:
         left = budget.balance(session, session.get(DataSet, "census"))
         assert (left.spent, left.reserved) == (1.5, 0.0)
-        with pytest.raises(WrongState, match=r"has 0\.5 left"):
+        with pytest.raises(WrongState, match=r"has epsilon 0\.5 left"):
             flow.retry_job(session, place.paula, job.id)
 
 
@@ -257,7 +257,7 @@ def test_what_exists_is_spent_for_good_and_what_does_not_is_given_back(place):
         budget.give_back(session, first.id)
         assert budget.balance(session, session.get(DataSet, "census")).spent == pytest.approx(0.5)
         assert session.scalars(select(SpendRecord)).one().state == "committed"
-    with pytest.raises(WrongState, match=r"has 1\.5 left"):
+    with pytest.raises(WrongState, match=r"has epsilon 1\.5 left"):
         ask(place, 1.9)
     with place.catalog.database.reading() as session:
         assert len(session.scalars(select(SpendRecord)).all()) == 1, "nothing is half-done"
