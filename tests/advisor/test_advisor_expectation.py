@@ -264,3 +264,11 @@ def test_what_is_missing_tells_apart_from_numbers() -> None:
     told = 0.5 + lacking[label].mean() / 2
     for name in ("held-out-auc(lr)", "held-out-auc(gbdt)"):
         assert scorer.value(scorer.unmasked, get(name)) == pytest.approx(told, abs=0.02)
+
+
+def test_the_range_is_said_in_words() -> None:
+    figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
+    assert figure.range_words == "19 of 20 trained models are within this range; 0.5 is chance."
+    accuracy = replace(figure, measure="held-out-accuracy")
+    assert accuracy.range_words == "The range covers the sampling error."
+    assert replace(figure, stderr=None).range_words == ""

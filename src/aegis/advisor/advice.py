@@ -14,7 +14,7 @@ from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind
 from aegis.policy import OwnerRule, RuleOverride
-from aegis.words import percent
+from aegis.words import json_fields, jsonable, percent
 
 if TYPE_CHECKING:
     import pandas
@@ -361,27 +361,13 @@ class Advice:
             "measure": self.measure,
             "unmasked": None if self.against_finest else self.unmasked,
             "finest": self.unmasked if self.against_finest else None,
-            "utility": None if self.utility is None else self.utility.to_dict(),
-            "headline": self.headline,
-            "expected": None if self.expectation is None else self.expectation.to_dict(),
-            "lost_alone": dict(self.lost_alone),
-            "combinations": self.combinations,
-            "masked_tables": self.masked_tables,
-            **({"labels": [label.to_dict() for label in self.labels]} if self.labels else {}),
-            "ranking": [ranked.to_dict() for ranked in self.ranking],
-            "summary": dict(self.summary),
-            "policy": dict(self.policy),
-            "warnings": list(self.warnings),
-            "timings": dict(self.timings),
-            "search": None if self.search is None else self.search.to_dict(),
-            "binding": None if self.binding is None else self.binding.to_dict(),
-            "front": None if self.front is None else self.front.to_dict(),
-            "privacy": None if self.privacy is None else self.privacy.to_dict(),
-            "uncovered": None if self.uncovered is None else self.uncovered.to_dict(),
-            "estimated": None if self.estimated is None else self.estimated.to_dict(),
-            "proxy": None if self.proxy is None else self.proxy.to_dict(),
-            "owner_rule": None if self.owner_rule is None else self.owner_rule.to_dict(),
-            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
+            **json_fields(self, "utility", "headline"),
+            "expected": jsonable(self.expectation),
+            **json_fields(self, "lost_alone", "combinations", "masked_tables"),
+            **(json_fields(self, "labels") if self.labels else {}),
+            **json_fields(self, "ranking", "summary", "policy", "warnings", "timings"),
+            **json_fields(self, "search", "binding", "front", "privacy", "uncovered"),
+            **json_fields(self, "estimated", "proxy", "owner_rule", "rule_override"),
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:

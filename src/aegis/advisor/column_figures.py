@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.column_roles import ColumnRole
 from aegis.measures import Measure, Need
+from aegis.words import json_fields
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice, Scorer
@@ -57,7 +58,7 @@ class ColumnFigure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {**asdict(self), "twins": list(self.twins), "kept": self.kept}
+        return {**json_fields(self), "kept": self.kept}
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> ColumnFigure:

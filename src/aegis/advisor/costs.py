@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from aegis.advisor.default import measure_for
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.several import scorer_of
 from aegis.summary import Summary
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class MaskCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self)
+        return json_fields(self)
 
 
 def mask_costs(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from aegis.policy import Configuration
-from aegis.words import finite
+from aegis.words import finite, json_fields, jsonable
 
 NOTHING = 5e-5
 """A smaller gain counts as none."""
@@ -58,7 +58,7 @@ class ProvenList:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the gap as JSON values."""
-        return {**asdict(self), "gap": self.gap}
+        return {**json_fields(self), "gap": self.gap}
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,12 @@ class SearchFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""
-        proven = None if self.proven is None else self.proven.to_dict()
         flat: dict[str, Any] = {}
-        for name, figure in asdict(self).items():
+        for name, figure in json_fields(self).items():
             if name == "stopped":
                 flat["complete"] = self.complete
             flat |= figure if name == "work" else {name: figure}
-        figures: dict[str, Any] = finite({**flat, "proven": proven})
+        figures: dict[str, Any] = finite(flat)
         return figures
 
 
@@ -232,10 +231,7 @@ class Binding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "finer": [{**asdict(f), "violations": list(f.violations)} for f in self.finer],
-            "relaxations": [{**asdict(r), "masks": dict(r.masks)} for r in self.relaxations],
-        }
+        return json_fields(self)
 
 
 @dataclass(frozen=True)
@@ -315,11 +311,7 @@ class Front:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "parameter": self.parameter,
-            "knee": self.knee,
-            "points": [point.to_dict() for point in self.points],
-        }
+        return json_fields(self, "parameter", "knee", "points")
 
     def __repr__(self) -> str:
         utility = ((point.value, point.utility_kept) for point in self.points)
@@ -371,7 +363,7 @@ class EstimatedScores:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {"estimator": self.estimator, "what_if": [asdict(change) for change in self.changes]}
+        return {"estimator": self.estimator, "what_if": jsonable(self.changes)}
 
 
 @dataclass(frozen=True)
@@ -406,7 +398,7 @@ class ProxyFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {**asdict(self), "models": list(self.models), "best": self.best}
+        return {**json_fields(self), "best": self.best}
 
     def words(self) -> str:
         """Return the figures in one sentence."""

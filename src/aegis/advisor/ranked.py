@@ -11,6 +11,7 @@ from aegis.advisor.scores import AttributeScore, mean_change
 from aegis.advisor.utility import UtilityFigure
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
+from aegis.words import json_fields
 
 if TYPE_CHECKING:
     from aegis.advisor.estimates import Estimate
@@ -133,21 +134,9 @@ class Ranked:
             **({"labels": dict(self.labels)} if self.labels else {}),
             "pud": None if self.against_finest else self.pud,
             "pud_finest": self.pud if self.against_finest else None,
-            "estimate": None if self.estimate is None else self.estimate.to_dict(),
-            "admissible": self.admissible,
-            "smallest_class": self.smallest_class,
-            "suppressed_rows": self.suppressed_rows,
-            "violations": list(self.violations),
-            "objective": self.objective,
-            "utility": None if self.utility is None else self.utility.to_dict(),
-            "stderr": self.stderr,
-            "tied_with_best": self.tied_with_best,
-            "masking": self.masking,
-            "differential_privacy": None
-            if self.differential_privacy is None
-            else self.differential_privacy.to_dict(),
-            "masks": self.masks,
-            "method": None if self.method is None else self.method.to_dict(),
+            **json_fields(self, "estimate", "admissible", "smallest_class", "suppressed_rows"),
+            **json_fields(self, "violations", "objective", "utility", "stderr", "tied_with_best"),
+            **json_fields(self, "masking", "differential_privacy", "masks", "method"),
             "attributes": {
                 name: {
                     "score": a.score,
@@ -181,8 +170,4 @@ class PrivacyChange:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "before": self.before.to_dict(),
-            "after": None if self.after is None else self.after.to_dict(),
-            "finest": self.finest,
-        }
+        return json_fields(self, "before", "after", "finest")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import TaskScorer, tasks_of
-from aegis.words import counted
+from aegis.words import counted, json_fields
 
 ERASED = 1.0
 """Percent kept below which a release counts as useless for a label."""
@@ -81,7 +81,7 @@ class ServedLabel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the price as JSON values."""
-        return {**asdict(self), "price": self.price}
+        return {**json_fields(self), "price": self.price}
 
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:

@@ -306,6 +306,22 @@ class UtilityFigure:
             return f", give or take {RANGE * math.hypot(self.stderr, MODELS_DIFFER):.2f}"
         return f", give or take {RANGE * self.stderr:.{self.digits}f}"
 
+    @property
+    def range_words(self) -> str:
+        """What `plus_minus` covers, as a sentence; empty without a range.
+
+        Examples
+        --------
+        >>> from aegis.advisor.utility import UtilityFigure
+        >>> UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018).range_words
+        '19 of 20 trained models are within this range; 0.5 is chance.'
+        """
+        if not self.plus_minus:
+            return ""
+        if MEASURES.get(self.measure).unit == "AUC":
+            return "19 of 20 trained models are within this range; 0.5 is chance."
+        return "The range covers the sampling error."
+
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return warnings on the suppressed rows of a release, and on what its figure cannot say.
 

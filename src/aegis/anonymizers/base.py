@@ -27,9 +27,9 @@ from aegis.anonymizers.options import typed
 from aegis.anonymizers.partition import by_cells
 from aegis.anonymizers.records import Records
 from aegis.errors import InternalError, PolicyError
-from aegis.policy.mapping import plain
 from aegis.progress import SILENT, Progress
 from aegis.registry import Registry
+from aegis.words import json_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,8 +143,7 @@ class TradeOff:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the entropy as JSON values."""
-        figures: dict[str, Any] = plain(asdict(self))
-        return figures | {"entropy": self.entropy}
+        return json_fields(self) | {"entropy": self.entropy}
 
 
 class FrontSearch(Protocol):

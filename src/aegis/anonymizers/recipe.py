@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, 
 from aegis.anonymizers.records import Records
 from aegis.errors import PolicyError
 from aegis.policy import Located, MethodChoice, Policy, read_mapping, write_mapping
-from aegis.policy.mapping import plain
+from aegis.words import json_fields, jsonable
 
 KEYS = ("measure", "method", "options", "seed", "style")
 """Keys of a file that holds a recipe."""
@@ -117,7 +117,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the method and its options for publication, without the seed."""
-        data: dict[str, Any] = {"method": self.method, "options": plain(self.options)}
+        data: dict[str, Any] = {"method": self.method, "options": jsonable(self.options)}
         return data if self.style is None else data | {"style": str(self.style)}
 
 
@@ -133,8 +133,7 @@ def recipe_of(choice: MethodChoice) -> Recipe:
 
 def options_dict(options: Options) -> dict[str, Any]:
     """Return the options as plain values, in the form that a recipe accepts."""
-    values: dict[str, Any] = plain(asdict(options))
-    return values
+    return json_fields(options)
 
 
 def load_recipe(source: str | Path | Located) -> Recipe:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.advisor.column_figures import ColumnFigure
     from aegis.advisor.scores import AttributeScore
-    from aegis.advisor.utility import UtilityFigure
     from aegis.policy import Policy
 
 FIXED = (
@@ -442,22 +441,11 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if expected is None or expected.measure != figure.measure:
         yield line(f"{score_words(advice.summary, figure)}, measured on {figure.on}.")
     if expected is not None:
-        yield line(f"{advice.headline}, measured on {expected.on}.{_range(expected)}")
+        yield line(f"{advice.headline}, measured on {expected.on}. {expected.range_words}".rstrip())
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")
     yield from _best_attributes(advice, best)
-
-
-def _range(expected: UtilityFigure) -> str:
-    """Say what lies within the stated range; empty if no range is stated."""
-    from aegis.measures import MEASURES
-
-    if not expected.plus_minus:
-        return ""
-    if MEASURES.get(expected.measure).unit == "AUC":
-        return " 19 of 20 trained models are within this range; 0.5 is chance."
-    return " The range covers the sampling error."
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:

@@ -194,9 +194,9 @@ class Mask(ABC):
         """
         return self if self.fitted else self._learn(data)
 
-    def _learn(self, data: ValueCounts) -> Mask:
+    def _learn(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks learn nothing
         """Return the mask with the parameters that it learns from `data`."""
-        raise NotImplementedError
+        return self
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as in a policy, without those that have their default value."""

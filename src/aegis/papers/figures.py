@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self)
+        return json_fields(self)
 
 
 @dataclass(frozen=True)
@@ -65,4 +67,4 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self) | {"chosen": list(self.chosen)}
+        return json_fields(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +13,7 @@ from aegis.papers.evaluation.coding import Design, Labels
 from aegis.papers.evaluation.models import require_extra
 from aegis.papers.evaluation.splits import Split
 from aegis.papers.evaluation.training import one_thread
+from aegis.words import json_fields
 
 TREES = 100
 """Trees of the forest whose importances are compared."""
@@ -45,7 +46,7 @@ class AgainstOriginal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self)
+        return json_fields(self)
 
 
 def compare_with_original(

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from aegis.papers.evaluation.coding import Design
 from aegis.papers.evaluation.metrics import METRICS, NumberPrediction, Prediction
 from aegis.papers.evaluation.models import Features, Model, require_extra
 from aegis.papers.evaluation.splits import Rows
+from aegis.words import json_fields
 
 Floats = npt.NDArray[np.float64]
 DENSE_CELLS = 1 << 26
@@ -54,7 +55,7 @@ class Training:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self) | {"messages": list(self.messages)}
+        return json_fields(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.options import check_fields
+from aegis.words import json_fields
 
 
 class EntryState(StrEnum):
@@ -66,7 +67,7 @@ class Spend:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self)
+        return json_fields(self)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return asdict(self)
+        return json_fields(self)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from aegis.errors import PolicyError
-from aegis.policy.mapping import plain
 from aegis.safe.protect.accounting import epsilon_of
 from aegis.safe.protect.leak import PartLeak
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Summary
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        figures: dict[str, Any] = plain(asdict(self))
-        return figures
+        return json_fields(self)
 
 
 def compare(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from aegis.policy.mapping import plain
 from aegis.summary import Summary
+from aegis.words import json_fields
 
 _RANGE = re.compile(r"#[^\n]*?\bvalues?, (\S+) to (\S+)")
 """The comment of a proposed policy about a number: "119 values, 0 to 99999"."""
@@ -52,8 +52,7 @@ class DocumentLeak:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        figures: dict[str, Any] = plain(asdict(self))
-        return figures | {"clean": self.clean}
+        return json_fields(self) | {"clean": self.clean}
 
 
 def audit_document(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from aegis.errors import PolicyError, member
 from aegis.options import checks_types
-from aegis.policy.mapping import plain
 from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
@@ -30,7 +29,7 @@ from aegis.safe.protect.model import (
     ProtectionLevel,
 )
 from aegis.summary import AttributeSummary, Information, Summary
-from aegis.words import brief
+from aegis.words import brief, json_fields
 
 Counts = npt.NDArray[np.int64]
 _LARGEST_EXPONENT = 700.0
@@ -139,8 +138,7 @@ class LeakAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        figures: dict[str, Any] = plain(asdict(self))
-        return figures | {"held": self.held}
+        return json_fields(self) | {"held": self.held}
 
 
 @checks_types

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
 from aegis.policy import Configuration, OwnerRule, Role
-from aegis.policy.mapping import plain
 from aegis.safe.protect.accounting import NamingThreshold, NoiseRound, Unit
+from aegis.words import json_fields
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -124,8 +124,7 @@ class Protection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        fields: dict[str, Any] = plain(asdict(self))
-        return fields
+        return json_fields(self)
 
     def taken(self, source: DomainSource) -> str:
         """Return the items from a source, in words: "kind and values of age, classes of income"."""

@@ -70,8 +70,8 @@ class LimitError(CatalogError):
 
 
 _ERRORS = {kind.__name__: kind for kind in (EngineError, LimitError, CatalogError)}
-"""Errors of a task that keep their kind; one of another kind becomes the first that it is an instance
-of, else a `CatalogError`.
+"""Errors that keep their kind. An error of a subclass gets the first kind that it belongs to, and any
+other error becomes a `CatalogError`.
 """
 _HINT = "Use fewer candidate masks, or have --job-seconds or --job-memory raised."
 
