@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -59,12 +58,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         Random(seed).shuffle(items)
     else:
         items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what is loaded now to no later search for garbage: it stays to the end."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -128,7 +128,7 @@ class _Process:
             [sys.executable, "-m", "aegis.service.catalog.limited", str(limits.memory or 0)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=None if task in _BESIDE_DATA else subprocess.DEVNULL,
+            stderr=None if task in _OF_AGENT else subprocess.DEVNULL,
             env={**os.environ, **ENVIRONMENT, "TMPDIR": str(folder)},
         )
 
@@ -200,7 +200,7 @@ TASKS = {
     "job": "aegis.service.agent:do_given",
 }
 """The functions that can be called under limits, by the name of their task."""
-_BESIDE_DATA = ("job",)
+_OF_AGENT = ("job",)
 """Tasks of an agent, which read its tables, and whose bugs its owner may see."""
 
 
@@ -270,7 +270,7 @@ def _confine(task: str, memory: int) -> None:
         import_module(name)
     if memory:
         limit_embedded(memory // 2)
-    if task not in _BESIDE_DATA:
+    if task not in _OF_AGENT:
         lock_embedded([Path(os.environ["TMPDIR"])])
     if memory:
         limit_memory(memory)
