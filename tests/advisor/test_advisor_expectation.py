@@ -268,7 +268,10 @@ def test_what_is_missing_tells_apart_from_numbers() -> None:
 
 def test_the_range_is_said_in_words() -> None:
     figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
-    assert figure.range_words == "19 of 20 trained models are within this range; 0.5 is chance."
+    assert (
+        figure.range_words
+        == "About nine of ten trained models are within this range; 0.5 is chance."
+    )
     accuracy = replace(figure, measure="held-out-accuracy")
     assert accuracy.range_words == "The range covers the sampling error."
     assert replace(figure, stderr=None).range_words == ""

@@ -27,7 +27,7 @@ MODELS_DIFFER = 0.02
 Chosen on one half of 14 public tables, and large enough on the other (`docs/experiments.md`).
 """
 RANGE = 2.0
-"""Half the width of a stated range, in standard deviations: 19 of 20 trained models are within it."""
+"""Half the width of a stated range, in standard deviations: about nine of ten trained models are within it."""
 _NAMED = 5
 """Largest number of label classes that a sentence names."""
 
@@ -295,7 +295,7 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """The range in which 19 of 20 trained models lie, such as ", give or take 0.04".
+        """The range in which about nine of ten trained models lie, such as ", give or take 0.04".
 
         For metrics other than the AUC, the range covers only the sampling error. Empty without a
         standard error.
@@ -314,12 +314,12 @@ class UtilityFigure:
         --------
         >>> from aegis.advisor.utility import UtilityFigure
         >>> UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018).range_words
-        '19 of 20 trained models are within this range; 0.5 is chance.'
+        'About nine of ten trained models are within this range; 0.5 is chance.'
         """
         if not self.plus_minus:
             return ""
         if MEASURES.get(self.measure).unit == "AUC":
-            return "19 of 20 trained models are within this range; 0.5 is chance."
+            return "About nine of ten trained models are within this range; 0.5 is chance."
         return "The range covers the sampling error."
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
