@@ -66,8 +66,9 @@ class DataError(AegisError):
     ) -> DataError:
         """Return the error for a table that lacks most of the `named` columns of a policy."""
         return cls(
-            f"Is this policy meant for {origin}? The table lacks {len(missing):,} of the {named:,} "
-            f"columns that the policy names: {_listed(missing, 5)}. It has: {_listed(columns, 5)}.",
+            f"Is this the policy of another table? {len(missing):,} of the {named:,} columns that it "
+            f"names are missing: {_listed(missing, 5)}. The table ({origin}) has: "
+            f"{_listed(columns, 5)}.",
             hint="Give the table of the policy, or propose a policy for this table: `aegis init`.",
         )
 

@@ -8,6 +8,7 @@ import re
 import signal
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from cli_support import plain
 
@@ -50,6 +51,24 @@ def test_missing_table(words, shell, folder):
 
 
 @pytest.mark.parametrize(
+    ("name", "option", "kind"),
+    [
+        ("t.parquet", "--text=n", "a text file or a workbook"),
+        ("t.parquet", "--no-header", "a text file or a workbook"),
+        ("t.csv", "--sheet=one", "a workbook"),
+        ("t.xlsx", "--delimiter=;", "a text file"),
+    ],
+)
+def test_options_that_a_format_does_not_use_are_refused(name, option, kind, shell, folder):
+    rows = pd.DataFrame({"n": [1, 2] * 30, "y": ["a", "b"] * 30})
+    write = {".csv": rows.to_csv, ".xlsx": rows.to_excel}.get(Path(name).suffix)
+    rows.to_parquet(folder / name) if write is None else write(folder / name, index=False)
+    said = error_of(shell("init", name, "--label", "y", option, "-o", "new.yaml"))
+    assert f"{option.split('=')[0]} says how to read {kind}, and {name} is not one." in said
+    assert not (folder / "new.yaml").exists()
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("advise", "other.csv", "-p", "policy.yaml"),
@@ -60,8 +79,8 @@ def test_missing_table(words, shell, folder):
 def test_a_policy_of_another_table_is_asked_about(words, shell, folder):
     (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")
     error = error_of(shell(*words))
-    assert "Is this policy meant for other.csv?" in error, error
-    assert re.search(r"lacks 3 of the 3|lacks [45] of the [456] columns", error), error
+    assert "Is this the policy of another table?" in error and "(other.csv)" in error, error
+    assert re.search(r"3 of the 3 columns|[45] of the [456] columns", error), error
     assert "name" in error or "age" in error
     assert "aegis init" in error
     (folder / "other.csv").write_text("age,sex,zipp,income,name,diagnosis\n1,f,2,high,a,b\n")
@@ -72,7 +91,7 @@ def test_a_policy_of_another_table_is_asked_about(words, shell, folder):
 def test_a_release_without_a_column_of_the_policy_is_asked_about(command, shell, folder):
     (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")
     error = error_of(shell(command, "other.csv", "-p", "policy.yaml"))
-    assert "Is this policy meant for other.csv?" in error, error
+    assert "Is this the policy of another table?" in error and "(other.csv)" in error, error
     # A release may leave out most columns.
     (folder / "few.csv").write_text("sex,income\n" + "f,high\nm,low\n" * 9)
     assert shell(command, "few.csv", "-p", "policy.yaml").code == 0

@@ -279,7 +279,7 @@ def test_what_cannot_be_opened_is_named(spark: Any, tmp_path: Path, folder: Path
     pq.write_table(pa.table({"a": [1], "A": [2]}), tmp_path / "twice.parquet")
     with pytest.raises(DataError, match=r"two columns named|Cannot read"):
         open_table(tmp_path / "twice.parquet", engine=spark)
-    with pytest.raises(DataError, match="Is this policy meant for Spark DataFrame"):
+    with pytest.raises(DataError, match=r"policy of another table.*\(Spark DataFrame\)"):
         summarize(open_table(spark.range(3)), policy())
     with pytest.raises(PolicyError, match="'flink' is not an engine"):
         open_table("t.parquet", engine="flink")

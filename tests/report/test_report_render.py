@@ -121,7 +121,7 @@ def test_every_section_stands_in_the_document(full: str) -> None:
 def test_what_is_said_in_words(full: str) -> None:
     text = Document(full).text()
     assert "Release c00: it keeps " in text
-    assert "meets k-anonymity (k = 5), and leaves out " in text
+    assert "meets k-anonymity (k = 5), and suppresses " in text
     assert (
         "It is the best of 12 that meet the rule, among 50 configurations that were ranked" in text
     )
@@ -266,7 +266,7 @@ def test_sections_without_data_are_left_out_and_privacy_is_by_class_size() -> No
     ids = {a.get("id") for _, a in Document(document).elements}
     assert ids.isdisjoint({"privacy", "front", "binding", "histogram-wide-title"})
     text = Document(document).text()
-    assert "leaves out no row." in text
+    assert "suppresses no row." in text
     assert "rows of the smallest class" in text
     assert "None of the 48 combinations of masks does better" in text
 

@@ -335,7 +335,7 @@ class UtilityFigure:
             more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
             classes = counted(len(named), "class vanishes", "classes vanish")
             said.append(
-                f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. The release leaves out all "
+                f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. The release suppresses all "
                 "their rows, so no model can learn them. Join them with other classes, or allow "
                 "coarser masks"
             )

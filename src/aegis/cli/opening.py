@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import open_subject, repeated
+from aegis.cli.files import open_subject, repeated, shown
 from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
 from aegis.cli.parameters import given_options, takes_records
@@ -125,6 +125,25 @@ class FileValues:
     ] = None
 
 
+def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> None:
+    """Raise `PolicyError` if the format of what was opened does not use one of these options."""
+    from aegis.sources import Source
+
+    if not isinstance(subject, Source) or subject.reading is None:
+        kind, unused = "a text file or a workbook", None
+    elif subject.dialect is not None:
+        kind, unused = "a workbook", ("sheet",)
+    else:
+        kind, unused = "a text file", ("encoding", "delimiter", "quote", "escape")
+    for name, value in reading.to_dict().items():
+        if unused is None or name in unused:
+            raise PolicyError(
+                f"--{'no-' * (value is False)}{name} says how to read {kind}, and {shown(given)} "
+                "is not one.",
+                hint="Leave the option out.",
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Opening:
     """The user's options for opening a table; None or empty for options not in use.
@@ -162,19 +181,26 @@ class Opening:
         """Open the table or summary at a path or URL.
 
         Warnings on how it was read go to standard error.
+
+        Raises
+        ------
+        PolicyError
+            An option says how to read another format than that of the table.
         """
         from aegis.sources import Source
 
+        reading = self.reading()
         subject = open_subject(
             given,
             name=self.table_name,
             memory_limit=self.memory_limit,
             engine=self.engine,
             master=self.master,
-            reading=self.reading().over(None if policy is None else policy.reading),
+            reading=reading.over(None if policy is None else policy.reading),
             proposing=proposing,
             verify_key=verify_key,
         )
+        _refuse_unused(reading, subject, given)
         if isinstance(subject, Source):
             Output(quiet=quiet).warn(subject.notes)
         return subject

@@ -141,7 +141,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
                 + (
                     "the size of its smallest class."
                     if limit is None
-                    else "the rows it leaves out."
+                    else "the rows it suppresses."
                 ),
                 lambda width: charts.scatter_chart(
                     ranking["scatter"], ranking["axis"], width, limit=limit

@@ -144,7 +144,7 @@ def worded(result: Mapping[str, Any]) -> dict[str, Any]:
             f"(smallest joint class {result.get('joint_smallest_class', '?')})."
         )
     headline = (
-        f"The release {share}leaves out {left_out:,} of {rows:,} rows; every released row is like "
+        f"The release {share}suppresses {left_out:,} of {rows:,} rows; every released row is like "
         f"at least {result['smallest_class'] - 1} others in what identifies."
     )
     return {**result, "headline": headline, "why": why}
