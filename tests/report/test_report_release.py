@@ -93,7 +93,7 @@ def test_the_report_shows_values_to_their_owner_alone(study: aegis.Study, tmp_pa
     advice = study.rank()
     whole = study.report(advice, tmp_path / "whole.html")
     assert 'id="shown"' in whole
-    assert "Who is left out" in whole
+    assert "Who is suppressed" in whole
     assert "Teaching &lt;b&gt;" in whole
     assert whole == (tmp_path / "whole.html").read_text()
     assert 'id="shown"' not in study.report(advice, values=False)

@@ -288,7 +288,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield from _shortfalls(advice, shown)
     yield line(
         f"\n{objective_legend(advice)}"
-        f"score: {advice.measure} of all rows, before any row is left out{_baseline(advice)}.\n"
+        f"score: {advice.measure} of all rows, before any row is suppressed{_baseline(advice)}.\n"
         f"{_pud(advice)}: mean change per attribute{_best_shown(advice)}. "
         f"k: smallest class once rows are suppressed{_no_classes(shown)}."
         + _estimate_legend(advice)

@@ -97,7 +97,7 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield {
             "label": "Rows released",
             "value": count(released),
-            "note": f"{count(rows - released)} of {count(rows)} left out ({share(rows - released, rows)})",
+            "note": f"{count(rows - released)} of {count(rows)} suppressed ({share(rows - released, rows)})",
         }
     audit = certificate["privacy"]
     yield {
