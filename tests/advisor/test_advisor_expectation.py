@@ -180,11 +180,11 @@ def test_the_measure_gives_way_where_no_merit_can_be_expected(tmp_path):
 def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small():
     figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
     assert figure.expected([70, 30]) == (
-        "Models are expected to reach AUC 0.918 of 0.921 unmasked, give or take 0.04"
+        "Models are expected to reach AUC 0.918 of 0.921 unmasked, give or take 0.06"
     )
     small = UtilityFigure("held-out-auc", 0.53, 0.55, stderr=0.05)
     assert small.expected([7, 3]).endswith(
-        ", give or take 0.11: the table is too small to distinguish masks"
+        ", give or take 0.12: the table is too small to distinguish masks"
     )
     above = UtilityFigure("held-out-auc", 0.93, 0.92)
     assert above.expected([7, 3]) == (
@@ -198,7 +198,7 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
     )
     equal = UtilityFigure("held-out-auc", 0.9304, 0.9301, stderr=0.0018)
     assert equal.expected([70, 30]) == (
-        "Models are expected to reach AUC 0.930 of 0.930 unmasked, give or take 0.04"
+        "Models are expected to reach AUC 0.930 of 0.930 unmasked, give or take 0.06"
     )
 
 
