@@ -79,7 +79,8 @@ def test_options_that_a_format_does_not_use_are_refused(name, option, kind, shel
 def test_a_policy_of_another_table_is_asked_about(words, shell, folder):
     (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")
     error = error_of(shell(*words))
-    assert "Is this the policy of another table?" in error and "(other.csv)" in error, error
+    assert "Is this the policy of another table?" in error, error
+    assert "(other.csv)" in error, error
     assert re.search(r"3 of the 3 columns|[45] of the [456] columns", error), error
     assert "name" in error or "age" in error
     assert "aegis init" in error
@@ -91,7 +92,8 @@ def test_a_policy_of_another_table_is_asked_about(words, shell, folder):
 def test_a_release_without_a_column_of_the_policy_is_asked_about(command, shell, folder):
     (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")
     error = error_of(shell(command, "other.csv", "-p", "policy.yaml"))
-    assert "Is this the policy of another table?" in error and "(other.csv)" in error, error
+    assert "Is this the policy of another table?" in error, error
+    assert "(other.csv)" in error, error
     # A release may leave out most columns.
     (folder / "few.csv").write_text("sex,income\n" + "f,high\nm,low\n" * 9)
     assert shell(command, "few.csv", "-p", "policy.yaml").code == 0
