@@ -92,12 +92,12 @@ def seconds_of(server: int) -> float:
 
 
 def _serves(process: str) -> bool:
-    """Return whether a process of the server answers a client or works for one that does."""
+    """Return whether a process of the server answers a client, works for one that does, or has just ended."""
     try:
         title = Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"127.0.0.1" in title or b"parallel worker" in title
+    return not title or b"127.0.0.1" in title or b"parallel worker" in title
 
 
 def words_of(table: list[str], folder: Path, engine: str) -> dict[str, list[Any]]:

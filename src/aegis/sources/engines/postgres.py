@@ -63,13 +63,15 @@ class Postgres(AnyEngine):
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Store the result of a query as a temporary table in the engine.
 
-        First compute statistics of the tables that were uploaded for the query. Without statistics
-        the server expects each join to multiply the rows, and hashes the larger table.
+        Compute statistics of the tables that were uploaded for the query, and of the result.
+        Without statistics the server expects each join to multiply the rows, hashes the larger
+        table, and sorts rows in order to group them.
         """
         self.backend._run_pre_execute_hooks(expression)
         for uploaded in expression.op().find(InMemoryTable):
             self.backend.raw_sql(f'ANALYZE "{uploaded.name}"').close()
         with super().keep(expression) as table:
+            self.backend.raw_sql(f'ANALYZE "{table.get_name()}"').close()
             yield table
 
     @contextmanager
