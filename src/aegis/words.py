@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from enum import Enum
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -143,13 +145,25 @@ def jsonable(value: Any) -> Any:
         return {key: jsonable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [jsonable(entry) for entry in value]
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
     return str(value) if isinstance(value, Enum | PurePath) else value
 
 
 def json_fields(record: Any, *names: str) -> dict[str, Any]:
-    """Return these fields of a record, by default all, as JSON documents have them."""
+    """Return these fields of a record, by default all, as JSON documents have them.
+
+    A name may have the form `name=attribute`, if the document has another name than the record.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> json_fields(Fraction(1, 3), "numerator", "parts=denominator")
+    {'numerator': 1, 'parts': 3}
+    """
     chosen = names or [field.name for field in fields(record)]
-    return {name: jsonable(getattr(record, name)) for name in chosen}
+    pairs = (name.partition("=") for name in chosen)
+    return {name: jsonable(attrgetter(source or name)(record)) for name, _, source in pairs}
 
 
 def finite(data: Any) -> Any:

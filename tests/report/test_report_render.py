@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +18,22 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.advisor import PrivacyChange
+from aegis.advisor import Advice, PrivacyChange
+from aegis.advisor.estimates import AttributeEstimate, Estimate
+from aegis.advisor.figures import Binding, EstimatedScores, MaskChange
+from aegis.advisor.owner_preview import ColumnChange, Share, Shown
+from aegis.advisor.record_level import RecordLevel
+from aegis.advisor.served import ServedLabel
+from aegis.anonymizers import InformationLoss, Recipe
 from aegis.errors import InternalError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration
+from aegis.privacy import PrivacyAccount, PrivacyLoss
 from aegis.report import render, render_report
 from aegis.report.context import build_context
 from aegis.report.labels import fit, text_width
 from aegis.report.svg import _require_plain
+from aegis.summary import Information
 from report_factory import BINDING, FRONT, advice, many, privacy, ranked
 
 HOSTILE = [
@@ -108,7 +117,63 @@ def hostile() -> str:
     change = PrivacyChange(
         privacy([1, 9], sensitive=HOSTILE[2]), privacy([5, 5], sensitive=HOSTILE[2])
     )
-    return render(replace(given, privacy=change), title=HOSTILE[2])
+    given = replace(given, privacy=change)
+    return render(_with_every_section(given), title=HOSTILE[2], shown=_hostile_values())
+
+
+def _with_every_section(given: Advice) -> Advice:
+    """Add the sections that appear only with data, each with the hostile names."""
+    masks = dict(pairwise(HOSTILE))
+    estimates = {name: AttributeEstimate(0.2, 0.1, 0.3, 0.15) for name in HOSTILE}
+    lossy = InformationLoss(0.125, 0.25, 0.0625, 4321, 7.5, 1.25)
+    recipe = Recipe("mdav", {"k": 5})
+    method = RecordLevel(recipe, 9, 0, True, lossy, 1.5, tuple(HOSTILE), privacy([5, 5]))
+    account = PrivacyAccount(
+        tuple(PrivacyLoss(name, 1.0, 0.0, name, 1.0) for name in HOSTILE), exact=tuple(HOSTILE)
+    )
+    ranking = [
+        replace(
+            one,
+            differential_privacy=account,
+            labels=dict.fromkeys(HOSTILE, 50.0),
+            estimate=Estimate(one.name, "mi", Information.RAW, "exact", 0.1, (0.0, 0.2), estimates),
+        )
+        for one in given.ranking
+    ]
+    ranking[-1] = replace(ranking[-1], method=method)
+    finer, relaxed = BINDING.finer[0], BINDING.relaxations[0]
+    binding = Binding(
+        tuple(replace(finer, attribute=n, current=n, mask=n, violations=(n,)) for n in HOSTILE),
+        tuple(replace(relaxed, change=name, masks=masks) for name in HOSTILE),
+    )
+    front = replace(
+        FRONT,
+        parameter=HOSTILE[4],
+        points=tuple(replace(one, declared=masks) for one in FRONT.points),
+    )
+    changes = tuple(MaskChange(name, name, 0.3, 0.1, 0.05, tied=True) for name in HOSTILE)
+    served = ServedLabel("", 1.0, "held-out-auc", 0.7, 0.5, 0.8, 60.0)
+    return replace(
+        given,
+        ranking=tuple(ranking),
+        binding=binding,
+        front=front,
+        estimated=EstimatedScores("codes", changes),
+        labels=tuple(replace(served, label=name) for name in HOSTILE),
+        measure="share-kept(mean)",
+    )
+
+
+def _hostile_values() -> Shown:
+    values = tuple((name, 3) for name in HOSTILE)
+    shares = tuple(Share(name, name, 9, 3) for name in HOSTILE)
+    return Shown(
+        tuple(ColumnChange(name, values, values, 7, 7) for name in HOSTILE),
+        shares,
+        shares,
+        tuple(HOSTILE),
+        (tuple(HOSTILE),),
+    )
 
 
 def test_every_section_stands_in_the_document(full: str) -> None:
@@ -213,6 +278,9 @@ def test_shape_tells_what_colour_tells(full: str) -> None:
 
 def test_hostile_text_is_shown_and_does_nothing(hostile: str) -> None:
     document = Document(hostile)
+    sections = {a["id"] for tag, a in document.elements if tag == "section"}
+    optional = {"front", "binding", "noise", "shown", "labels", "estimates", "changes", "records"}
+    assert optional <= sections
     text = document.text()
     assert "<script>alert(1)</script>" in text
     assert "{{ 7*7 }} {% raw %}" in text

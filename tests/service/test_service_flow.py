@@ -22,6 +22,7 @@ from aegis.service.catalog import (
     requests,
 )
 from aegis.service.catalog.records import Job, ReleaseRecord, Version, now
+from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.signing import sign_bytes
 
@@ -99,8 +100,8 @@ def test_an_upload_that_does_not_fit_is_refused(place, monkeypatch, wrong):
                 "release",
                 job,
                 seal["attempt"],
-                certificate=deliveries.sha256(fields["certificate"].encode()),
-                file=deliveries.sha256(content),
+                certificate=digest(fields["certificate"]),
+                file=digest(content),
             )
             seal["signature"] = sign_bytes(signed, place.agent.settings.key).to_dict()
         fields["signature"] = json.dumps(seal)

@@ -16,8 +16,9 @@ import pytest
 from service_support import POLICY
 
 from aegis.service.catalog import CatalogError
-from aegis.service.catalog.deliveries import sha256, signed_part
+from aegis.service.catalog.deliveries import signed_part
 from aegis.service.catalog.records import Job
+from aegis.service.catalog.statements import digest as sha256
 from aegis.signing import sign_bytes
 
 

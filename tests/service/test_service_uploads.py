@@ -18,10 +18,10 @@ from service_support import CANARY, POLICY, request_of
 
 from aegis.errors import DataError, EngineError, NoAdmissibleConfiguration
 from aegis.service.catalog import CatalogError, UploadLimits, WrongState, deliveries, limited
+from aegis.service.catalog.deliveries import rows_in
 from aegis.service.catalog.errors import TooLarge
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.records import Job
-from aegis.service.catalog.shapes import rows_in
 from aegis.service.guard import BodyLimit
 
 

@@ -21,6 +21,7 @@ from aegis.blas import guard_loading
 from aegis.cli import logs, startup, streams
 from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
+from aegis.cli.listing import LISTINGS
 from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
 from aegis.cli.panels import (
@@ -74,12 +75,10 @@ VERBS = {
     "measures": _EXPLAIN,
     "privacy-models": _EXPLAIN,
 }
-"""Verbs of the core in the order of the help, each with its group there; each is a module of this room.
+"""Verbs of the core in the order of the help, each with its group there.
 
-A wing names the group of its verb in `PANEL`.
+Each is a module of this room, or one of the `LISTINGS`. A wing names the group of its verb in `PANEL`.
 """
-_MODULES = {"privacy-models": "privacy_models"}
-"""Modules of verbs whose names no module may have."""
 ADDED = Extensions("command")
 """Verbs that wings and packages add, through the entry points `aegis.commands`."""
 
@@ -98,9 +97,10 @@ class Command(Protocol):
 
 def _commands(verb: str) -> Mapping[str, Command]:
     """Return the commands of one verb by name; several if the verb has subcommands (`VERBS`)."""
-    if verb in VERBS:
-        module: Any = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
-    else:
+    module: Any = LISTINGS.get(verb)
+    if verb in VERBS and module is None:
+        module = import_module(f"aegis.cli.{verb}")
+    elif module is None:
         module = ADDED.load(verb)
     if hasattr(module, "VERBS"):
         return {f"{verb} {name}": command for name, command in module.VERBS.items()}

@@ -10,6 +10,7 @@ from aegis.words import percent
 if TYPE_CHECKING:
     from aegis.advisor import Advice
     from aegis.advisor.served import ServedLabel
+    from aegis.advisor.utility import UtilityFigure
 
 NAMED = 5
 """Largest number of labels that a sentence names; it names those that lose most."""
@@ -35,6 +36,9 @@ class LabelLine:
         other labels.
     proven
         Whether `alone` is proven to be the highest that an admissible configuration reaches.
+    headline
+        The score that models are expected to reach, or the measure on the release and the table, as
+        a sentence without full stop; None if it was not measured on the released rows.
     """
 
     label: str
@@ -46,6 +50,7 @@ class LabelLine:
     alone: float | None
     price: float | None
     proven: bool
+    headline: str | None
 
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
@@ -65,6 +70,7 @@ class LabelLine:
             alone=served.alone,
             price=served.price,
             proven=served.proven,
+            headline=None if figure is None else _headline(figure),
         )
 
 
@@ -92,3 +98,12 @@ def _alone(line: LabelLine) -> str:
     if line.price is None or line.price < 0.1:
         return ""
     return f" ({line.price:.1f} points less than if it were the only label)"
+
+
+def _headline(figure: UtilityFigure) -> str:
+    """Return the utility for one label as a sentence without full stop."""
+    from aegis.advisor.utility import IN_WORDS  # loads NumPy, which no help needs
+    from aegis.measures import MEASURES
+
+    in_words = MEASURES.get(figure.measure).unit in IN_WORDS
+    return figure.expected(None) if in_words else figure.detail

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from aegis._version import __version__
 from aegis.report import charts
-from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import draw_twice, environment, histogram_drawing
 from aegis.report.sections.privacy import privacy_section
-from aegis.report.sections.records import LOSSES, losses, options_text, tradeoff_section
-from aegis.report.svg import FONT
+from aegis.report.sections.records import LOSSES, options_text
 from aegis.report.words import clean, count, lines, measured, percent, rows, share
 
 if TYPE_CHECKING:
@@ -42,17 +39,19 @@ def render_anonymized(
     """
     context = _context(release, before, title)
     drawings = {"histogram": histogram_drawing(context["privacy"])}
-    tradeoff = context["tradeoff"]
-    if tradeoff is not None:
+    if release.front:
+        points = [
+            {"loss": point.information_loss, "entropy": point.entropy, "efficient": point.efficient}
+            for point in release.front
+        ]
         drawings["tradeoff"] = draw_twice(
             "tradeoff",
             "Information loss against diversity",
             "One point per setting; the table below it holds the same figures.",
-            lambda width: charts.tradeoff_chart(tradeoff["points"], width),
+            lambda width: charts.tradeoff_chart(points, width),
         )
-    style = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     template = environment().get_template("anonymized.html.j2")
-    return template.render(context | {"drawings": drawings, "style": style})
+    return template.render(context | {"drawings": drawings})
 
 
 def _context(
@@ -84,11 +83,11 @@ def _context(
         "criteria": [clean(str(criterion)) for criterion in criteria],
         "claims": release.claims,
         "figures": figures,
-        "losses": list(zip(LOSSES, losses(grouped.loss), strict=True)),
+        "losses": LOSSES,
+        "loss": grouped.loss,
         "notes": [clean(note, limit=600) for note in release.notes],
         "privacy": privacy_section(before, audit.report, admissible=True),
-        "tradeoff": tradeoff_section(release.front),
+        "tradeoff": release.front,
         "recipe": {"text": lines(recipe), "cut": False, "characters": count(len(recipe))},
-        "version": __version__,
         "seconds": f"{grouped.seconds:.2f}",
     }

@@ -11,10 +11,8 @@ from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.privacy.report import same_values
 from aegis.release.auditing import UNPROTECTED
-from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
-from aegis.report.svg import FONT
 from aegis.report.words import clean, count, measured, percent, share
 from aegis.summary.outside import Outside
 
@@ -57,9 +55,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "notes": [clean(note, limit=600) for note in _notes(certificate)],
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", __version__), limit=40),
-        "style": {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS},
     }
-    context["style"]["correlations"] = ()
     return environment().get_template("certificate.html.j2").render(context)
 
 

@@ -15,22 +15,19 @@ import yaml
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure, Need
-from aegis.present import Finding, label_words, ranked_words
+from aegis.present import Finding, label_lines, label_words, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
-from aegis.report.palette import HEAT_BOUNDS
+from aegis.report.palette import heat_step
 from aegis.report.sections.confidence import (
     against_best,
     confidence_section,
-    noise_section,
     score_text,
 )
-from aegis.report.sections.labels import labels_section
-from aegis.report.sections.optional import binding_section, front_section
 from aegis.report.sections.privacy import FINEST, privacy_section
-from aegis.report.sections.records import method_yaml, records_section
-from aegis.report.sections.values import mask_words, release_facts, shown_section, unique_figure
+from aegis.report.sections.records import LOSSES
+from aegis.report.sections.values import mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
-from aegis.words import predicted
+from aegis.words import jsonable, predicted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -87,38 +84,37 @@ def build_context(
     rule = _rule(advice.policy)
     best = advice.best
     subject = best or advice.closest
-    front, binding = advice.front, advice.binding
+    estimated = advice.estimated
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice),
         "release": release_facts(advice.policy),
-        "shown": shown_section(shown),
+        "shown": shown,
         "measure": _measure(measure),
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
-        "noise": noise_section(subject),
+        "noise": None if subject is None else subject.differential_privacy,
         "key_figures": _key_figures(advice, subject, before, after, finest=finest),
         "warnings": [_sentence(text) for text in advice.warnings],
-        "labels": labels_section(advice),
+        "labels": label_lines(advice),
+        "by_label": [r for r in advice.ranking[:TOP] if r.labels],
         "attributes": _attributes(subject, advice, measure) if subject else [],
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure),
-        "records": records_section(advice),
+        "records": [r for r in advice.ranking if r.method is not None],
+        "losses": LOSSES,
+        "estimates": [r for r in advice.ranking if r.estimate is not None],
+        "changes": () if estimated is None else estimated.changes,
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
         "privacy": privacy_section(before, after, admissible=best is not None, finest=finest),
-        "front": None
-        if front is None
-        else front_section(front, advice.summary["rows"], _objective(advice)),
-        "binding": None if binding is None else binding_section(binding),
+        "front": advice.front,
+        "binding": advice.binding,
+        "total": advice.summary["rows"],
+        "top": TOP,
         "yaml": _documents(advice, subject),
         "provenance": _provenance(advice),
     }
-
-
-def heat_step(utility: float | None) -> int | None:
-    """Return the heat map's colour step for a percentage, from 0; None if it is undefined."""
-    return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
 def score_axis(advice: Advice) -> str:
@@ -499,7 +495,9 @@ def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     """Return the policy and the recommended configuration as YAML text."""
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
-        chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
+        chosen = {"configurations": {subject.name: subject.masks}}
+        if subject.method is not None:
+            chosen = subject.method.recipe.to_dict()
         if advice.stated_measure is not None:  # as `aegis advise -o` writes it
             chosen = {"measure": advice.stated_measure, **chosen}
     return {
@@ -509,23 +507,14 @@ def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 
 
 def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
-    text = yaml.safe_dump(_plain(data), sort_keys=False, allow_unicode=True, width=96)
+    text = yaml.safe_dump(jsonable(data), sort_keys=False, allow_unicode=True, width=96)
     cut = len(text) > YAML_LIMIT
     encoded = b64encode(text.encode("utf-8", "surrogatepass")).decode()
     shown = lines(text[:YAML_LIMIT])
     return {"text": shown, "cut": cut, "characters": count(len(text)), "encoded": encoded}
 
 
-def _plain(value: Any) -> Any:
-    """Convert mappings and sequences, at any depth, to types that YAML can write."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value if type(value) in (bool, int, float, str, type(None)) else str(value)
-
-
-def _provenance(advice: Advice) -> list[dict[str, Any]]:
+def _provenance(advice: Advice) -> list[tuple[str, str, bool]]:
     """Return the versions, digests and data sources from which the figures of the report come."""
     summary = advice.summary
     facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
@@ -540,9 +529,7 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
     ]
     if "total" in advice.timings:
         facts.append(("Time to advise", f"{advice.timings['total']:.2f}\u00a0s", False))
-    return [
-        {"name": clean(name), "value": clean(value), "code": code} for name, value, code in facts
-    ]
+    return facts
 
 
 def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:

@@ -83,3 +83,8 @@ def variable(name: str) -> str:
     """
     LIGHT[name]
     return f"var(--{name})"
+
+
+def heat_step(utility: float | None) -> int | None:
+    """Return the heat map's colour step for a percentage, from 0; None if it is undefined."""
+    return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)

@@ -7,12 +7,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aegis._version import __version__
 from aegis.report import charts
 from aegis.report.context import build_context
-from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT, heat_step
 from aegis.report.section import Reported, ReportSection
-from aegis.report.sections.estimate import changes_section, estimates_section
+from aegis.report.sections.records import options_text
+from aegis.report.sections.values import changed_masks, listed_masks
 from aegis.report.svg import FONT, Drawing, draw
+from aegis.report.words import clean, count, measured, part, percent
 
 if TYPE_CHECKING:
     import jinja2
@@ -22,6 +25,21 @@ if TYPE_CHECKING:
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading when the caller gives none."""
+_FILTERS: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        changed_masks,
+        clean,
+        count,
+        heat_step,
+        listed_masks,
+        measured,
+        options_text,
+        part,
+        percent,
+    )
+}
+"""Functions with which templates write figures, and text from the data; all other text is escaped only."""
 
 
 def render(
@@ -63,11 +81,8 @@ def render(
         title=title or DEFAULT_TITLE,
         shown=shown,
     )
-    context["estimates"] = estimates_section(advice)
-    context["changes"] = changes_section(advice)
     context["sections"] = sections
     context["drawings"] = _drawings(context)
-    context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     return environment().get_template("report.html.j2").render(context)
 
 
@@ -111,13 +126,17 @@ def environment(*folders: Path) -> jinja2.Environment:
     """Return a Jinja environment with autoescaping, for templates in `folders` and the report's."""
     import jinja2
 
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent / "templates"]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters.update(_FILTERS)
+    made.globals["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
+    made.globals["version"] = __version__
+    return made
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
@@ -161,12 +180,18 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     if context["privacy"] is not None:
         drawings["histogram"] = histogram_drawing(context["privacy"])
     front = context["front"]
-    if front is not None and front["points"]:
+    points = [] if front is None else [p for p in front.points if p.utility_kept is not None]
+    if points:
+        parameter = clean(front.parameter, limit=80)
+        drawn = [
+            {"value": p.value, "kept": p.utility_kept, "knee": p.value == front.knee}
+            for p in points
+        ]
         drawings["front"] = draw_twice(
             "front",
             "Pareto front of privacy against utility",
-            f"Utility kept by {front['parameter']}; the table below it holds the same figures.",
-            lambda width: charts.front_chart(front["points"], front["parameter"], width),
+            f"Utility kept by {parameter}; the table below it holds the same figures.",
+            lambda width: charts.front_chart(drawn, parameter, width),
         )
     return drawings
 

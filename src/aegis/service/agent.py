@@ -31,7 +31,7 @@ from aegis.progress import Progress, Step
 from aegis.service.agent_book import AgentBook, MadeOutput, key_of
 from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog import checking, limited, summaries
-from aegis.service.catalog.deliveries import sha256, signed_part
+from aegis.service.catalog.deliveries import signed_part
 from aegis.service.catalog.errors import CatalogError, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
@@ -258,7 +258,7 @@ class Agent:
         key = key_of("summary", job.id, job.name, {k: v for k, v in task.items() if k != "source"})
         epsilon = float(task["epsilon"]) if task["protect"] == "noise" else 0.0
         output = self.book.spend(job.name, key, source.floor, epsilon, made)
-        digests = {"policy": sha256(task["policy"].encode()), "bundle": sha256(output.content)}
+        digests = {"policy": digest(task["policy"]), "bundle": digest(output.content)}
         file = ("summary.protected", output.content)
         self._hand_in(job, "summary", output.fields, digests, "bundle", file)
         self.book.handed_in(job.name, key, "summary")
@@ -321,7 +321,7 @@ class Agent:
         detail = {"request": job.given["request"], "masks": configuration.spec()}
         book.list_release(job.name, key, floor, detail, output)
         text = output.fields["certificate"]
-        digests = {"certificate": sha256(text.encode()), "file": sha256(output.content)}
+        digests = {"certificate": digest(text), "file": digest(output.content)}
         file = ("masked.parquet", output.content)
         self._hand_in(job, "release", output.fields, digests, "file", file)
         book.handed_in(job.name, key, "release")

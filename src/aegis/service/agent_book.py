@@ -7,7 +7,6 @@ stored next to the ledger. A repeated job uploads the same output, so it reveals
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -135,8 +134,8 @@ class AgentBook:
         if any(release["key"] == key for release in self.releases(source)):
             return
         self.require_release(source, floor)
-        content = hashlib.sha256(made.content).hexdigest()
-        self.ledger.list_release(source, json.dumps({**detail, "key": key}), content)
+        note = json.dumps({**detail, "key": key})
+        self.ledger.list_release(source, note, digest(made.content))
 
     def require_release(self, source: str, floor: Floor) -> None:
         """Raise an error if a source has reached its daily limit of releases."""
@@ -198,7 +197,7 @@ class AgentBook:
                 self.ledger.refused(entry, error)
             raise
         if entry is not None:
-            self.ledger.commit(entry, hashlib.sha256(made.content).hexdigest())
+            self.ledger.commit(entry, digest(made.content))
         return made
 
     def _reserve(self, source: str, key: str, floor: Floor, epsilon: float) -> int:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,18 +25,18 @@ from starlette.responses import Response
 from aegis._version import __version__
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, people, requests, state, work
-from aegis.service.background import working
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.describing import describe
 from aegis.service.guard import BodyLimit, Guard
 from aegis.service.metrics import CallMetrics
+from aegis.service.notifying import Notifier
 from aegis.service.opening import Openings
 from aegis.service.pages import error_page, page_routers
-from aegis.service.preload import warm_in_background
 from aegis.service.problems import problem, status_of, wants_page
 from aegis.service.recording import AccessLog, Recorder
 from aegis.service.settings import ServiceSettings
-from aegis.service.workbench import Benches
+from aegis.service.workbench import Benches, warm
+from aegis.service.worker import Worker
 
 API = "/api/v1"
 API_ROOMS = (accounts, people, data_sets, requests, work, log, state)
@@ -41,6 +47,9 @@ _THREADS = 40
 _FEWEST = 10
 _BESIDE = 4
 """Number of further database connections: for the worker, and for event streams."""
+
+_PATIENCE = 10.0
+"""Number of seconds in which a worker gives its job back, or a notice is sent, at the end."""
 
 
 def threads_of(settings: ServiceSettings) -> int:
@@ -102,6 +111,26 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     return app
 
 
+@contextmanager
+def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
+    """Run background jobs and send notices, as set in the settings, while the context lasts."""
+    programs: list[Worker | Notifier] = []
+    if settings.worker:
+        programs.append(Worker(catalog, keep=settings.operation.keep))
+    if settings.operation.channels:
+        programs.append(Notifier(catalog, settings.operation.channels, settings.origin))
+    threads = [threading.Thread(target=program.run, daemon=True) for program in programs]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for program, thread in zip(programs, threads, strict=True):
+            program.over.set()
+            thread.join(timeout=_PATIENCE)
+        catalog.database.close()
+
+
 def _lifespan(
     settings: ServiceSettings, catalog: Catalog | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
@@ -111,7 +140,7 @@ def _lifespan(
     async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
         current_default_thread_limiter().total_tokens = threads_of(settings)
         if settings.local:
-            warm_in_background()
+            threading.Thread(target=warm, name="aegis-warm", daemon=True).start()
         with nullcontext() if catalog is None else working(settings, catalog):
             yield
 

@@ -2,23 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from secrets import compare_digest
 from typing import Annotated
 
 from fastapi import Depends, Form, Request
+from sqlalchemy.orm import Session
 
 from aegis.service.catalog import Catalog, accounts
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotAllowed, NotSignedIn
+from aegis.service.catalog.records import Account
 from aegis.service.settings import ServiceSettings
 
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
 """The caller of a service on one's own machine."""
 
 
+def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
+    """Return the name of the cookie of this kind; over TLS, browsers bind it to this host."""
+    return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
+
+
 @dataclass(frozen=True)
-class Caller:
-    """The caller of a request, and the form key of the session.
+class Visit:
+    """A call of anybody, and the parts of the service that answer it.
+
+    Attributes
+    ----------
+    request
+        The HTTP request.
+    """
+
+    request: Request
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of the service."""
+        catalog: Catalog = self.request.app.state.catalog
+        return catalog
+
+    @property
+    def settings(self) -> ServiceSettings:
+        """The settings of the service."""
+        settings: ServiceSettings = self.request.app.state.settings
+        return settings
+
+    @property
+    def address(self) -> str:
+        """The address of the caller."""
+        return "" if self.request.client is None else self.request.client.host
+
+    @property
+    def secret(self) -> str:
+        """The secret of the caller's browser session; empty if the call has none."""
+        return self.cookie("session")
+
+    def cookie(self, kind: str) -> str:
+        """Return the value of the cookie of this kind; empty if the call has none."""
+        return self.request.cookies.get(cookie_name(self.settings, kind), "")
+
+    def reading(self) -> AbstractContextManager[Session]:
+        """Open a session of the catalog's database for reading only."""
+        return self.catalog.database.reading()
+
+    def writing(self) -> AbstractContextManager[Session]:
+        """Open the only writing session of the catalog's database."""
+        return self.catalog.database.writing()
+
+
+@dataclass(frozen=True)
+class Call(Visit):
+    """A call of somebody whom the service has identified.
 
     Attributes
     ----------
@@ -31,60 +88,47 @@ class Caller:
     actor: Actor
     form_key: str = ""
 
+    @contextmanager
+    def proven(self, password: str) -> Iterator[tuple[Session, Account]]:
+        """Check the caller's password; yield the only writing session, and the caller's account."""
+        database = self.catalog.database
+        accounts.require_password(database, self.actor, password, address=self.address)
+        with self.writing() as session:
+            yield session, accounts.own(session, self.actor)
 
-def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
-    """Return the name of the cookie of this kind; over TLS, browsers bind it to this host."""
-    return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
-
-
-def catalog_of(request: Request) -> Catalog:
-    """Return the catalog of the service."""
-    catalog: Catalog = request.app.state.catalog
-    return catalog
-
-
-def settings_of(request: Request) -> ServiceSettings:
-    """Return the settings of the service."""
-    settings: ServiceSettings = request.app.state.settings
-    return settings
+    def require_form_key(self, given: str) -> None:
+        """Raise an error unless a form contains the form key of the caller's session."""
+        if not compare_digest(self.form_key.encode(), given.encode()):
+            raise NotAllowed(
+                "The form has expired.", hint="Load the page again, then send the form again."
+            )
 
 
-def address_of(request: Request) -> str:
-    """Return the address of the caller."""
-    return "" if request.client is None else request.client.host
-
-
-def secret_of(request: Request) -> str:
-    """Return the secret of the caller's browser session; empty if the call has none."""
-    return request.cookies.get(cookie_name(settings_of(request)), "")
-
-
-def _caller(request: Request) -> Caller:
-    settings = settings_of(request)
-    if settings.local:
-        return Caller(LOCAL, request.app.state.local_key)
-    catalog = catalog_of(request)
+def _identified(request: Request) -> Call:
+    visit = Visit(request)
+    if visit.settings.local:
+        return Call(request, LOCAL, request.app.state.local_key)
     given = request.headers.get("authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
         if kind.casefold() != "bearer":
             raise NotSignedIn("Unknown kind of authorization.", hint="Use: Bearer TOKEN.")
-        with catalog.database.reading() as session:
-            return Caller(accounts.token_actor(session, secret.strip()))
-    secret = secret_of(request)
+        with visit.reading() as session:
+            return Call(request, accounts.token_actor(session, secret.strip()))
+    secret = visit.secret
     if not secret:
         raise NotSignedIn("Nobody is signed in.", hint="Sign in, or send a token.")
-    with catalog.database.reading() as session:
+    with visit.reading() as session:
         opened = accounts.session_of(session, secret)
         stale = accounts.is_stale(opened)
-        signed_in = Caller(accounts.actor_of(opened.account), opened.form_key)
+        call = Call(request, accounts.actor_of(opened.account), opened.form_key)
     if stale:
-        with catalog.database.writing() as session:
+        with visit.writing() as session:
             accounts.touch(session, secret)
-    return signed_in
+    return call
 
 
-def caller(request: Request) -> Caller:
+def identified(request: Request) -> Call:
     """Identify the caller, and store the caller's account for the access log.
 
     Raises
@@ -92,49 +136,27 @@ def caller(request: Request) -> Caller:
     NotSignedIn
         Nobody is signed in, or the session or token has ended.
     """
-    matched = _caller(request)
-    request.state.account = matched.actor.name
-    return matched
+    call = _identified(request)
+    request.state.account = call.actor.name
+    return call
 
 
-async def _actor(signed_in: Annotated[Caller, Depends(caller)]) -> Actor:
-    """Return the actor whose permissions apply to this call."""
-    return signed_in.actor
-
-
-async def _catalog(request: Request) -> Catalog:
-    """Return the catalog of the service.
+async def _visit(request: Request) -> Visit:
+    """Return a call of anybody.
 
     The function is `async` because FastAPI runs other functions in a thread, which is slower.
     """
-    return catalog_of(request)
+    return Visit(request)
 
 
-async def _settings(request: Request) -> ServiceSettings:
-    """Return the settings of the service."""
-    return settings_of(request)
+async def _form(
+    call: Annotated[Call, Depends(identified)], form_key: Annotated[str, Form(max_length=64)]
+) -> Call:
+    """Return the call that sends a form, after checking the form key of the session."""
+    call.require_form_key(form_key)
+    return call
 
 
-def require_form_key(signed_in: Caller, given: str) -> None:
-    """Raise an error unless a form contains the form key of the caller's session."""
-    from secrets import compare_digest
-
-    if not compare_digest(signed_in.form_key.encode(), given.encode()):
-        raise NotAllowed(
-            "The form has expired.", hint="Load the page again, then send the form again."
-        )
-
-
-async def _form_caller(
-    signed_in: Annotated[Caller, Depends(caller)], form_key: Annotated[str, Form(max_length=64)]
-) -> Caller:
-    """Return who sends a form, after checking the form key of the session."""
-    require_form_key(signed_in, form_key)
-    return signed_in
-
-
-ActorOf = Annotated[Actor, Depends(_actor)]
-CallerOf = Annotated[Caller, Depends(caller)]
-FormCallerOf = Annotated[Caller, Depends(_form_caller)]
-CatalogOf = Annotated[Catalog, Depends(_catalog)]
-SettingsOf = Annotated[ServiceSettings, Depends(_settings)]
+VisitOf = Annotated[Visit, Depends(_visit)]
+CallOf = Annotated[Call, Depends(identified)]
+FormCallOf = Annotated[Call, Depends(_form)]

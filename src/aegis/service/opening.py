@@ -11,12 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
-from aegis.progress import Progress
+from aegis.progress import Progress, Step
 from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.limited import ToldStep
 from aegis.service.workbench import Benches
 
 _KNOWN = 32
@@ -35,10 +37,8 @@ class BenchOpening:
         Identifier in URLs.
     began
         Time when opening began, on the monotonic clock.
-    current, noted
-        The current step, and its note.
-    done, total
-        Completed and total amount of the step, if its size is known.
+    told
+        The current step: its name, its finished and total units of work, and its note.
     ended
         Set once the table is open, or an error occurred.
     """
@@ -46,10 +46,7 @@ class BenchOpening:
     title: str
     identifier: str = field(default_factory=lambda: uuid4().hex[:12])
     began: float = field(default_factory=time.monotonic)
-    current: str = ""
-    noted: str = ""
-    done: float = 0.0
-    total: float | None = None
+    told: dict[str, Any] = field(default_factory=lambda: {"step": "", "done": 0.0, "total": None})
     ended: threading.Event = field(default_factory=threading.Event)
     _bench: str | None = None
     _error: Exception | None = None
@@ -79,27 +76,20 @@ class BenchOpening:
     @property
     def step_words(self) -> str:
         """The current step, in words."""
-        return self.current or "Reading the table"
+        return self.told["step"] or "Reading the table"
 
     @property
     def noted_words(self) -> str:
         """The note on the current step, and the elapsed time."""
         seconds = f"{time.monotonic() - self.began:.0f} s"
-        return f"{self.noted}, {seconds}" if self.noted else seconds
+        note = self.told.get("note")
+        return f"{note}, {seconds}" if note else seconds
 
     @contextmanager
-    def step(self, title: str, total: float | None = None) -> Iterator[BenchOpening]:
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start a named step of opening the table."""
-        self.current, self.noted, self.done, self.total = title, "", 0.0, total
-        yield self
-
-    def advance(self, amount: float = 1) -> None:
-        """Add to the number of finished units of work."""
-        self.done += amount
-
-    def note(self, text: str) -> None:
-        """Show a text next to the current step."""
-        self.noted = text
+        self.told = {"step": title, "done": 0.0, "total": total}
+        yield ToldStep(self.told)
 
 
 class Openings:

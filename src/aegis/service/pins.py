@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import NoneType
@@ -24,19 +24,6 @@ from aegis.signing import PublicKey, load_public_key
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _SOURCE_KEYS = ("table", "policy", "floor")
-_FLOOR_KEYS = (
-    "k",
-    "suppression",
-    "never",
-    "roles",
-    "masks",
-    "threshold",
-    "epsilon",
-    "epsilon_a_day",
-    "releases_a_day",
-)
-
-
 _SHAPES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "summarize": {"protect": str},
     "check": {
@@ -91,6 +78,9 @@ class Floor:
     epsilon: float = 0.0
     epsilon_a_day: float | None = None
     releases_a_day: int = 1
+
+
+_FLOOR_KEYS = tuple(field.name for field in fields(Floor))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from aegis.service.app import create_app
-from aegis.service.background import working
+from aegis.service.app import create_app, working
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.metrics import FOLDER
 from aegis.service.rates import shared_files

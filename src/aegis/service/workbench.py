@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 import aegis
 from aegis.advisor import Advice, Ranked, Scorer
 from aegis.advisor.costs import MaskCost, mask_costs
@@ -598,3 +600,21 @@ class Benches:
                 raise NotThere("This table is not open any more.", hint="Open it again.")
             self._open.move_to_end(identifier)
             return self._open[identifier]
+
+
+def warm() -> None:
+    """Open and search a small made-up table, so that all libraries are loaded before a person waits.
+
+    Engine, compiler and solvers take a second or two at their first use.
+    """
+    rows = range(64)
+    table = pa.table(
+        {
+            "age": [20 + n % 40 for n in rows],
+            "place": [f"place {n % 7}" for n in rows],
+            "answer": [f"answer {n // 3 % 2}" for n in rows],
+        }
+    )
+    bench = Bench.open(table, "answer")
+    bench.view()
+    bench.best(1.0)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
 
-from aegis.errors import AegisError, InternalError
-from aegis.progress import Step
+from aegis.errors import AegisError
 from aegis.service.catalog import Catalog, flow, jobs, limited, requests, retention, signs
 from aegis.service.catalog.errors import WrongState
-from aegis.service.catalog.records import Job, Request
 
 _PAUSE = 0.5
 _EXPIRE_EVERY = 60.0
@@ -96,11 +92,11 @@ class Worker:
 
     def _search(self, life: _Life) -> None:
         with self.catalog.database.reading() as session:
-            request = _request(session, jobs.held(session, life.job, life.attempt))
+            request = jobs.request_of(session, jobs.held(session, life.job, life.attempt))
             key = request.version.summary_key
         listed, about = self._limited("search", key, life, seconds=SEARCH_SECONDS)
         with self.catalog.database.writing() as session:
-            request = _request(session, jobs.held(session, life.job, life.attempt))
+            request = jobs.request_of(session, jobs.held(session, life.job, life.attempt))
             flow.ask_check(session, request, listed, about, may_search=True)
             jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
 
@@ -117,7 +113,7 @@ class Worker:
         return limited.run(
             task,
             self.catalog.limits.work,
-            alive=life.alive,
+            alive=life.send,
             progress=life,
             bundle=bundle,
             **given,
@@ -133,42 +129,20 @@ class Worker:
             retention.clean(self.catalog, self.keep)
 
 
-def _request(session: Session, job: Job) -> Request:
-    request = session.get(Request, job.request_id or "")
-    if request is None:
-        raise InternalError("A search without a request.")
-    return request
-
-
 class _EndingError(Exception):
     """The worker must end, so the job is given back."""
 
 
 @dataclass
-class _Life:
+class _Life(limited.SeldomTold):
     """The progress of a job, which renews the job's lease and stops the work if the job was cancelled."""
 
     catalog: Catalog
     job: str
     attempt: int
     over: threading.Event
-    _beaten: float = 0.0
 
-    @contextmanager
-    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a step."""
-        step = limited.ToldStep({"step": title, "done": 0, "total": total}, self.tell)
-        self.tell(step.told)
-        yield step
-
-    def tell(self, told: dict[str, Any]) -> None:
-        """Renew the lease with this progress, at most twice a second."""
-        if time.monotonic() - self._beaten < _PAUSE:
-            return
-        self._beaten = time.monotonic()
-        self.alive(told)
-
-    def alive(self, told: Mapping[str, Any]) -> None:
+    def send(self, told: Mapping[str, Any]) -> None:
         """Renew the lease with this progress; raise an error if the job was cancelled or the worker
         must end.
         """

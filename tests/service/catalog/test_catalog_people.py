@@ -28,13 +28,16 @@ from aegis.service.catalog import (
     populations,
     second_factor,
 )
-from aegis.service.catalog.account_records import Guess, HalfSignIn, PasswordLink, SecondFactor
 from aegis.service.catalog.errors import CatalogError, TooOften
 from aegis.service.catalog.records import (
     Account,
     Grant,
+    Guess,
+    HalfSignIn,
     LogEntry,
     OwnedPopulation,
+    PasswordLink,
+    SecondFactor,
     SignIn,
     Token,
     now,

@@ -15,9 +15,8 @@ from sqlalchemy import create_engine, inspect, text
 
 from aegis.service.catalog import database as databases
 from aegis.service.catalog import signs
-from aegis.service.catalog.account_records import SecondFactor
 from aegis.service.catalog.database import Database
-from aegis.service.catalog.records import Base
+from aegis.service.catalog.records import Base, SecondFactor
 from postgres_server import server
 
 BEFORE = (

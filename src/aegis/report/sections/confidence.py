@@ -1,6 +1,4 @@
-"""The sections on the uncertainty of the ranking (standard errors, ties) and on the guarantee of
-noise (epsilon).
-"""
+"""The section on the uncertainty of the ranking: standard errors and ties."""
 
 from __future__ import annotations
 
@@ -50,28 +48,4 @@ def confidence_section(advice: Advice) -> dict[str, Any] | None:
         "any_compared": bool(compared),
         "ties": ties[:NAMED_TIES],
         "more": max(0, len(ties) - NAMED_TIES),
-    }
-
-
-def noise_section(subject: Ranked | None) -> dict[str, Any] | None:
-    """Return the section on the guarantee of a configuration's noise masks; None if it has none."""
-    account = None if subject is None else subject.differential_privacy
-    if account is None:
-        return None
-    return {
-        "epsilon": f"{account.epsilon:g}",
-        "delta": f"{account.delta:g}" if account.delta else None,
-        "covers": account.covers_release,
-        "lines": [
-            {
-                "attribute": clean(loss.attribute, limit=120),
-                "mechanism": clean(loss.mechanism, limit=80) or "–",
-                "epsilon": f"{loss.epsilon:g}",
-                "delta": f"{loss.delta:g}",
-                "sensitivity": "–" if loss.sensitivity is None else f"{loss.sensitivity:g}",
-            }
-            for loss in account.losses
-        ],
-        "exact": [clean(name, limit=120) for name in account.exact],
-        "notes": [clean(note, limit=400) for note in account.notes],
     }

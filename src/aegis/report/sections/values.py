@@ -1,19 +1,16 @@
-"""The section that shows values of the table, and the facts that a certificate states on a release."""
+"""Texts on masks, and on the facts that a policy and a certificate state about a release."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.words import clean, count, part, percent
+from aegis.report.words import clean, count, percent
 
 if TYPE_CHECKING:
-    from aegis.advisor.owner_preview import Share, Shown
     from aegis.summary.outside import Outside
 
-VALUE_LIMIT = 40
-"""Characters of a value that are shown."""
 _SIDE = {"top": "more", "bottom": "less"}
 FACTS = {
     "data": "Data set",
@@ -56,41 +53,15 @@ def mask_words(mask: object) -> str:
     return clean(joined, limit=120 - len(meant)) + meant
 
 
-def shown_section(shown: Shown | None) -> dict[str, Any] | None:
-    """Return the section with columns before and after masking, suppressed groups and a preview;
-    None without values.
-    """
-    if shown is None:
-        return None
-    return {
-        "columns": [
-            {
-                "name": clean(column.name, limit=120),
-                "before": _values(column.before),
-                "after": _values(column.after),
-                "values_before": count(column.values_before),
-                "values_after": count(column.values_after),
-            }
-            for column in shown.columns
-        ],
-        "by_label": [_share(share) for share in shown.by_label],
-        "hardest_hit": [_share(share) for share in shown.hardest_hit],
-        "header": [clean(name, limit=VALUE_LIMIT) for name in shown.header],
-        "preview": [[clean(cell, limit=VALUE_LIMIT) for cell in row] for row in shown.preview],
-    }
+def changed_masks(masks: Mapping[str, str]) -> str:
+    """Return the masks of a configuration as text, without attributes that stay unmasked."""
+    masking = {name: mask for name, mask in masks.items() if mask != "identity"}
+    return listed_masks(masking) if masking else "nothing masked" if masks else "–"
 
 
-def _values(values: Sequence[tuple[str, int]]) -> list[dict[str, str]]:
-    return [{"value": clean(v, limit=VALUE_LIMIT), "rows": count(rows)} for v, rows in values]
-
-
-def _share(share: Share) -> dict[str, str]:
-    return {
-        "column": clean(share.column, limit=VALUE_LIMIT),
-        "value": clean(share.value, limit=VALUE_LIMIT),
-        "rows": count(share.rows),
-        "left_out": part(share.left_out, share.rows),
-    }
+def listed_masks(masks: Mapping[str, str]) -> str:
+    """Return masks by attribute as text."""
+    return clean("; ".join(f"{name}: {mask}" for name, mask in masks.items()), limit=600)
 
 
 def unique_figure(outside: Outside | None) -> dict[str, str] | None:

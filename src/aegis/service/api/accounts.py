@@ -5,19 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal
 
-from fastapi import Request, Response
+from fastapi import Response
 
 from aegis.service.api import shapes
-from aegis.service.catalog import Action, Catalog, accounts
+from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.errors import NotSignedIn
-from aegis.service.identity import (
-    ActorOf,
-    CatalogOf,
-    SettingsOf,
-    address_of,
-    cookie_name,
-    secret_of,
-)
+from aegis.service.identity import CallOf, Visit, VisitOf, cookie_name
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
 
@@ -50,15 +43,12 @@ def set_session(response: Response, settings: ServiceSettings, secret: str) -> N
     set_cookie(response, settings, "session", secret, accounts.LONGEST)
 
 
-def start_session(
-    request: Request, response: Response, catalog: Catalog, settings: ServiceSettings, secret: str
-) -> None:
+def start_session(visit: Visit, response: Response, secret: str) -> None:
     """Set the cookie of a new session in the browser, and end its previous session."""
-    former = secret_of(request)
-    if former:
-        with catalog.database.writing() as session:
-            accounts.sign_out(session, former)
-    set_session(response, settings, secret)
+    if visit.secret:
+        with visit.writing() as session:
+            accounts.sign_out(session, visit.secret)
+    set_session(response, visit.settings, secret)
 
 
 def end_session(response: Response, settings: ServiceSettings) -> None:
@@ -70,102 +60,91 @@ def end_session(response: Response, settings: ServiceSettings) -> None:
 
 
 @routes.post("/session", PUBLIC)
-def sign_in(
-    given: shapes.SignInGiven,
-    request: Request,
-    response: Response,
-    catalog: CatalogOf,
-    settings: SettingsOf,
-) -> dict[str, Any]:
+def sign_in(given: shapes.SignInGiven, visit: VisitOf, response: Response) -> dict[str, Any]:
     """Sign in with name, password and, with a second factor, a code; sets a session cookie."""
-    if settings.local:
+    if visit.settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
     opened = accounts.sign_in(
-        catalog.database,
+        visit.catalog.database,
         given.name,
         given.password.get_secret_value(),
-        address=address_of(request),
+        address=visit.address,
     )
     if isinstance(opened, accounts.HalfOpen):
         if not given.code:
             raise NotSignedIn("Your account needs a second factor.", hint="Also give its code.")
-        opened = accounts.complete(catalog.database, opened.secret, given.code)
-    start_session(request, response, catalog, settings, opened.secret)
+        opened = accounts.complete(visit.catalog.database, opened.secret, given.code)
+    start_session(visit, response, opened.secret)
     return {"form_key": opened.form_key}
 
 
 @routes.post("/session/end", PUBLIC)
-def sign_out(
-    request: Request, response: Response, catalog: CatalogOf, settings: SettingsOf
-) -> dict[str, Any]:
+def sign_out(visit: VisitOf, response: Response) -> dict[str, Any]:
     """End your session and delete its cookie."""
-    secret = secret_of(request)
-    with catalog.database.writing() as session:
-        accounts.sign_out(session, secret)
-    end_session(response, settings)
+    with visit.writing() as session:
+        accounts.sign_out(session, visit.secret)
+    end_session(response, visit.settings)
     return {}
 
 
 @routes.get("/me", Action.OWN_TOKENS)
-def me(actor: ActorOf) -> dict[str, Any]:
+def me(call: CallOf) -> dict[str, Any]:
     """Return your account with its name and roles."""
-    scopes = None if actor.scopes is None else sorted(actor.scopes)
-    return {"name": actor.name, "roles": sorted(actor.roles), "scopes": scopes}
+    scopes = None if call.actor.scopes is None else sorted(call.actor.scopes)
+    return {"name": call.actor.name, "roles": sorted(call.actor.roles), "scopes": scopes}
 
 
 @routes.post("/accounts", Action.ACCOUNTS)
-def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def create(given: shapes.AccountGiven, call: CallOf) -> dict[str, Any]:
     """Create an account with a name, roles and, optionally, a password."""
     password = None if given.password is None else given.password.get_secret_value()
-    with catalog.database.writing() as session:
-        made = accounts.create(session, given.name, given.roles, password=password, by=actor)
+    with call.writing() as session:
+        made = accounts.create(session, given.name, given.roles, password=password, by=call.actor)
         return {"name": made.name, "roles": made.roles}
 
 
 @routes.get("/accounts", Action.ACCOUNTS)
-def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+def listed(call: CallOf) -> list[dict[str, Any]]:
     """Return all accounts with their roles."""
-    with catalog.database.reading() as session:
-        return [shapes.shown(account) for account in accounts.listed(session, actor)]
+    with call.reading() as session:
+        return [shapes.shown(account) for account in accounts.listed(session, call.actor)]
 
 
 @routes.post("/accounts/{name}/roles", Action.ACCOUNTS)
-def change_roles(
-    name: str, given: shapes.RolesGiven, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def change_roles(name: str, given: shapes.RolesGiven, call: CallOf) -> dict[str, Any]:
     """Change the roles of an account, from its next call on."""
-    with catalog.database.writing() as session:
-        changed = accounts.change_roles(session, actor, name, given.roles)
+    with call.writing() as session:
+        changed = accounts.change_roles(session, call.actor, name, given.roles)
         return {"name": changed.name, "roles": changed.roles}
 
 
 @routes.post("/accounts/{name}/disable", Action.ACCOUNTS)
-def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def disable(name: str, call: CallOf) -> dict[str, Any]:
     """Close an account; its sessions and tokens end."""
-    with catalog.database.writing() as session:
-        accounts.disable(session, actor, name)
+    with call.writing() as session:
+        accounts.disable(session, call.actor, name)
     return {"name": name, "disabled": True}
 
 
 @routes.get("/tokens", Action.OWN_TOKENS)
-def tokens(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+def tokens(call: CallOf) -> list[dict[str, Any]]:
     """Return your own tokens without their secrets."""
-    with catalog.database.reading() as session:
-        return [shapes.shown(token) for token in accounts.tokens_of(session, actor)]
+    with call.reading() as session:
+        return [shapes.shown(token) for token in accounts.tokens_of(session, call.actor)]
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)
-def make_token(given: shapes.TokenGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def make_token(given: shapes.TokenGiven, call: CallOf) -> dict[str, Any]:
     """Create a token; its secret is shown only once."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         made, secret = accounts.make_token(
-            session, actor, given.name, given.scopes, days=given.days
+            session, call.actor, given.name, given.scopes, days=given.days
         )
         return shapes.shown(made) | {"secret": secret}
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
-def revoke_token(token_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def revoke_token(token_id: str, call: CallOf) -> dict[str, Any]:
     """Revoke one of your own tokens, which then no longer works."""
-    with catalog.database.writing() as session:
-        return shapes.shown(accounts.revoke_token(session, actor, token_id))
+    with call.writing() as session:
+        return shapes.shown(accounts.revoke_token(session, call.actor, token_id))

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from aegis.service.api import shapes
 from aegis.service.catalog import Action, budget, data_sets, exports, flow, populations, requests
 from aegis.service.catalog.errors import NotThere
-from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
+from aegis.service.identity import CallOf
 from aegis.service.routes import Routes
 
 routes = Routes(prefix="/data-sets", tags=["data sets"])
@@ -22,15 +22,14 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 
 @routes.get("", Action.BROWSE)
 def search(
-    actor: ActorOf,
-    catalog: CatalogOf,
+    call: CallOf,
     words: Annotated[str, Query(max_length=200)] = "",
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """Search the data sets that you may see, by words in their name, title, label or columns."""
-    with catalog.database.reading() as session:
-        listed, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
+    with call.reading() as session:
+        listed, count = data_sets.search(session, call.actor, words, offset=offset, limit=limit)
         newest = data_sets.newest_of(session, [data_set.id for data_set in listed])
         return {
             "count": count,
@@ -41,40 +40,40 @@ def search(
 
 
 @routes.post("", Action.REGISTER)
-def register(given: shapes.DataSetGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def register(given: shapes.DataSetGiven, call: CallOf) -> dict[str, Any]:
     """Register a data set under its provider; others see it once it is published."""
     about = given.model_dump()
-    with catalog.database.writing() as session:
-        made = data_sets.register(session, actor, about.pop("id"), **about)
+    with call.writing() as session:
+        made = data_sets.register(session, call.actor, about.pop("id"), **about)
         return shapes.data_set(made)
 
 
 @routes.get("/{identifier}", Action.BROWSE)
-def show(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def show(identifier: str, call: CallOf) -> dict[str, Any]:
     """Return a data set with its newest version."""
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.BROWSE, identifier)
         return shapes.data_set(data_set, data_sets.newest(session, identifier))
 
 
 @routes.get("/{identifier}/versions", Action.BROWSE)
-def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+def versions(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     """Return all versions of a data set, newest first."""
-    with catalog.database.reading() as session:
-        return [shapes.shown(version) for version in data_sets.versions(session, actor, identifier)]
+    with call.reading() as session:
+        return [
+            shapes.shown(version) for version in data_sets.versions(session, call.actor, identifier)
+        ]
 
 
 @routes.get("/{identifier}/exports/{kind}", Action.BROWSE)
-def export(
-    identifier: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
-) -> Response:
+def export(identifier: str, kind: ExportKind, call: CallOf) -> Response:
     """Describe a data set for other catalogs, as Croissant, DCAT or Data Package."""
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.BROWSE, identifier)
         version = data_sets.newest(session, identifier)
         if version is None:
             raise NotThere(f"{identifier} has no summary yet.", hint="Ask its provider.")
-        return exported(exports.of_data_set(data_set, version, settings.origin), kind)
+        return exported(exports.of_data_set(data_set, version, call.settings.origin), kind)
 
 
 def exported(told: exports.Described, kind: ExportKind) -> Response:
@@ -86,77 +85,67 @@ def exported(told: exports.Described, kind: ExportKind) -> Response:
 
 
 @routes.get("/{identifier}/policy", Action.STUDY)
-def policy(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def policy(identifier: str, call: CallOf) -> dict[str, Any]:
     """Return the policy of the newest version, as YAML."""
-    with catalog.database.reading() as session:
-        data_sets.seen(session, actor, Action.STUDY, identifier)
+    with call.reading() as session:
+        data_sets.seen(session, call.actor, Action.STUDY, identifier)
         newest = data_sets.newest(session, identifier)
         return {"policy": None if newest is None else newest.policy}
 
 
 @routes.post("/{identifier}", Action.EDIT_DATA_SET)
-def change(
-    identifier: str, given: shapes.DataSetChanged, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def change(identifier: str, given: shapes.DataSetChanged, call: CallOf) -> dict[str, Any]:
     """Change the description or terms of a data set; approved requests with changed terms are sent back."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         about = given.model_dump(exclude_unset=True)
-        changed = data_sets.change(session, actor, identifier, **about)
-        requests.drift(session, actor, identifier)
+        changed = data_sets.change(session, call.actor, identifier, **about)
+        requests.drift(session, call.actor, identifier)
         return shapes.data_set(changed, data_sets.newest(session, identifier))
 
 
 @routes.post("/{identifier}/publish", Action.PUBLISH)
-def publish(
-    identifier: str, actor: ActorOf, catalog: CatalogOf, published: bool = True
-) -> dict[str, Any]:
+def publish(identifier: str, call: CallOf, published: bool = True) -> dict[str, Any]:
     """Publish a data set for consumers, or withdraw it."""
-    with catalog.database.writing() as session:
-        changed = data_sets.publish(session, actor, identifier, published=published)
+    with call.writing() as session:
+        changed = data_sets.publish(session, call.actor, identifier, published=published)
         return shapes.data_set(changed, data_sets.newest(session, identifier))
 
 
 @routes.post("/{identifier}/grants", Action.PUBLISH)
-def grant(
-    identifier: str, given: shapes.GrantGiven, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def grant(identifier: str, given: shapes.GrantGiven, call: CallOf) -> dict[str, Any]:
     """Assign an operator or approver, or let a consumer see the data set."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         data_sets.grant(
-            session, actor, identifier, given.account, given.role, granted=given.granted
+            session, call.actor, identifier, given.account, given.role, granted=given.granted
         )
     return given.model_dump()
 
 
 @routes.post("/{identifier}/summary", Action.UPLOAD_SUMMARY)
-def ask_summary(
-    identifier: str, given: shapes.SummaryAsked, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def ask_summary(identifier: str, given: shapes.SummaryAsked, call: CallOf) -> dict[str, Any]:
     """Ask the agent to summarise the table under a policy and to protect the summary."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         asked = given.model_dump()
-        job = flow.ask_summary(session, actor, identifier, asked.pop("policy"), **asked)
+        job = flow.ask_summary(session, call.actor, identifier, asked.pop("policy"), **asked)
         return shapes.shown(job)
 
 
 @routes.post("/{identifier}/members", Action.PUBLISH)
-def admit(
-    identifier: str, given: shapes.MemberGiven, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def admit(identifier: str, given: shapes.MemberGiven, call: CallOf) -> dict[str, Any]:
     """Let another provider's data sets share the privacy budget of this population, or end that."""
-    with catalog.database.writing() as session:
-        data_set = data_sets.seen(session, actor, Action.PUBLISH, identifier)
+    with call.writing() as session:
+        data_set = data_sets.seen(session, call.actor, Action.PUBLISH, identifier)
         populations.admit(
-            session, actor, data_set.population, given.account, admitted=given.admitted
+            session, call.actor, data_set.population, given.account, admitted=given.admitted
         )
     return given.model_dump()
 
 
 @routes.get("/{identifier}/ledger", Action.SEE_LEDGER)
-def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def ledger(identifier: str, call: CallOf) -> dict[str, Any]:
     """Return the privacy budget of the data set's population, and its releases."""
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, actor, Action.SEE_LEDGER, identifier)
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.SEE_LEDGER, identifier)
         left = budget.balance(session, data_set)
         return shapes.shown(left) | {
             "entries": [shapes.shown(entry) for entry in budget.entries(session, data_set)],
@@ -165,11 +154,11 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 
 
 @routes.get("/{identifier}/costs", Action.BROWSE)
-def costs(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+def costs(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     """Return the utility cost of each candidate mask, computed from the protected summary."""
     from aegis.service.catalog.summaries import costs as costs_of
 
-    with catalog.database.reading() as session:
-        data_sets.seen(session, actor, Action.BROWSE, identifier)
+    with call.reading() as session:
+        data_sets.seen(session, call.actor, Action.BROWSE, identifier)
         newest = data_sets.newest(session, identifier)
-    return [] if newest is None else list(costs_of(catalog.objects, newest))
+    return [] if newest is None else list(costs_of(call.catalog.objects, newest))

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import Limit, Offset
 from aegis.service.catalog import Action, logbook
-from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.identity import CallOf
 from aegis.service.routes import Routes
 
 routes = Routes(tags=["log"])
@@ -34,17 +34,17 @@ Filter = Annotated[logbook.LogFilter, Depends(_filter)]
 
 
 @routes.get("/log", Action.SEE_LOG)
-def listed(
-    actor: ActorOf, catalog: CatalogOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50
-) -> dict[str, Any]:
+def listed(call: CallOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
     """Return log entries that you may read, newest first; filter by actor, action, data set or time."""
-    with catalog.database.reading() as session:
-        listed, count = logbook.listed(session, actor, offset=offset, limit=limit, chosen=chosen)
+    with call.reading() as session:
+        listed, count = logbook.listed(
+            session, call.actor, offset=offset, limit=limit, chosen=chosen
+        )
         return {"count": count, "entries": [shapes.shown(entry) for entry in listed]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)
-def verify(actor: ActorOf, catalog: CatalogOf, head: Head = None) -> dict[str, Any]:
+def verify(call: CallOf, head: Head = None) -> dict[str, Any]:
     """Check that the log is unbroken and still contains an entry hash (`head`) that you noted earlier."""
-    with catalog.database.reading() as session:
-        return shapes.shown(logbook.verify(session, actor, head))
+    with call.reading() as session:
+        return shapes.shown(logbook.verify(session, call.actor, head))

@@ -10,12 +10,11 @@ from fastapi.responses import Response, StreamingResponse
 
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import ExportKind, Limit, Offset, exported
-from aegis.service.catalog import Action, Catalog, deliveries, exports, flow, jobs, requests
-from aegis.service.catalog.access import Actor
+from aegis.service.catalog import Action, deliveries, exports, flow, jobs, requests
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.records import Request, now
 from aegis.service.catalog.states import RequestState
-from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
+from aegis.service.identity import Call, CallOf
 from aegis.service.routes import Routes
 
 routes = Routes(prefix="/requests", tags=["requests"])
@@ -23,146 +22,133 @@ routes = Routes(prefix="/requests", tags=["requests"])
 
 @routes.get("", Action.SEE_REQUEST)
 def listed(
-    actor: ActorOf,
-    catalog: CatalogOf,
+    call: CallOf,
     state: Annotated[RequestState | None, Query()] = None,
     number: Annotated[str, Query(max_length=32)] = "",
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """Return the requests that you may see, newest first; `number` is the start of a request's number."""
-    with catalog.database.reading() as session:
+    with call.reading() as session:
         listed, count = requests.listed(
-            session, actor, state=state, number=number, offset=offset, limit=limit
+            session, call.actor, state=state, number=number, offset=offset, limit=limit
         )
         return {"count": count, "requests": [shapes.shown(request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)
-def draft(given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def draft(given: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
     """Create a draft of a request; nobody reviews it until you submit it."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         asked = given.model_dump()
-        return shapes.shown(requests.draft(session, actor, asked.pop("data_set"), **asked))
+        return shapes.shown(requests.draft(session, call.actor, asked.pop("data_set"), **asked))
 
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
-def show(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def show(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return a request with its newest job."""
-    with catalog.database.reading() as session:
-        request = requests.seen(session, actor, Action.SEE_REQUEST, request_id)
+    with call.reading() as session:
+        request = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, request_id, ("search", "check", "release"))
         shown = shapes.shown(request)
         return shown | {"job": None if job is None else shapes.shown(job)}
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)
-def change(
-    request_id: str, given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def change(request_id: str, given: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
     """Change a draft, or a request that a reviewer sent back to you."""
     asked = given.model_dump(exclude_unset=True)
     asked.pop("data_set", None)
-    with catalog.database.writing() as session:
-        return shapes.shown(requests.change(session, actor, request_id, **asked))
+    with call.writing() as session:
+        return shapes.shown(requests.change(session, call.actor, request_id, **asked))
 
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
-def submit(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def submit(request_id: str, call: CallOf) -> dict[str, Any]:
     """Submit a draft for review."""
-    return _do(catalog, requests.submit, actor, request_id)
+    return _do(call, requests.submit, request_id)
 
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
-def withdraw(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def withdraw(request_id: str, call: CallOf) -> dict[str, Any]:
     """Withdraw a request that you made."""
-    return _do(catalog, requests.withdraw, actor, request_id)
+    return _do(call, requests.withdraw, request_id)
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
-def review(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def review(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start the review of a submitted request."""
-    return _do(catalog, requests.review, actor, request_id)
+    return _do(call, requests.review, request_id)
 
 
 @routes.post("/{request_id}/choose", Action.REVIEW)
-def choose(
-    request_id: str, given: shapes.Choice, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def choose(request_id: str, given: shapes.Choice, call: CallOf) -> dict[str, Any]:
     """Set the configuration of a request, or start a search for the best one."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         if given.configuration is None:
-            job = flow.ask_search(session, actor, request_id)
-            request = requests.seen(session, actor, Action.REVIEW, request_id)
+            job = flow.ask_search(session, call.actor, request_id)
+            request = requests.seen(session, call.actor, Action.REVIEW, request_id)
             return shapes.shown(request) | {"job": shapes.shown(job)}
-        return shapes.shown(flow.choose(session, actor, request_id, given.configuration))
+        return shapes.shown(flow.choose(session, call.actor, request_id, given.configuration))
 
 
 @routes.post("/{request_id}/approve", Action.APPROVE)
 def approve(
-    request_id: str, actor: ActorOf, catalog: CatalogOf, given: shapes.ApprovalGiven | None = None
+    request_id: str, call: CallOf, given: shapes.ApprovalGiven | None = None
 ) -> dict[str, Any]:
     """Approve a request as it is now; you can add a signature to your earlier unsigned approval."""
     signed = None if given is None else given.signed
-    return _do(catalog, requests.approve, actor, request_id, signed)
+    return _do(call, requests.approve, request_id, signed)
 
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
-def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def statement(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return the statement that an approver signs, with the policy and configuration behind its digests."""
-    with catalog.database.reading() as session:
-        return requests.statement(session, actor, request_id)
+    with call.reading() as session:
+        return requests.statement(session, call.actor, request_id)
 
 
 @routes.post("/{request_id}/return", Action.REVIEW)
-def send_back(
-    request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def send_back(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Send a request back to its consumer for changes, with your reason."""
-    return _do(catalog, requests.send_back, actor, request_id, given.message)
+    return _do(call, requests.send_back, request_id, given.message)
 
 
 @routes.post("/{request_id}/reject", Action.REJECT)
-def reject(
-    request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def reject(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Reject a request, with your reason."""
-    return _do(catalog, requests.reject, actor, request_id, given.message)
+    return _do(call, requests.reject, request_id, given.message)
 
 
 @routes.post("/{request_id}/run", Action.RUN)
-def run(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def run(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start an approved release; if approved content has changed, send the request back instead."""
-    return _do(catalog, flow.run, actor, request_id)
+    return _do(call, flow.run, request_id)
 
 
 @routes.post("/{request_id}/retry", Action.RUN)
-def retry(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def retry(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start a failed release again."""
-    return _do(catalog, flow.retry, actor, request_id)
+    return _do(call, flow.retry, request_id)
 
 
 @routes.post("/{request_id}/revoke", Action.REVOKE)
-def revoke(
-    request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def revoke(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Revoke a release before it expires, with your reason."""
-    return _do(catalog, requests.revoke, actor, request_id, given.message)
+    return _do(call, requests.revoke, request_id, given.message)
 
 
 @routes.post("/{request_id}/renew", Action.APPROVE)
-def renew(
-    request_id: str, given: shapes.Days, actor: ActorOf, catalog: CatalogOf
-) -> dict[str, Any]:
+def renew(request_id: str, given: shapes.Days, call: CallOf) -> dict[str, Any]:
     """Extend the time during which a release can be downloaded."""
-    return _do(catalog, requests.renew, actor, request_id, given.days)
+    return _do(call, requests.renew, request_id, given.days)
 
 
 @routes.get("/{request_id}/release", Action.VERIFY)
-def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def release(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return the figures of a release, its certificate and its signature."""
-    with catalog.database.reading() as session:
-        request = requests.seen(session, actor, Action.VERIFY, request_id)
+    with call.reading() as session:
+        request = requests.seen(session, call.actor, Action.VERIFY, request_id)
         made = requests.release_of(session, request)
         return shapes.shown(made) | {
             "certificate": made.certificate,
@@ -172,60 +158,62 @@ def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, An
 
 
 @routes.get("/{request_id}/exports/{kind}", Action.VERIFY)
-def export(
-    request_id: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
-) -> Response:
+def export(request_id: str, kind: ExportKind, call: CallOf) -> Response:
     """Describe a release for other catalogs, as Croissant, DCAT or Data Package."""
-    with catalog.database.reading() as session:
-        request = requests.seen(session, actor, Action.VERIFY, request_id)
+    with call.reading() as session:
+        request = requests.seen(session, call.actor, Action.VERIFY, request_id)
         made = requests.file_of(session, request)
         told = exports.of_release(
-            made, request.data_set, request.version, catalog.objects, settings.origin
+            made, request.data_set, request.version, call.catalog.objects, call.settings.origin
         )
     return exported(told, kind)
 
 
 @routes.post("/{request_id}/verify", Action.VERIFY)
-def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+def verify(request_id: str, call: CallOf) -> dict[str, Any]:
     """Check that the stored file, its certificate and its signature match."""
-    with catalog.database.reading() as session:
-        request = requests.seen(session, actor, Action.VERIFY, request_id)
-        made = requests.file_of(session, request)
-        key = deliveries.key_of(made, request.data_set)
-    wrong = deliveries.verify(catalog, made, key)
+    wrong = verified(call, request_id)["wrong"]
     return {"verified": not wrong, "wrong": wrong}
 
 
+def verified(call: Call, request_id: str) -> dict[str, Any]:
+    """Return a request, its release, the key that signed it, and one line for each mismatch."""
+    with call.reading() as session:
+        request = requests.seen(session, call.actor, Action.VERIFY, request_id)
+        made = requests.file_of(session, request)
+        key = deliveries.key_of(made, request.data_set)
+    wrong = deliveries.verify(call.catalog, made, key)
+    return {"asked": request, "release": made, "key": key, "wrong": wrong}
+
+
 @routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)
-def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
+def download(request_id: str, call: CallOf) -> Response:
     """Download the masked file of a request until the release expires."""
-    return file_of(catalog, actor, request_id)
+    return file_of(call, request_id)
 
 
-def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
+def file_of(call: Call, request_id: str) -> Response:
     """Return the masked file of a request as a download, and log the download."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         requests.expire(session)
-        request = requests.seen(session, actor, Action.DOWNLOAD, request_id)
+        request = requests.seen(session, call.actor, Action.DOWNLOAD, request_id)
         if request.state != RequestState.RELEASED:
             raise WrongState(
                 f"The request is {request.state}: there is nothing to download.",
                 hint="A release can be downloaded until it expires or is revoked.",
             )
         made = requests.release_of(session, request)
-        requests.tell(session, actor, request, "downloaded", digest=made.digest)
+        requests.tell(session, call.actor, request, "downloaded", digest=made.digest)
     headers = {
         "Content-Disposition": f'attachment; filename="{made.file_name}"',
         "Content-Length": str(made.size),
         "X-Aegis-SHA256": made.digest,
         "Date-Downloaded": now().isoformat(timespec="seconds"),
     }
-    pieces = catalog.objects.stream(made.object_key)
+    pieces = call.catalog.objects.stream(made.object_key)
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
 
-def _do(
-    catalog: Catalog, step: Callable[..., Request], actor: Actor, request_id: str, *more: Any
-) -> dict[str, Any]:
-    with catalog.database.writing() as session:
-        return shapes.shown(step(session, actor, request_id, *more))
+def _do(call: Call, step: Callable[..., Request], request_id: str, *more: Any) -> dict[str, Any]:
+    with call.writing() as session:
+        return shapes.shown(step(session, call.actor, request_id, *more))

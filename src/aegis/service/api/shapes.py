@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from datetime import datetime
-from operator import attrgetter
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from aegis.service.catalog.budget import BudgetLeft
+from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.log import LogCheck
 from aegis.service.catalog.records import (
     Account,
@@ -23,6 +23,7 @@ from aegis.service.catalog.records import (
     Token,
     Version,
 )
+from aegis.words import json_fields
 
 _NAME = Field(min_length=1, max_length=120)
 _PASSWORD = Field(max_length=256)
@@ -254,21 +255,22 @@ _FIELDS: Mapping[type, str] = {
 """Fields of each record in the answers of the API, as `name` or `name=attribute`."""
 
 
-def moment(value: datetime) -> str:
-    """Return a time as ISO 8601 text."""
-    return value.isoformat(timespec="seconds")
-
-
 def shown(record: object) -> dict[str, Any]:
     """Return a record of the catalog as JSON values."""
-    answer = {}
-    for field in _FIELDS[type(record)].split():
-        name, _, attribute = field.partition("=")
-        value = attrgetter(attribute or name)(record)
-        answer[name] = moment(value) if isinstance(value, datetime) else value
-    return answer
+    return json_fields(record, *_FIELDS[type(record)].split())
 
 
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
     """Return a data set and, if given, its newest version as JSON values."""
     return shown(given) | {"version": None if version is None else shown(version)}
+
+
+def json_object(text: str, what: str, hint: str) -> dict[str, Any]:
+    """Parse a text as a JSON object; errors name it with `what`."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise CatalogError(f"{what} is not JSON.", hint=hint) from error
+    if not isinstance(value, dict):
+        raise CatalogError(f"{what} is not a JSON object.", hint=hint)
+    return value

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
 from fastapi.responses import Response
 
 from aegis.service.api import shapes
 from aegis.service.catalog import Action, logbook, signs
 from aegis.service.catalog.access import authorise
-from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.identity import CallOf, VisitOf
 from aegis.service.metrics import MEDIA, CallMetrics
 from aegis.service.routes import PUBLIC, Routes
 
@@ -26,27 +25,27 @@ async def live() -> dict[str, Any]:
 
 
 @routes.get("/health", PUBLIC)
-def ready(catalog: CatalogOf) -> dict[str, Any]:
+def ready(visit: VisitOf) -> dict[str, Any]:
     """Answer if database and file store work, so that the service can receive calls."""
-    with catalog.database.reading() as session:
+    with visit.reading() as session:
         logbook.ping(session)
-    catalog.objects.ping()
+    visit.catalog.objects.ping()
     return {"status": "ok"}
 
 
 @routes.get("/programs", Action.OPERATE)
-def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+def programs(call: CallOf) -> list[dict[str, Any]]:
     """Return agents and workers with the time of their last sign of life.
 
     `silent` marks a program that was killed or has lost its connection.
     """
-    with catalog.database.reading() as session:
-        return [shapes.shown(program) for program in signs.listed(session, actor)]
+    with call.reading() as session:
+        return [shapes.shown(program) for program in signs.listed(session, call.actor)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)
-def metrics(call: Request, actor: ActorOf, catalog: CatalogOf) -> Response:
+def metrics(call: CallOf) -> Response:
     """Return counts of calls, jobs and requests in Prometheus's text format."""
-    authorise(actor, Action.OPERATE)
-    counted: CallMetrics = call.app.state.metrics
-    return Response(counted.text(catalog), media_type=MEDIA)
+    authorise(call.actor, Action.OPERATE)
+    counted: CallMetrics = call.request.app.state.metrics
+    return Response(counted.text(call.catalog), media_type=MEDIA)

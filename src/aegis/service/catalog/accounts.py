@@ -17,7 +17,6 @@ from sqlalchemy.orm import Session
 
 from aegis.service.catalog import guessing, passwords, second_factor
 from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, scopes_of
-from aegis.service.catalog.account_records import HalfSignIn
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.errors import (
     CatalogError,
@@ -27,7 +26,7 @@ from aegis.service.catalog.errors import (
     WrongState,
 )
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, SignIn, Token, now
+from aegis.service.catalog.records import Account, HalfSignIn, SignIn, Token, now
 
 IDLE = timedelta(minutes=30)
 """A session ends after this time without calls."""

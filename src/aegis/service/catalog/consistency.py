@@ -7,7 +7,6 @@ versions lack are not compared.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from aegis.service.catalog.records import (
     Request,
     Version,
 )
+from aegis.service.catalog.statements import digest as digest_of
 
 _APPROVED = {
     "approve": "approve",
@@ -229,6 +229,6 @@ def _objects(session: Session, objects: Objects) -> list[str]:
         except AegisError as error:
             wrong.append(f"object {key}: {error.message}")
             continue
-        if hashlib.sha256(content).hexdigest() != digest:
+        if digest_of(content) != digest:
             wrong.append(f"object {key}: its SHA-256 is not the one that was logged")
     return wrong

@@ -17,7 +17,6 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from aegis.errors import EngineError
-from aegis.service.catalog import account_records  # noqa: F401 - its tables are made, too
 from aegis.service.catalog.records import Base
 
 CONNECTIONS = 40

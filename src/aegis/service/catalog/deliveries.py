@@ -7,30 +7,35 @@ then change in one transaction.
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from aegis.policy import Policy, policy_digest
 from aegis.service.catalog import budget, data_sets, flow, jobs, limited, requests
 from aegis.service.catalog.access import Action, Actor
-from aegis.service.catalog.catalog import Catalog
+from aegis.service.catalog.catalog import Catalog, UploadLimits
 from aegis.service.catalog.errors import CatalogError, NotThere, TooLarge
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
-from aegis.service.catalog.shapes import rows_in
+from aegis.service.catalog.statements import digest as sha256_of
 from aegis.service.catalog.summaries import columns_of, read
 from aegis.service.catalog.verifying import MaskedFile, require_answer, require_summary
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
 FORMATS = (".parquet", ".csv")
 """Accepted extensions of masked files."""
+_MAGIC = b"PAR1"
+_LOOKED_AT = 1 << 20
+"""Number of bytes of a text file that are examined."""
 
 
 def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
@@ -65,9 +70,7 @@ def summary(
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "summarize")
         require_summary(given, declared, job.task, policy)
-        signed = signed_part(
-            "summary", job_id, attempt, policy=sha256(policy.encode()), bundle=digest
-        )
+        signed = signed_part("summary", job_id, attempt, policy=sha256_of(policy), bundle=digest)
         _require_signature(data_set, signed, signature)
         version = data_sets.add_version(
             session,
@@ -102,7 +105,7 @@ def checked(
     """
     with catalog.database.writing() as session:
         job, _ = _job(session, by, job_id, attempt, "check")
-        request = _request(session, job)
+        request = jobs.request_of(session, job)
         require_answer(answer, policy_of(request.version.policy), job.task)
         result = {**job.task["about"], **answer, "releases": job.task["releases"]}
         requests.set_configuration(
@@ -171,13 +174,13 @@ def release(
         The job belongs to another attempt now.
     """
     _check_file(catalog, file_name, content)
-    digest = sha256(content)
+    digest = sha256_of(content)
     rows = rows_in(file_name, content, catalog.limits)
     with catalog.database.reading() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
-        request = _request(session, job)
+        request = jobs.request_of(session, job)
         signed = signed_part(
-            "release", job_id, attempt, certificate=sha256(certificate.encode()), file=digest
+            "release", job_id, attempt, certificate=sha256_of(certificate), file=digest
         )
         _require_signature(data_set, signed, signature)
         _require_certificate(certificate, digest, rows, request)
@@ -186,7 +189,7 @@ def release(
     key, _ = catalog.objects.put("releases", content)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
-        request = _request(session, job)
+        request = jobs.request_of(session, job)
         made = ReleaseRecord(
             request_id=request.id,
             data_set_id=data_set.id,
@@ -248,7 +251,7 @@ def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> li
     """Return one line for each mismatch between a stored release, its certificate and its signature."""
     wrong = []
     content = catalog.objects.get(release_made.object_key)
-    digest = sha256(content)
+    digest = sha256_of(content)
     if digest != release_made.digest:
         wrong.append("the file is not the one that was handed in: its SHA-256 differs")
     document = json.loads(release_made.certificate)
@@ -259,17 +262,12 @@ def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> li
         "release",
         release_made.signature["job"],
         release_made.signature["attempt"],
-        certificate=sha256(release_made.certificate.encode()),
+        certificate=sha256_of(release_made.certificate),
         file=digest,
     )
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(public_key))):
         wrong.append("the signature is not that of the data set's agent")
     return wrong
-
-
-def sha256(content: bytes) -> str:
-    """Return the SHA-256 of bytes in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def _job(
@@ -282,13 +280,6 @@ def _job(
             f"The job asks for something else: {job.kind}.", hint="Deliver the result of that job."
         )
     return job, data_set
-
-
-def _request(session: Session, job: Job) -> Request:
-    request = None if job.request_id is None else session.get(Request, job.request_id)
-    if request is None:
-        raise CatalogError("The job has no request.", hint="Ask for work again.")
-    return request
 
 
 def _checked(catalog: Catalog, text: str) -> Policy:
@@ -368,3 +359,38 @@ def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
 
 def _as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
+
+
+def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
+    """Return the declared number of rows of a masked file; None for text files, which declare none.
+
+    Raises
+    ------
+    CatalogError
+        The file does not have the format of its extension.
+    TooLarge
+        The unpacked file would be larger than allowed.
+    """
+    if Path(file_name).suffix.lower() == ".csv":
+        _require_text(content[:_LOOKED_AT])
+        return None
+    wrong = CatalogError("The file is not a Parquet file.", hint="Have the agent make it again.")
+    if len(content) < 12 or content[:4] != _MAGIC or content[-4:] != _MAGIC:
+        raise wrong
+    try:
+        told = pyarrow.parquet.read_metadata(io.BytesIO(content))
+    except (pa.ArrowException, OSError) as error:
+        raise wrong from error
+    unpacked = sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
+    if unpacked > limits.unpacked or told.num_rows * told.num_columns > limits.cells:
+        raise TooLarge(
+            f"The file unpacks to {told.num_rows:,} rows of {told.num_columns:,} columns, "
+            f"{unpacked:,} bytes.",
+            hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are allowed.",
+        )
+    return int(told.num_rows)
+
+
+def _require_text(start: bytes) -> None:
+    if b"\0" in start or start[:4] == _MAGIC or start[:2] in (b"PK", b"\x1f\x8b"):
+        raise CatalogError("The file is not a CSV file.", hint="Have the agent make it again.")

@@ -14,9 +14,8 @@ from ipaddress import ip_address, ip_network
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog.account_records import Guess
 from aegis.service.catalog.errors import TooOften
-from aegis.service.catalog.records import now
+from aegis.service.catalog.records import Guess, now
 
 FREE = 5
 """Number of wrong passwords after which a caller must wait."""

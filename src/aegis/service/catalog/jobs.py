@@ -15,9 +15,9 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import signs
-from aegis.service.catalog.errors import NotThere, TooOften, WrongState
+from aegis.service.catalog.errors import CatalogError, NotThere, TooOften, WrongState
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import DataSet, Job, now
+from aegis.service.catalog.records import DataSet, Job, Request, now
 
 LEASE = timedelta(seconds=12)
 """Time after which a lease without a sign of life ends, so that another program can take over."""
@@ -180,6 +180,14 @@ def held(session: Session, job_id: str, attempt: int) -> Job:
             hint="Stop working on it and ask for work again.",
         )
     return job
+
+
+def request_of(session: Session, job: Job) -> Request:
+    """Return the request of a job; raise an error if it has none."""
+    request = session.get(Request, job.request_id or "")
+    if request is None:
+        raise CatalogError("The job has no request.", hint="Ask for work again.")
+    return request
 
 
 def latest(session: Session, request_id: str, kinds: Iterable[str]) -> Job | None:

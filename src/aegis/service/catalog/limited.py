@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -230,25 +231,37 @@ class ToldStep:
         self.tell(self.told)
 
 
-class Lines:
-    """Progress that is written as lines of JSON to the parent process."""
+class SeldomTold(ABC):
+    """Progress of a job, whose steps are sent as JSON values at most twice a second."""
 
-    def __init__(self, out: Any) -> None:
-        self._out = out
-        self._last = 0.0
+    _last = 0.0
+
+    @abstractmethod
+    def send(self, told: dict[str, Any]) -> None:
+        """Send the name and the progress of the current step."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start a named step."""
-        step = ToldStep({"step": title, "done": 0, "total": total}, self.tell)
-        self.tell(step.told)
+        step = ToldStep({"step": title, "done": 0, "total": total}, self._tell)
+        self._tell(step.told)
         yield step
 
-    def tell(self, told: Mapping[str, Any]) -> None:
-        """Write the progress of a step as a line, at most twice a second."""
+    def _tell(self, told: dict[str, Any]) -> None:
         if time.monotonic() - self._last >= _TOLD_EVERY:
             self._last = time.monotonic()
-            self.write({"told": told})
+            self.send(told)
+
+
+class Lines(SeldomTold):
+    """Progress that is written as lines of JSON to the parent process."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+
+    def send(self, told: dict[str, Any]) -> None:
+        """Write the progress of a step as a line."""
+        self.write({"told": told})
 
     def say(self, text: str) -> None:
         """Write a line of text for people."""

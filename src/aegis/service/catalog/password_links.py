@@ -16,11 +16,10 @@ from sqlalchemy.orm import Session
 
 from aegis.service.catalog import accounts, passwords
 from aegis.service.catalog.access import Action, Actor, authorise
-from aegis.service.catalog.account_records import PasswordLink
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, now
+from aegis.service.catalog.records import Account, PasswordLink, now
 
 INVITATION = "invitation"
 RESET = "reset"

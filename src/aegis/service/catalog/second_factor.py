@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import quote
 
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.hotp import HOTP
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog.account_records import SecondFactor
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, now
+from aegis.service.catalog.records import Account, SecondFactor, now
 
 _SECONDS = 30
 _DRIFT = 1
@@ -52,10 +53,7 @@ class Enrolment:
 
 def code_at(secret: str, step: int) -> str:
     """Return the one-time code of a time step (RFC 4226, section 5.3)."""
-    digest = hmac.digest(base64.b32decode(secret), step.to_bytes(8, "big"), "sha1")
-    start = digest[-1] & 15
-    number = int.from_bytes(digest[start : start + 4], "big") & 0x7FFFFFFF
-    return f"{number % 1_000_000:06d}"
+    return HOTP(base64.b32decode(secret), 6, SHA1()).generate(step).decode()
 
 
 def step_now() -> int:
@@ -65,14 +63,18 @@ def step_now() -> int:
 
 def is_on(session: Session, account: Account) -> bool:
     """Return whether an account has a second factor."""
-    factor = session.get(SecondFactor, account.id)
-    return factor is not None and factor.confirmed
+    return _confirmed(session, account) is not None
 
 
 def left(session: Session, account: Account) -> int:
     """Return the number of unused recovery codes."""
+    factor = _confirmed(session, account)
+    return 0 if factor is None else len(factor.recovery)
+
+
+def _confirmed(session: Session, account: Account) -> SecondFactor | None:
     factor = session.get(SecondFactor, account.id)
-    return len(factor.recovery) if factor is not None and factor.confirmed else 0
+    return factor if factor is not None and factor.confirmed else None
 
 
 def begin(session: Session, account: Account, service: str) -> Enrolment:
@@ -135,8 +137,8 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
 
 def renew_recovery(session: Session, account: Account) -> list[str]:
     """Replace the recovery codes; the old codes stop working."""
-    factor = session.get(SecondFactor, account.id)
-    if factor is None or not factor.confirmed:
+    factor = _confirmed(session, account)
+    if factor is None:
         raise WrongState("You have no second factor.", hint="Set one up first.")
     old, codes = len(factor.recovery), _new_recovery(factor)
     append(
@@ -147,8 +149,8 @@ def renew_recovery(session: Session, account: Account) -> list[str]:
 
 def remove(session: Session, account: Account, by: str) -> None:
     """Turn the second factor off."""
-    factor = session.get(SecondFactor, account.id)
-    if factor is None or not factor.confirmed:
+    factor = _confirmed(session, account)
+    if factor is None:
         raise WrongState(f"{account.name} has no second factor.", hint="Nothing to do.")
     session.delete(factor)
     append(session, by, "second factor off", account=account.name, old=True, new=False)
@@ -160,8 +162,8 @@ def fits(session: Session, account: Account, code: str) -> bool:
     After five wrong codes no code is accepted for five minutes, and the log records it, because the
     caller knows the password. A recovery code, which cannot be guessed, is accepted even then.
     """
-    factor = session.get(SecondFactor, account.id)
-    if factor is None or not factor.confirmed:
+    factor = _confirmed(session, account)
+    if factor is None:
         return False
     if _recovers(session, factor, account, code):
         return True

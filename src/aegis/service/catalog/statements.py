@@ -139,9 +139,9 @@ def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
     return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
 
 
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text in hexadecimal."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def digest(content: str | bytes) -> str:
+    """Return the SHA-256 of a text or of bytes in hexadecimal."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
 def _no_moment(given: str) -> CatalogError:

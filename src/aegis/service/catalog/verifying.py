@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aegis.errors import AegisError
 from aegis.masks import Mask
@@ -168,48 +170,32 @@ def _at_most(measured: float | None, asked: float) -> bool:
     return measured is not None and 0 < measured <= asked * (1 + 1e-6)
 
 
-def _is(kind: type | tuple[type, ...], least: float = float("-inf")) -> Callable[[Any], bool]:
-    def fits(value: Any) -> bool:
-        if isinstance(value, bool):
-            return kind is bool
-        if not isinstance(value, kind):
-            return False
-        return not isinstance(value, int | float) or least <= value < float("inf")
-
-    return fits
+_Texts = list[Annotated[str, Field(max_length=1999)]]
+_Count = Annotated[int, Field(ge=0)]
 
 
-def _maybe(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or fits(value)
+class Answer(BaseModel):
+    """The fields of an agent's answer about a configuration, as `checking.check` makes it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    configuration: str = Field(max_length=_MOST_TEXT - 1)
+    holds: bool
+    masks: dict[str, str]
+    place: int = Field(ge=1)
+    searched: bool
+    measure: str = ""
+    utility_kept: float | None = None
+    smallest_class: _Count | None = None
+    suppressed_rows: _Count | None = None
+    rows: int = Field(default=1, ge=1)
+    violations: _Texts = []
+    proven: bool = False
+    joint_smallest_class: _Count | None = None
+    joint_rows_below: _Count | None = None
+    joint_attributes: _Texts = []
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) and len(v) < 2000 for v in value)
-
-
-def _names(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-
-
-_ANSWER: Mapping[str, Callable[[Any], bool]] = {
-    "configuration": lambda v: isinstance(v, str) and len(v) < _MOST_TEXT,
-    "holds": _is(bool),
-    "masks": _names,
-    "place": _is(int, 1),
-    "searched": _is(bool),
-}
-_ADDED: Mapping[str, Callable[[Any], bool]] = {
-    "measure": _is(str),
-    "utility_kept": _maybe(_is((int, float))),
-    "smallest_class": _maybe(_is(int, 0)),
-    "suppressed_rows": _maybe(_is(int, 0)),
-    "rows": _is(int, 1),
-    "violations": _texts,
-    "proven": _is(bool),
-    "joint_smallest_class": _maybe(_is(int, 0)),
-    "joint_rows_below": _maybe(_is(int, 0)),
-    "joint_attributes": _texts,
-}
 _OF_HELD = ("rows", "suppressed_rows", "smallest_class")
 """Fields of an answer about a configuration that meets the rule."""
 
@@ -222,13 +208,7 @@ def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str,
     CatalogError
         The answer is not valid; the message names the problem.
     """
-    wrong = [f"it lacks {key}" for key in _ANSWER if key not in answer]
-    for key, value in answer.items():
-        fits = _ANSWER.get(key) or _ADDED.get(key)
-        if fits is None:
-            wrong.append(f"it has {str(key)[:40]!r}")
-        elif not fits(value):
-            wrong.append(f"{key} is {str(value)[:40]!r}")
+    wrong = _malformed(answer)
     if not wrong and answer["holds"]:
         wrong = [f"it lacks {key}" for key in _OF_HELD if not isinstance(answer.get(key), int)]
         if not wrong and answer["suppressed_rows"] > answer["rows"]:
@@ -240,6 +220,24 @@ def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str,
             f"The agent sent another result than the service asked for: {'; '.join(wrong)}.",
             hint="Use an agent of this version.",
         )
+
+
+def _malformed(answer: Mapping[str, Any]) -> list[str]:
+    """Return one line for each field of an answer that is missing, unknown or wrong."""
+    try:
+        Answer.model_validate(answer)
+    except ValidationError as error:
+        fields = ((each["type"], str(each["loc"][0])) for each in error.errors())
+        return list(dict.fromkeys(_field_wrong(kind, key, answer) for kind, key in fields))
+    return []
+
+
+def _field_wrong(kind: str, key: str, answer: Mapping[str, Any]) -> str:
+    if kind == "missing":
+        return f"it lacks {key}"
+    if kind == "extra_forbidden":
+        return f"it has {key[:40]!r}"
+    return f"{key} is {str(answer[key])[:40]!r}"
 
 
 def _other_configuration(

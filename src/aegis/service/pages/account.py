@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import segno
-from fastapi import Form, Request
+from fastapi import Form
 from markupsafe import Markup
 from starlette.responses import Response
 
@@ -14,14 +14,7 @@ from aegis.service.api.people import service_name
 from aegis.service.catalog import Action, accounts, password_links, passwords, second_factor
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.second_factor import Enrolment
-from aegis.service.identity import (
-    CallerOf,
-    CatalogOf,
-    FormCallerOf,
-    SettingsOf,
-    address_of,
-    secret_of,
-)
+from aegis.service.identity import CallOf, FormCallOf, VisitOf
 from aegis.service.pages.people import Text
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
@@ -30,109 +23,81 @@ routes = Routes(include_in_schema=False)
 
 
 @routes.get("/account", Action.OWN_ACCOUNT)
-def show(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def show(call: CallOf) -> Response:
     """Show the page of your account."""
-    return _account(request, who, catalog)
+    return _account(call)
 
 
 @routes.post("/account/password", Action.OWN_ACCOUNT)
-def change_password(
-    request: Request,
-    who: FormCallerOf,
-    catalog: CatalogOf,
-    settings: SettingsOf,
-    password: Text,
-    new: Text,
-) -> Response:
+def change_password(call: FormCallOf, password: Text, new: Text) -> Response:
     """Change your password; all other sessions end."""
     opened = accounts.change_password(
-        catalog.database,
-        who.actor,
+        call.catalog.database,
+        call.actor,
         password,
         new,
-        keep=secret_of(request),
-        address=address_of(request),
+        keep=call.secret,
+        address=call.address,
     )
     answer = see("/account?done=password")
     if opened is not None:
-        set_session(answer, settings, opened.secret)
+        set_session(answer, call.settings, opened.secret)
     return answer
 
 
 @routes.post("/account/sessions", Action.OWN_ACCOUNT)
-def end_sessions(
-    request: Request,
-    who: FormCallerOf,
-    catalog: CatalogOf,
-    tokens: Annotated[bool, Form()] = False,
-) -> Response:
+def end_sessions(call: FormCallOf, tokens: Annotated[bool, Form()] = False) -> Response:
     """End all your other sessions, and on request all your tokens."""
-    keep = secret_of(request)
-    with catalog.database.writing() as session:
-        accounts.end_own_sessions(session, who.actor, keep=keep, tokens=tokens)
+    with call.writing() as session:
+        accounts.end_own_sessions(session, call.actor, keep=call.secret, tokens=tokens)
     return see("/account?done=sessions")
 
 
 @routes.post("/account/second-factor", Action.OWN_ACCOUNT)
-def begin_factor(
-    request: Request,
-    who: FormCallerOf,
-    catalog: CatalogOf,
-    settings: SettingsOf,
-    password: Text,
-) -> Response:
+def begin_factor(call: FormCallOf, password: Text) -> Response:
     """Create a key of a second factor, and show it once for your app."""
-    accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
-    with catalog.database.writing() as session:
-        account = accounts.own(session, who.actor)
-        begun = second_factor.begin(session, account, service_name(settings))
-    return _account(request, who, catalog, begun=begun)
+    with call.proven(password) as (session, account):
+        begun = second_factor.begin(session, account, service_name(call.settings))
+    return _account(call, begun=begun)
 
 
 @routes.post("/account/second-factor/confirm", Action.OWN_ACCOUNT)
-def confirm_factor(request: Request, who: FormCallerOf, catalog: CatalogOf, code: Text) -> Response:
+def confirm_factor(call: FormCallOf, code: Text) -> Response:
     """Turn the second factor on; the recovery codes are shown only once."""
-    keep = secret_of(request)
-    codes = accounts.confirm_factor(catalog.database, who.actor, code, keep=keep)
-    return _account(request, who, catalog, codes=codes)
+    codes = accounts.confirm_factor(call.catalog.database, call.actor, code, keep=call.secret)
+    return _account(call, codes=codes)
 
 
 @routes.post("/account/second-factor/recovery", Action.OWN_ACCOUNT)
-def renew_recovery(
-    request: Request, who: FormCallerOf, catalog: CatalogOf, password: Text
-) -> Response:
+def renew_recovery(call: FormCallOf, password: Text) -> Response:
     """Create new recovery codes, shown only once."""
-    accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
-    with catalog.database.writing() as session:
-        codes = second_factor.renew_recovery(session, accounts.own(session, who.actor))
-    return _account(request, who, catalog, codes=codes)
+    with call.proven(password) as (session, account):
+        codes = second_factor.renew_recovery(session, account)
+    return _account(call, codes=codes)
 
 
 @routes.post("/account/second-factor/remove", Action.OWN_ACCOUNT)
-def remove_factor(
-    request: Request, who: FormCallerOf, catalog: CatalogOf, password: Text
-) -> Response:
+def remove_factor(call: FormCallOf, password: Text) -> Response:
     """Turn the second factor off."""
-    accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
-    with catalog.database.writing() as session:
-        second_factor.remove(session, accounts.own(session, who.actor), who.actor.name)
+    with call.proven(password) as (session, account):
+        second_factor.remove(session, account, call.actor.name)
     return see("/account?done=factor")
 
 
 @routes.get("/set-password", PUBLIC)
-def ask_password(request: Request) -> Response:
+def ask_password(visit: VisitOf) -> Response:
     """Show the page for a password link; its secret is after `#`, so the browser does not send it."""
-    return page(request, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
+    return page(visit, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
 
 
 @routes.post("/set-password", PUBLIC)
-def set_password(request: Request, catalog: CatalogOf, secret: Text, password: Text) -> Response:
+def set_password(visit: VisitOf, secret: Text, password: Text) -> Response:
     """Set the password with a link, or show why that failed."""
     try:
-        password_links.redeem(catalog.database, secret.strip(), password)
+        password_links.redeem(visit.catalog.database, secret.strip(), password)
     except CatalogError as error:
         return page(
-            request,
+            visit,
             "set_password.html",
             message=error.message,
             hint=error.hint,
@@ -144,29 +109,23 @@ def set_password(request: Request, catalog: CatalogOf, secret: Text, password: T
 
 
 def _account(
-    request: Request,
-    who: CallerOf,
-    catalog: CatalogOf,
-    *,
-    begun: Enrolment | None = None,
-    codes: list[str] | None = None,
+    call: CallOf, *, begun: Enrolment | None = None, codes: list[str] | None = None
 ) -> Response:
-    with catalog.database.reading() as session:
-        account = accounts.own(session, who.actor)
+    with call.reading() as session:
+        account = accounts.own(session, call.actor)
         return page(
-            request,
+            call,
             "account.html",
-            who,
             account=account,
-            sessions=accounts.sessions_of(session, who.actor),
-            present=accounts.hash_of(secret_of(request)),
+            sessions=accounts.sessions_of(session, call.actor),
+            present=accounts.hash_of(call.secret),
             factor=second_factor.is_on(session, account),
             left=second_factor.left(session, account),
             begun=begun,
             picture=None if begun is None else _picture(begun.address),
             codes=codes,
             shortest=passwords.SHORTEST,
-            done=request.query_params.get("done", ""),
+            done=call.request.query_params.get("done", ""),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Form, Request
+from fastapi import Form
 from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import Response
@@ -21,13 +21,13 @@ from aegis.safe.protect import (
     rank_protected,
 )
 from aegis.safe.protect import search_protected as search
-from aegis.service.catalog import Action, Catalog, data_sets
+from aegis.service.catalog import Action, data_sets
 from aegis.service.catalog.access import may
 from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.records import DataSet, Version
 from aegis.service.catalog.summaries import as_declared, costs_in, read, written
-from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf, require_form_key
+from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.known_columns import proposed_masks
 from aegis.service.pages import controls
 from aegis.service.pages.local import FormOf
@@ -164,42 +164,40 @@ class _Stood:
         return policy_of(self.version.policy)
 
 
-def _stood(catalog: Catalog, who: CallerOf, identifier: str) -> _Stood:
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, who.actor, Action.STUDY, identifier)
+def _stood(call: Call, identifier: str) -> _Stood:
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.STUDY, identifier)
         version = data_sets.newest(session, identifier)
-        subject = data_sets.subject_of(session, who.actor, data_set)
+        subject = data_sets.subject_of(session, call.actor, data_set)
     if version is None:
         raise NotThere("This data set has no summary yet.", hint="Ask its provider.")
-    summary = read(catalog.objects.get(version.summary_key))
-    return _Stood(data_set, version, summary, may(who.actor, Action.EDIT_DATA_SET, subject))
+    summary = read(call.catalog.objects.get(version.summary_key))
+    return _Stood(data_set, version, summary, may(call.actor, Action.EDIT_DATA_SET, subject))
 
 
 @routes.get("/data-sets/{identifier}/workbench", Action.STUDY)
-def show(
-    identifier: str, request: Request, who: CallerOf, catalog: CatalogOf, search: bool = False
-) -> Response:
+def show(identifier: str, call: CallOf, search: bool = False) -> Response:
     """Show controls for roles, masks and rule, with costs and configurations from the protected summary."""
-    stood = _stood(catalog, who, identifier)
-    return _page(request, who, stood, stood.before, searched=search)
+    stood = _stood(call, identifier)
+    return _page(call, stood, stood.before, searched=search)
 
 
 @routes.post("/data-sets/{identifier}/workbench/draw", Action.STUDY)
-def draw(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
+def draw(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Show the results for the present settings of the controls."""
-    return _drawn(catalog, who, identifier, form, searched=False)
+    return _drawn(call, identifier, form, searched=False)
 
 
 @routes.post("/data-sets/{identifier}/workbench/best", Action.STUDY)
-def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
+def best(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Search for the best configuration among the current candidates."""
-    return _drawn(catalog, who, identifier, form, searched=True)
+    return _drawn(call, identifier, form, searched=True)
 
 
 @routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
-def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
+def front(identifier: str, call: CallOf, form: FormOf) -> Response:
     """Draw privacy against utility for the current candidates."""
-    stood, policy, _ = _taken(catalog, who, identifier, form)
+    stood, policy, _ = _taken(call, identifier, form)
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
     quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
     points = front_protected(known, quasi)
@@ -212,37 +210,32 @@ def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> R
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
-def take(
-    identifier: str, request: Request, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml
-) -> Response:
+def take(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
     """Load a policy that was edited as text into the workbench."""
-    stood = _stood(catalog, who, identifier)
-    return _page(request, who, stood, policy_of(policy))
+    stood = _stood(call, identifier)
+    return _page(call, stood, policy_of(policy))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy.yaml", Action.STUDY)
-def download(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml) -> Response:
+def download(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
     """Download the policy as a file."""
-    _stood(catalog, who, identifier)
+    _stood(call, identifier)
     headers = {"Content-Disposition": f'attachment; filename="{identifier}-policy.yaml"'}
     return PlainTextResponse(dump_policy(policy_of(policy)), headers=headers)
 
 
 @routes.post("/data-sets/{identifier}/workbench/propose", Action.EDIT_DATA_SET)
-def propose(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml) -> Response:
+def propose(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
     """Send the policy to the provider as a proposal."""
-    with catalog.database.writing() as session:
-        data_sets.propose(session, who.actor, identifier, dump_policy(policy_of(policy)))
+    with call.writing() as session:
+        data_sets.propose(session, call.actor, identifier, dump_policy(policy_of(policy)))
     return see(f"/data-sets/{identifier}")
 
 
-def _page(
-    request: Request, who: CallerOf, stood: _Stood, policy: Policy, *, searched: bool = False
-) -> Response:
+def _page(call: Call, stood: _Stood, policy: Policy, *, searched: bool = False) -> Response:
     return page(
-        request,
+        call,
         "protected_bench.html",
-        who,
         data_set=stood.data_set,
         version=stood.version,
         summary=stood.summary,
@@ -253,14 +246,12 @@ def _page(
     )
 
 
-def _drawn(
-    catalog: Catalog, who: CallerOf, identifier: str, form: FormData, *, searched: bool
-) -> Response:
-    stood, policy, changed = _taken(catalog, who, identifier, form)
+def _drawn(call: Call, identifier: str, form: FormData, *, searched: bool) -> Response:
+    stood, policy, changed = _taken(call, identifier, form)
     view = view_of(stood.summary, stood.before, policy, searched=searched)
     shown = {"view": view, "yaml": dump_policy(policy), "swapped": True}
     if changed:  # other candidates are there to choose from now
-        shown |= _controls(stood, policy) | {"form_key": who.form_key, "opened": changed}
+        shown |= _controls(stood, policy) | {"form_key": call.form_key, "opened": changed}
     return fragment("protected_view.html", **shown)
 
 
@@ -272,12 +263,10 @@ def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
     }
 
 
-def _taken(
-    catalog: Catalog, who: CallerOf, identifier: str, form: FormData
-) -> tuple[_Stood, Policy, dict[str, Role]]:
+def _taken(call: Call, identifier: str, form: FormData) -> tuple[_Stood, Policy, dict[str, Role]]:
     """Return the data set, the policy that the form describes, and the roles that the form changes."""
-    require_form_key(who, str(form.get("form_key", "")))
-    stood = _stood(catalog, who, identifier)
+    call.require_form_key(str(form.get("form_key", "")))
+    stood = _stood(call, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)
     policy, changed = edited(
         base,

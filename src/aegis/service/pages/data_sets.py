@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Form, Query, Request
+from fastapi import Depends, Form, Query
 from starlette.responses import Response
 
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
 from aegis.service.catalog.access import AccountRole, authorise, may
 from aegis.service.catalog.errors import CatalogError
-from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
-from aegis.service.pages.people import Text
+from aegis.service.identity import CallOf, FormCallOf
+from aegis.service.pages.people import Offset, Text
 from aegis.service.pages.render import page, see
 from aegis.service.routes import Routes
 
@@ -22,22 +22,17 @@ _PAGE = 50
 
 @routes.get("/", Action.BROWSE)
 def catalog_page(
-    request: Request,
-    who: CallerOf,
-    catalog: CatalogOf,
-    words: Annotated[str, Query(max_length=200)] = "",
-    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    call: CallOf, words: Annotated[str, Query(max_length=200)] = "", offset: Offset = 0
 ) -> Response:
     """Show all data sets that you may see."""
-    with catalog.database.reading() as session:
-        page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
+    with call.reading() as session:
+        page_of, count = data_sets.search(session, call.actor, words, offset=offset, limit=_PAGE)
         newest = data_sets.newest_of(session, [data_set.id for data_set in page_of])
         return page(
-            request,
+            call,
             "catalog.html",
-            who,
             listed=[(data_set, newest.get(data_set.id)) for data_set in page_of],
-            waits=waiting.of(session, who.actor),
+            waits=waiting.of(session, call.actor),
             count=count,
             words=words,
             offset=offset,
@@ -46,10 +41,10 @@ def catalog_page(
 
 
 @routes.get("/register", Action.REGISTER)
-def registering(request: Request, who: CallerOf) -> Response:
+def registering(call: CallOf) -> Response:
     """Show the form that registers a data set."""
-    authorise(who.actor, Action.REGISTER)
-    return page(request, "register.html", who)
+    authorise(call.actor, Action.REGISTER)
+    return page(call, "register.html")
 
 
 def _described(
@@ -66,8 +61,7 @@ def _described(
 
 @routes.post("/register", Action.REGISTER)
 def register(
-    who: FormCallerOf,
-    catalog: CatalogOf,
+    call: FormCallOf,
     identifier: Text,
     source: Text,
     public_key: Text,
@@ -77,10 +71,10 @@ def register(
     ceiling: Text = "",
 ) -> Response:
     """Register a data set."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         made = data_sets.register(
             session,
-            who.actor,
+            call.actor,
             identifier,
             source=source,
             public_key=public_key.strip(),
@@ -93,25 +87,24 @@ def register(
 
 
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
-def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def show(identifier: str, call: CallOf) -> Response:
     """Show a data set: schema, terms, utility cost of each mask, versions."""
     from aegis.service.catalog.summaries import costs as costs_of
 
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, who.actor, Action.BROWSE, identifier)
-        versions = data_sets.versions(session, who.actor, identifier)
-        subject = data_sets.subject_of(session, who.actor, data_set)
-        allowed = {str(a): may(who.actor, a, subject) for a in Action}
-        own, _ = requests.listed(session, who.actor, data_set=identifier, limit=20)
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.BROWSE, identifier)
+        versions = data_sets.versions(session, call.actor, identifier)
+        subject = data_sets.subject_of(session, call.actor, data_set)
+        allowed = {str(a): may(call.actor, a, subject) for a in Action}
+        own, _ = requests.listed(session, call.actor, data_set=identifier, limit=20)
         leak = jobs.latest_of_data_set(session, identifier, "leak")
         asks = allowed[str(Action.UPLOAD_SUMMARY)]
         summarising = jobs.latest_of_data_set(session, identifier, "summarize") if asks else None
         agents = signs.programs(session, data_set.provider_id) if asks else []
-    costs = costs_of(catalog.objects, versions[0]) if versions else []
+    costs = costs_of(call.catalog.objects, versions[0]) if versions else []
     return page(
-        request,
+        call,
         "data_set.html",
-        who,
         data_set=data_set,
         versions=versions,
         allowed=allowed,
@@ -120,47 +113,41 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         leak=leak,
         summarising=summarising,
         agents=agents,
-        is_provider=AccountRole.PROVIDER in who.actor.roles,
+        is_provider=AccountRole.PROVIDER in call.actor.roles,
     )
 
 
 @routes.post("/data-sets/{identifier}/publish", Action.PUBLISH)
 def publish(
-    identifier: str,
-    who: FormCallerOf,
-    catalog: CatalogOf,
-    published: Annotated[bool, Form()] = False,
+    identifier: str, call: FormCallOf, published: Annotated[bool, Form()] = False
 ) -> Response:
     """Publish a data set for consumers, or withdraw it."""
-    with catalog.database.writing() as session:
-        data_sets.publish(session, who.actor, identifier, published=published)
+    with call.writing() as session:
+        data_sets.publish(session, call.actor, identifier, published=published)
     return see(f"/data-sets/{identifier}")
 
 
 @routes.post("/data-sets/{identifier}/grants", Action.PUBLISH)
-def grant(
-    identifier: str, who: FormCallerOf, catalog: CatalogOf, account: Text, role: Text
-) -> Response:
+def grant(identifier: str, call: FormCallOf, account: Text, role: Text) -> Response:
     """Assign an operator or approver to a data set, or let a consumer see the data set."""
-    with catalog.database.writing() as session:
-        data_sets.grant(session, who.actor, identifier, account, role)
+    with call.writing() as session:
+        data_sets.grant(session, call.actor, identifier, account, role)
     return see(f"/data-sets/{identifier}")
 
 
 @routes.post("/data-sets/{identifier}/summary", Action.UPLOAD_SUMMARY)
 def ask_summary(
     identifier: str,
-    who: FormCallerOf,
-    catalog: CatalogOf,
+    call: FormCallOf,
     policy: Long,
     protect: Text,
     epsilon: Annotated[float, Form()] = 1.0,
 ) -> Response:
     """Ask the agent for a protected summary."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         flow.ask_summary(
             session,
-            who.actor,
+            call.actor,
             identifier,
             policy,
             protect=protect,
@@ -172,14 +159,13 @@ def ask_summary(
 
 
 @routes.get("/data-sets/{identifier}/ledger", Action.SEE_LEDGER)
-def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def ledger(identifier: str, call: CallOf) -> Response:
     """Show the costs and releases of a population."""
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, who.actor, Action.SEE_LEDGER, identifier)
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.SEE_LEDGER, identifier)
         return page(
-            request,
+            call,
             "ledger.html",
-            who,
             data_set=data_set,
             balance=budget.balance(session, data_set),
             entries=budget.entries(session, data_set),

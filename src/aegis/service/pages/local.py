@@ -16,7 +16,7 @@ from aegis.present import Finding
 from aegis.service.catalog import Action
 from aegis.service.catalog.errors import NotThere
 from aegis.service.first_look import look_at
-from aegis.service.identity import CallerOf, FormCallerOf, require_form_key
+from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.opening import Openings, give_back
 from aegis.service.pages import controls
 from aegis.service.pages.people import Text
@@ -36,18 +36,18 @@ EFFORTS = (1.5, 4.0, None)
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
 
-def benches_of(request: Request) -> Benches:
-    """Return the open tables and the folder of this service."""
-    benches: Benches = request.app.state.benches
+def benches_of(call: CallOf) -> Benches:
+    """Return the open tables and the folder of this service, after identifying the caller."""
+    benches: Benches = call.request.app.state.benches
     return benches
 
 
 BenchesOf = Annotated[Benches, Depends(benches_of)]
 
 
-def openings_of(request: Request) -> Openings:
-    """Return the tables that are being opened."""
-    openings: Openings = request.app.state.openings
+def openings_of(call: CallOf) -> Openings:
+    """Return the tables that are being opened, after identifying the caller."""
+    openings: Openings = call.request.app.state.openings
     return openings
 
 
@@ -63,12 +63,11 @@ FormOf = Annotated[FormData, Depends(form_of)]
 
 
 @routes.get("/", Action.STUDY)
-def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
+def tables(call: CallOf, benches: BenchesOf) -> Response:
     """Show the tables of the folder."""
     return page(
-        request,
+        call,
         "tables.html",
-        who,
         folder=benches.folder.resolve().name,
         tables=[(str(path), (benches.folder / path).stat().st_size) for path in benches.tables()],
         benches=benches.all_open(),
@@ -76,20 +75,17 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
 
 
 @routes.get("/table", Action.STUDY)
-def table(
-    request: Request, who: CallerOf, benches: BenchesOf, name: str, part: str = ""
-) -> Response:
+def table(call: CallOf, benches: BenchesOf, name: str, part: str = "") -> Response:
     """Show a file, and let the user choose a sheet or table, and a label column."""
     path = benches.path_of(name)
     parts = parts_of(path)
     if len(parts) > 1 and not part:
         kind = "sheets" if path.suffix.lower() in WORKBOOKS else "tables"
-        return page(request, "part.html", who, name=name, parts=parts, kind=kind)
+        return page(call, "part.html", name=name, parts=parts, kind=kind)
     source = open_part(path, part or None)
     return page(
-        request,
+        call,
         "table.html",
-        who,
         name=name,
         part=part,
         look=look_at(source),
@@ -98,10 +94,10 @@ def table(
 
 @routes.post("/open", Action.STUDY)
 def open_bench(
-    who: FormCallerOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
+    call: FormCallOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
 ) -> Response:
     """Open a table with a policy that `aegis init` proposes."""
-    del who
+    del call
     opening = openings.begin(name, label or None, part or None)
     opening.ended.wait(AT_ONCE)
     bench = opening.bench()
@@ -109,48 +105,44 @@ def open_bench(
 
 
 @routes.get("/opening/{identifier}", Action.STUDY)
-def show_opening(
-    identifier: str, request: Request, who: CallerOf, openings: OpeningsOf
-) -> Response:
+def show_opening(identifier: str, call: CallOf, openings: OpeningsOf) -> Response:
     """Show the progress of opening a table; go to its workbench once it is open."""
     opening = openings.get(identifier)
     bench = opening.bench()
     if bench is not None:
         return see(f"/bench/{bench}")
-    return page(request, "opening.html", who, opening=opening)
+    return page(call, "opening.html", opening=opening)
 
 
 @routes.get("/opening/{identifier}/step", Action.STUDY)
-def step_of_opening(identifier: str, who: CallerOf, openings: OpeningsOf) -> dict[str, Any]:
+def step_of_opening(identifier: str, openings: OpeningsOf) -> dict[str, Any]:
     """Return the progress of opening a table, for the page to poll."""
-    del who
     opening = openings.get(identifier)
     return {
         "ended": opening.ended.is_set(),
         "step": opening.step_words,
         "noted": opening.noted_words,
-        "done": opening.done,
-        "total": opening.total,
+        "done": opening.told["done"],
+        "total": opening.told["total"],
     }
 
 
 @routes.post("/bench/{identifier}/close", Action.STUDY)
-def close(identifier: str, who: FormCallerOf, benches: BenchesOf) -> Response:
+def close(identifier: str, call: FormCallOf, benches: BenchesOf) -> Response:
     """Close a table and free its memory; its releases stay in their folder."""
-    del who
+    del call
     benches.close(identifier)
     give_back()
     return see("/")
 
 
 @routes.get("/bench/{identifier}", Action.STUDY)
-def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -> Response:
+def show(identifier: str, call: CallOf, benches: BenchesOf) -> Response:
     """Show the workbench of a table."""
     bench = benches.get(identifier)
     return page(
-        request,
+        call,
         "workbench.html",
-        who,
         bench=bench,
         base=f"/bench/{identifier}",
         title=bench.title,
@@ -164,9 +156,9 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
 
 
 @routes.post("/bench/{identifier}/draw", Action.STUDY)
-def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
+def draw(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Response:
     """Apply the settings of the controls, and show the results."""
-    bench, role_changed = _taken(identifier, who, benches, form)
+    bench, role_changed = _taken(identifier, call, benches, form)
     shown = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
     if role_changed:  # the column's line, the rule and the candidates are others now
         shown.headers["HX-Refresh"] = "true"
@@ -176,12 +168,12 @@ def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Re
 @routes.post("/bench/{identifier}/policy", Action.STUDY)
 def take_policy(
     identifier: str,
-    who: FormCallerOf,
+    call: FormCallOf,
     benches: BenchesOf,
     policy: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
     """Load a policy that was edited as text into the workbench."""
-    del who
+    del call
     benches.get(identifier).take_text(policy)
     return see(f"/bench/{identifier}")
 
@@ -189,13 +181,13 @@ def take_policy(
 @routes.post("/bench/{identifier}/best", Action.STUDY)
 def best(
     identifier: str,
-    who: CallerOf,
+    call: CallOf,
     benches: BenchesOf,
     form: FormOf,
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
     """Search for the best configuration under the current rule, longer with higher effort."""
-    bench, _ = _taken(identifier, who, benches, form)
+    bench, _ = _taken(identifier, call, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best
     more = effort + 1 if not advice.optimal and effort + 1 < len(EFFORTS) else None
@@ -210,15 +202,15 @@ def best(
         if best is None
         else {preview.attribute: preview for preview in bench.preview(best.configuration)},
         base=f"/bench/{identifier}",
-        form_key=who.form_key,
+        form_key=call.form_key,
         configuration="" if best is None else _yaml_of(advice, best.configuration),
     )
 
 
 @routes.post("/bench/{identifier}/front", Action.STUDY)
-def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
+def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Response:
     """Draw privacy against utility: the best configuration for several k."""
-    bench, _ = _taken(identifier, who, benches, form)
+    bench, _ = _taken(identifier, call, benches, form)
     drawn = bench.front("k=2,3,5,10,20,50", SECONDS)
     named = [(f"{point.value:g}", point.utility_kept) for point in drawn.points]
     return fragment(
@@ -232,12 +224,12 @@ def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> R
 @routes.post("/bench/{identifier}/release", Action.STUDY)
 def release(
     identifier: str,
-    who: FormCallerOf,
+    call: FormCallOf,
     benches: BenchesOf,
     configuration: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
     """Mask the table, verify the written file, and write certificate and report next to it."""
-    del who
+    del call
     bench = benches.get(identifier)
     folder = benches.outputs / identifier
     made = bench.release(configuration, folder)
@@ -251,26 +243,24 @@ def release(
 
 
 @routes.get("/bench/{identifier}/policy.yaml", Action.STUDY)
-def policy_file(identifier: str, who: CallerOf, benches: BenchesOf) -> Response:
+def policy_file(identifier: str, benches: BenchesOf) -> Response:
     """Download the policy as a file."""
-    del who
     headers = {"Content-Disposition": 'attachment; filename="policy.yaml"'}
     return PlainTextResponse(benches.get(identifier).yaml(), headers=headers)
 
 
 @routes.get("/bench/{identifier}/files/{name}", Action.STUDY)
-def file(identifier: str, name: str, who: CallerOf, benches: BenchesOf) -> Response:
+def file(identifier: str, name: str, benches: BenchesOf) -> Response:
     """Download a file of a release."""
-    del who
     path = benches.outputs / benches.get(identifier).identifier / name
     if name not in _FILES or not path.is_file():
         raise NotThere(f"There is no file {name}.", hint="Make the release first.")
     return FileResponse(path, filename=name)
 
 
-def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> tuple[Bench, bool]:
+def _taken(identifier: str, call: Call, benches: Benches, form: FormData) -> tuple[Bench, bool]:
     """Apply the form to the bench; return the bench, and whether a role changed."""
-    require_form_key(who, str(form.get("form_key", "")))
+    call.require_form_key(str(form.get("form_key", "")))
     bench = benches.get(identifier)
     role_changed = bench.take_form(controls.changes(bench.policy, form))
     return bench, role_changed

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import Query, Request
+from fastapi import Depends, Query
 from starlette.responses import Response, StreamingResponse
 
 from aegis.service.api.shapes import shown
-from aegis.service.catalog import Action, Actor, Catalog, logbook
+from aegis.service.catalog import Action, logbook
 from aegis.service.catalog.logbook import LogFilter
-from aegis.service.identity import CallerOf, CatalogOf
+from aegis.service.identity import Call, CallOf
+from aegis.service.pages.people import Offset
 from aegis.service.pages.render import page
 from aegis.service.routes import Routes
 
@@ -25,32 +27,40 @@ Word = Annotated[str, Query(max_length=120)]
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """The filter as the form of the page has it; days are texts."""
+
+    by: Word = ""
+    action: Word = ""
+    data_set: Word = ""
+    since: Day = ""
+    until: Day = ""
+
+    @property
+    def filter(self) -> LogFilter:
+        """The filter of entries; raise `CatalogError` if a text is not a date."""
+        last = _moment(self.until)
+        end = None if last is None else last + timedelta(days=1, microseconds=-1)
+        return LogFilter(self.by, self.action, self.data_set, _moment(self.since), end)
+
+
+_ChosenOf = Annotated[_Chosen, Depends()]
+
+
 @routes.get("/log", Action.SEE_LOG)
-def show(
-    request: Request,
-    who: CallerOf,
-    catalog: CatalogOf,
-    by: Word = "",
-    action: Word = "",
-    data_set: Word = "",
-    since: Day = "",
-    until: Day = "",
-    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-    verify: bool = False,
-) -> Response:
+def show(call: CallOf, chosen: _ChosenOf, offset: Offset = 0, verify: bool = False) -> Response:
     """Show log entries, newest first; on request check that the log is unbroken."""
-    chosen = _filter(by, action, data_set, since, until)
-    with catalog.database.reading() as session:
+    with call.reading() as session:
         entries, count = logbook.listed(
-            session, who.actor, offset=offset, limit=_PAGE, chosen=chosen
+            session, call.actor, offset=offset, limit=_PAGE, chosen=chosen.filter
         )
-        actions = logbook.actions(session, who.actor)
-        checked = logbook.verify(session, who.actor) if verify else None
-    given = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
+        actions = logbook.actions(session, call.actor)
+        checked = logbook.verify(session, call.actor) if verify else None
+    given = vars(chosen)
     return page(
-        request,
+        call,
         "log.html",
-        who,
         entries=[(entry, _details(entry.detail)) for entry in entries],
         count=count,
         offset=offset,
@@ -63,45 +73,24 @@ def show(
 
 
 @routes.get("/log/export", Action.SEE_LOG)
-def export(
-    who: CallerOf,
-    catalog: CatalogOf,
-    by: Word = "",
-    action: Word = "",
-    data_set: Word = "",
-    since: Day = "",
-    until: Day = "",
-) -> Response:
+def export(call: CallOf, chosen: _ChosenOf) -> Response:
     """Download the shown entries as JSON lines, newest first."""
-    chosen = _filter(by, action, data_set, since, until)
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
-    return StreamingResponse(
-        _lines(catalog, who.actor, chosen), media_type="application/jsonl", headers=headers
-    )
+    lines = _lines(call, chosen.filter)
+    return StreamingResponse(lines, media_type="application/jsonl", headers=headers)
 
 
-def _lines(catalog: Catalog, actor: Actor, chosen: LogFilter) -> Iterator[str]:
+def _lines(call: Call, chosen: LogFilter) -> Iterator[str]:
     offset = 0
     while True:
-        with catalog.database.reading() as session:
+        with call.reading() as session:
             entries, count = logbook.listed(
-                session, actor, offset=offset, limit=_PIECE, chosen=chosen
+                session, call.actor, offset=offset, limit=_PIECE, chosen=chosen
             )
         yield "".join(json.dumps(shown(entry)) + "\n" for entry in entries)
         offset += len(entries)
         if not entries or offset >= count:
             return
-
-
-def _filter(by: str, action: str, data_set: str, since: str, until: str) -> LogFilter:
-    last = _moment(until)
-    return LogFilter(
-        by,
-        action,
-        data_set,
-        _moment(since),
-        None if last is None else last + timedelta(days=1, microseconds=-1),
-    )
 
 
 def _moment(day: str) -> datetime | None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Form, Query, Request
+from fastapi import Form, Query
 from starlette.responses import Response
 
 from aegis.service import oidc
@@ -14,15 +14,7 @@ from aegis.service.api.accounts import end_session, set_cookie, start_session
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
-from aegis.service.identity import (
-    CallerOf,
-    CatalogOf,
-    FormCallerOf,
-    SettingsOf,
-    address_of,
-    cookie_name,
-    secret_of,
-)
+from aegis.service.identity import Call, CallOf, FormCallOf, VisitOf, cookie_name
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
@@ -33,142 +25,137 @@ _REDIRECTED = timedelta(minutes=10)
 """Time for signing in at the identity provider."""
 Key = Annotated[str, Form(max_length=64)]
 Text = Annotated[str, Form(max_length=256)]
+Offset = Annotated[int, Query(ge=0, le=1 << 40)]
+"""Number of entries before the first one of a page."""
 
 
 @routes.get("/sign-in", PUBLIC)
-def ask(request: Request, settings: SettingsOf) -> Response:
+def ask(visit: VisitOf) -> Response:
     """Show the form that asks for name and password."""
     return page(
-        request,
+        visit,
         "sign_in.html",
         message="",
         name="",
-        provider=_provider(settings),
-        done=request.query_params.get("done", ""),
+        provider=_provider(visit.settings),
+        done=visit.request.query_params.get("done", ""),
     )
 
 
 @routes.get("/sign-in/oidc", PUBLIC)
-def go_to_provider(settings: SettingsOf) -> Response:
+def go_to_provider(visit: VisitOf) -> Response:
     """Redirect the browser to the identity provider."""
-    provider = _named(settings)
+    provider = _named(visit.settings)
     begun = oidc.Begun.new()
-    answer = see(oidc.address(provider, begun, _back(settings)))
+    answer = see(oidc.address(provider, begun, _back(visit.settings)))
     # Not strict: the browser comes back from another site.
-    set_cookie(answer, settings, _BEGUN, begun.cookie, _REDIRECTED, samesite="lax")
+    set_cookie(answer, visit.settings, _BEGUN, begun.cookie, _REDIRECTED, samesite="lax")
     return answer
 
 
 @routes.get("/sign-in/callback", PUBLIC)
 def come_back(
-    request: Request,
-    catalog: CatalogOf,
-    settings: SettingsOf,
+    visit: VisitOf,
     code: Annotated[str, Query(max_length=4096)] = "",
     state: Annotated[str, Query(max_length=256)] = "",
 ) -> Response:
     """Process the response of the identity provider, and open a session."""
-    provider = _named(settings)
-    begun = oidc.Begun.read(request.cookies.get(cookie_name(settings, _BEGUN), ""))
-    who = oidc.person(provider, begun, _back(settings), code=code, state=state)
-    with catalog.database.writing() as session:
+    provider = _named(visit.settings)
+    begun = oidc.Begun.read(visit.cookie(_BEGUN))
+    who = oidc.person(provider, begun, _back(visit.settings), code=code, state=state)
+    with visit.writing() as session:
         opened = accounts.sign_in_elsewhere(session, who.subject, who.name, who.roles)
     # A page of its own leads on: the cookie is not sent where another site led to.
-    answer = page(request, "signed_in.html")
-    answer.delete_cookie(cookie_name(settings, _BEGUN), path="/", secure=settings.secure)
-    start_session(request, answer, catalog, settings, opened.secret)
+    answer = page(visit, "signed_in.html")
+    answer.delete_cookie(
+        cookie_name(visit.settings, _BEGUN), path="/", secure=visit.settings.secure
+    )
+    start_session(visit, answer, opened.secret)
     return answer
 
 
 @routes.post("/sign-in", PUBLIC)
-def sign_in(
-    request: Request, catalog: CatalogOf, settings: SettingsOf, name: Text, password: Text
-) -> Response:
+def sign_in(visit: VisitOf, name: Text, password: Text) -> Response:
     """Check name and password; open a session, ask for a code, or show the error."""
     try:
-        opened = accounts.sign_in(catalog.database, name, password, address=address_of(request))
+        opened = accounts.sign_in(visit.catalog.database, name, password, address=visit.address)
     except CatalogError as error:
         return page(
-            request,
+            visit,
             "sign_in.html",
             message=str(error),
             name=name,
-            provider=_provider(settings),
+            provider=_provider(visit.settings),
             status=error.status,
         )
     if isinstance(opened, accounts.OpenSession):
         answer = see("/")
-        start_session(request, answer, catalog, settings, opened.secret)
+        start_session(visit, answer, opened.secret)
         return answer
     answer = see("/sign-in/code")
-    set_cookie(answer, settings, _HALF, opened.secret, accounts.HALF)
+    set_cookie(answer, visit.settings, _HALF, opened.secret, accounts.HALF)
     return answer
 
 
 @routes.get("/sign-in/code", PUBLIC)
-def ask_code(request: Request) -> Response:
+def ask_code(visit: VisitOf) -> Response:
     """Show the form for a code of the second factor."""
-    return page(request, "sign_in_code.html", message="")
+    return page(visit, "sign_in_code.html", message="")
 
 
 @routes.post("/sign-in/code", PUBLIC)
-def sign_in_by_code(
-    request: Request, catalog: CatalogOf, settings: SettingsOf, code: Text
-) -> Response:
+def sign_in_by_code(visit: VisitOf, code: Text) -> Response:
     """Complete a sign-in with a code, or show that it failed."""
-    half = request.cookies.get(cookie_name(settings, _HALF), "")
+    half = visit.cookie(_HALF)
     try:
-        opened = accounts.complete(catalog.database, half, code)
+        opened = accounts.complete(visit.catalog.database, half, code)
     except CatalogError as error:
-        return page(request, "sign_in_code.html", message=str(error), status=error.status)
+        return page(visit, "sign_in_code.html", message=str(error), status=error.status)
     answer = see("/")
-    answer.delete_cookie(cookie_name(settings, _HALF), path="/", secure=settings.secure)
-    start_session(request, answer, catalog, settings, opened.secret)
+    answer.delete_cookie(cookie_name(visit.settings, _HALF), path="/", secure=visit.settings.secure)
+    start_session(visit, answer, opened.secret)
     return answer
 
 
 @routes.post("/sign-out", PUBLIC)
-def sign_out(request: Request, catalog: CatalogOf, settings: SettingsOf, form_key: Key) -> Response:
+def sign_out(visit: VisitOf, form_key: Key) -> Response:
     """End the session and show the sign-in form."""
-    secret = secret_of(request)
     answer = see("/sign-in")
-    with catalog.database.writing() as session:
+    with visit.writing() as session:
         try:
-            opened = accounts.session_of(session, secret)
+            opened = accounts.session_of(session, visit.secret)
         except NotSignedIn:
             return answer
         if opened.form_key == form_key:
-            accounts.sign_out(session, secret)
-    end_session(answer, settings)
+            accounts.sign_out(session, visit.secret)
+    end_session(answer, visit.settings)
     return answer
 
 
 @routes.get("/tokens", Action.OWN_TOKENS)
-def tokens(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def tokens(call: CallOf) -> Response:
     """Show your own tokens, with a form for a new one."""
-    return _tokens(request, who, catalog)
+    return _tokens(call)
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)
 def make_token(
-    request: Request,
-    who: FormCallerOf,
-    catalog: CatalogOf,
+    call: FormCallOf,
     name: Text,
     days: Annotated[int, Form()],
     scopes: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Create a token, and show its secret only once."""
-    with catalog.database.writing() as session:
-        _, secret = accounts.make_token(session, who.actor, name, scopes, days=days)
-    return _tokens(request, who, catalog, secret)
+    with call.writing() as session:
+        _, secret = accounts.make_token(session, call.actor, name, scopes, days=days)
+    return _tokens(call, secret)
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
-def revoke_token(token_id: str, who: FormCallerOf, catalog: CatalogOf) -> Response:
+def revoke_token(token_id: str, call: FormCallOf) -> Response:
     """Revoke a token."""
-    with catalog.database.writing() as session:
-        accounts.revoke_token(session, who.actor, token_id)
+    with call.writing() as session:
+        accounts.revoke_token(session, call.actor, token_id)
     return see("/tokens")
 
 
@@ -187,7 +174,7 @@ def _back(settings: ServiceSettings) -> str:
     return f"{settings.origin}/sign-in/callback"
 
 
-def _tokens(request: Request, who: CallerOf, catalog: CatalogOf, secret: str = "") -> Response:
-    with catalog.database.reading() as session:
-        own = accounts.tokens_of(session, who.actor)
-    return page(request, "tokens.html", who, tokens=own, scopes=scopes_of(who.actor), secret=secret)
+def _tokens(call: Call, secret: str = "") -> Response:
+    with call.reading() as session:
+        own = accounts.tokens_of(session, call.actor)
+    return page(call, "tokens.html", tokens=own, scopes=scopes_of(call.actor), secret=secret)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from aegis._version import __version__
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotSignedIn
-from aegis.service.identity import Caller, caller, settings_of
+from aegis.service.identity import Call, Visit, identified
 from aegis.words import percent
 
 _TEMPLATES = Environment(
@@ -48,16 +48,16 @@ def size(value: int) -> str:
 _TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent)
 
 
-def page(request: Request, template: str, who: Caller | None = None, **more: Any) -> HTMLResponse:
+def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
     """Render a page from its template, with the navigation for the caller."""
-    settings = settings_of(request)
-    actor = None if who is None else who.actor
+    settings = visit.settings
+    actor, form_key = (visit.actor, visit.form_key) if isinstance(visit, Call) else (None, "")
     text = _TEMPLATES.get_template(template).render(
         actor=actor,
-        form_key="" if who is None else who.form_key,
+        form_key=form_key,
         local=settings.local,
         navigation=_navigation(actor, local=settings.local),
-        path=request.url.path,
+        path=visit.request.url.path,
         program=__version__,
         exports=_EXPORTS,
         **more,
@@ -80,10 +80,10 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
         part.status_code = status
         return part
     try:
-        who: Caller | None = caller(request)
+        visit: Visit = identified(request)
     except NotSignedIn:
-        who = None
-    return page(request, "error.html", who, status=status, message=message, hint=hint)
+        visit = Visit(request)
+    return page(visit, "error.html", status=status, message=message, hint=hint)
 
 
 def see(path: str) -> RedirectResponse:

@@ -6,17 +6,19 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
-from fastapi import Form, Query, Request
+from fastapi import Form, Query
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from aegis.service.api.requests import file_of
-from aegis.service.catalog import Action, data_sets, deliveries, flow, jobs, requests
-from aegis.service.catalog.access import may
-from aegis.service.catalog.errors import CatalogError, NotThere
+from aegis.service.api.requests import file_of, verified
+from aegis.service.api.shapes import json_object
+from aegis.service.catalog import Action, data_sets, flow, jobs, requests
+from aegis.service.catalog.access import Actor, may
+from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.states import RequestState, RequestStep, starts_of
-from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
+from aegis.service.identity import CallOf, FormCallOf
 from aegis.service.pages.data_sets import Long
-from aegis.service.pages.people import Text
+from aegis.service.pages.people import Offset, Text
 from aegis.service.pages.render import page, see
 from aegis.service.routes import Routes
 
@@ -42,20 +44,17 @@ _OPEN_STEPS: Mapping[str, tuple[Action, Collection[RequestState]]] = {
 
 @routes.get("/requests", Action.SEE_REQUEST)
 def listed(
-    request: Request,
-    who: CallerOf,
-    catalog: CatalogOf,
-    state: Annotated[str, Query(max_length=20)] = "",
-    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    call: CallOf, state: Annotated[str, Query(max_length=20)] = "", offset: Offset = 0
 ) -> Response:
     """Show the requests that you may see."""
     chosen = state if state in list(RequestState) else None
-    with catalog.database.reading() as session:
-        asked, count = requests.listed(session, who.actor, state=chosen, offset=offset, limit=_PAGE)
+    with call.reading() as session:
+        asked, count = requests.listed(
+            session, call.actor, state=chosen, offset=offset, limit=_PAGE
+        )
     return page(
-        request,
+        call,
         "requests.html",
-        who,
         requests=asked,
         count=count,
         state=state,
@@ -66,14 +65,13 @@ def listed(
 
 
 @routes.get("/data-sets/{identifier}/request", Action.REQUEST)
-def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def asking(identifier: str, call: CallOf) -> Response:
     """Show the form with which you request a release of a data set."""
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, who.actor, Action.REQUEST, identifier)
+    with call.reading() as session:
+        data_set = data_sets.seen(session, call.actor, Action.REQUEST, identifier)
     return page(
-        request,
+        call,
         "request_form.html",
-        who,
         data_set=data_set,
         models=_models(),
         measures=_measures(predicts=data_set.label is not None),
@@ -83,34 +81,33 @@ def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
 @routes.post("/data-sets/{identifier}/request", Action.REQUEST)
 def ask(
     identifier: str,
-    who: FormCallerOf,
-    catalog: CatalogOf,
+    call: FormCallOf,
     purpose: Long,
     measure: Text = "",
     models: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     terms_accepted: Annotated[bool, Form()] = False,
 ) -> Response:
     """Create a request from the form and submit it."""
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         made = requests.draft(
             session,
-            who.actor,
+            call.actor,
             identifier,
             purpose=purpose,
             measure=measure or None,
             models=models,
             terms_accepted=terms_accepted,
         )
-        requests.submit(session, who.actor, made.id)
+        requests.submit(session, call.actor, made.id)
     return see(f"/requests/{made.id}")
 
 
 @routes.get("/requests/{request_id}", Action.SEE_REQUEST)
-def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def show(request_id: str, call: CallOf) -> Response:
     """Show a request: its content, results, and possible next steps."""
-    with catalog.database.reading() as session:
-        asked = requests.seen(session, who.actor, Action.SEE_REQUEST, request_id)
-        subject = data_sets.subject_of(session, who.actor, asked.data_set, asked)
+    with call.reading() as session:
+        asked = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
+        subject = data_sets.subject_of(session, call.actor, asked.data_set, asked)
         job = jobs.latest(session, request_id, ("search", "check", "release"))
         earlier = requests.earlier(session, asked)
         try:
@@ -125,14 +122,13 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         step
         for step, (action, states) in _OPEN_STEPS.items()
         if asked.state in states
-        and may(who.actor, action, subject)
+        and may(call.actor, action, subject)
         and (step != "approve" or holds)
     ]
-    may_sign = asked.configuration is not None and may(who.actor, Action.APPROVE, subject)
+    may_sign = asked.configuration is not None and may(call.actor, Action.APPROVE, subject)
     return page(
-        request,
+        call,
         "request.html",
-        who,
         asked=asked,
         job=job,
         steps=steps,
@@ -145,8 +141,8 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         breaks=asked.configuration is not None and not holds and asked.state in requests.SIGNED_IN,
         signatures=signatures,
         needed=requests.needed(asked),
-        may_download=may(who.actor, Action.DOWNLOAD, subject),
-        may_see_masks=not may(who.actor, Action.DOWNLOAD, subject)
+        may_download=may(call.actor, Action.DOWNLOAD, subject),
+        may_see_masks=not may(call.actor, Action.DOWNLOAD, subject)
         or asked.state == RequestState.RELEASED,
     )
 
@@ -155,8 +151,7 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
 def do(
     request_id: str,
     step: str,
-    who: FormCallerOf,
-    catalog: CatalogOf,
+    call: FormCallOf,
     message: Long = "",
     configuration: Long = "",
     days: Annotated[int, Form()] = 365,
@@ -164,61 +159,56 @@ def do(
 ) -> Response:
     """Move a request one step further; the step checks the permission."""
     steps: dict[str, Callable[[Any], Any]] = {
-        "submit": lambda s: requests.submit(s, who.actor, request_id),
-        "withdraw": lambda s: requests.withdraw(s, who.actor, request_id),
-        "review": lambda s: requests.review(s, who.actor, request_id),
-        "search": lambda s: flow.ask_search(s, who.actor, request_id),
-        "choose": lambda s: flow.choose(s, who.actor, request_id, configuration),
-        "approve": lambda s: requests.approve(s, who.actor, request_id, _signed(signed)),
-        "return": lambda s: requests.send_back(s, who.actor, request_id, message),
-        "reject": lambda s: requests.reject(s, who.actor, request_id, message),
-        "run": lambda s: flow.run(s, who.actor, request_id),
-        "retry": lambda s: flow.retry(s, who.actor, request_id),
-        "cancel": lambda s: _cancel(s, who, request_id),
-        "revoke": lambda s: requests.revoke(s, who.actor, request_id, message),
-        "renew": lambda s: requests.renew(s, who.actor, request_id, days),
+        "submit": lambda s: requests.submit(s, call.actor, request_id),
+        "withdraw": lambda s: requests.withdraw(s, call.actor, request_id),
+        "review": lambda s: requests.review(s, call.actor, request_id),
+        "search": lambda s: flow.ask_search(s, call.actor, request_id),
+        "choose": lambda s: flow.choose(s, call.actor, request_id, configuration),
+        "approve": lambda s: requests.approve(s, call.actor, request_id, _signed(signed)),
+        "return": lambda s: requests.send_back(s, call.actor, request_id, message),
+        "reject": lambda s: requests.reject(s, call.actor, request_id, message),
+        "run": lambda s: flow.run(s, call.actor, request_id),
+        "retry": lambda s: flow.retry(s, call.actor, request_id),
+        "cancel": lambda s: _cancel(s, call.actor, request_id),
+        "revoke": lambda s: requests.revoke(s, call.actor, request_id, message),
+        "renew": lambda s: requests.renew(s, call.actor, request_id, days),
     }
     if step not in steps:
         raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(steps)}.")
-    with catalog.database.writing() as session:
+    with call.writing() as session:
         steps[step](session)
     return see(f"/requests/{request_id}")
 
 
 @routes.get("/requests/{request_id}/statement", Action.APPROVE)
-def statement(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
+def statement(request_id: str, call: CallOf) -> Response:
     """Download the statement that an approver signs."""
-    with catalog.database.reading() as session:
-        offered = requests.statement(session, who.actor, request_id)
+    with call.reading() as session:
+        offered = requests.statement(session, call.actor, request_id)
     headers = {"Content-Disposition": f'attachment; filename="statement-{request_id[:8]}.json"'}
     return Response(json.dumps(offered, indent=2), media_type="application/json", headers=headers)
 
 
 @routes.get("/requests/{request_id}/download", Action.DOWNLOAD)
-def download(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
+def download(request_id: str, call: CallOf) -> Response:
     """Download the masked file."""
-    return file_of(catalog, who.actor, request_id)
+    return file_of(call, request_id)
 
 
 @routes.get("/requests/{request_id}/certificate", Action.VERIFY)
-def certificate(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
+def certificate(request_id: str, call: CallOf) -> Response:
     """Download the certificate of a release."""
-    with catalog.database.reading() as session:
-        asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
+    with call.reading() as session:
+        asked = requests.seen(session, call.actor, Action.VERIFY, request_id)
         made = requests.release_of(session, asked)
     headers = {"Content-Disposition": f'attachment; filename="certificate-{request_id[:8]}.json"'}
     return Response(made.certificate, media_type="application/json", headers=headers)
 
 
 @routes.get("/requests/{request_id}/verification", Action.VERIFY)
-def verification(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+def verification(request_id: str, call: CallOf) -> Response:
     """Show whether the stored file, its certificate and its signature match."""
-    with catalog.database.reading() as session:
-        asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
-        made = requests.file_of(session, asked)
-        key = deliveries.key_of(made, asked.data_set)
-    wrong = deliveries.verify(catalog, made, key)
-    return page(request, "verification.html", who, asked=asked, release=made, wrong=wrong, key=key)
+    return page(call, "verification.html", **verified(call, request_id))
 
 
 def _models() -> list[tuple[str, str]]:
@@ -239,24 +229,12 @@ def _measures(*, predicts: bool) -> list[tuple[str, str]]:
 
 def _signed(text: str) -> dict[str, Any] | None:
     """Parse a signed approval that was pasted into the form; None if the text is empty."""
-    if not text.strip():
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise CatalogError(
-            "The signed approval is not JSON.", hint="Paste what `aegis catalog sign` printed."
-        ) from error
-    if not isinstance(value, dict):
-        raise CatalogError(
-            "The signed approval is not a JSON object.",
-            hint="Paste what `aegis catalog sign` printed.",
-        )
-    return value
+    hint = "Paste what `aegis catalog sign` printed."
+    return json_object(text, "The signed approval", hint) if text.strip() else None
 
 
-def _cancel(session: Any, who: CallerOf, request_id: str) -> None:
+def _cancel(session: Session, by: Actor, request_id: str) -> None:
     job = jobs.latest(session, request_id, ("release",))
     if job is None:
         raise NotThere("Nothing is under way.", hint="Load the page again.")
-    flow.cancel(session, who.actor, job.id)
+    flow.cancel(session, by, job.id)

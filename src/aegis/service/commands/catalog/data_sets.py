@@ -17,6 +17,7 @@ from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
 from aegis.service.commands.catalog.options import (
+    Account,
     DataSet,
     Token,
     Url,
@@ -321,7 +322,7 @@ def publish(client: Client, data_set: DataSet, withdraw: Withdraw = False) -> No
 def grant(
     client: Client,
     data_set: DataSet,
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")],
+    account: Account,
     role: Annotated[str, typer.Argument(metavar="ROLE", help="operator, approver or consumer.")],
     withdraw: Withdraw = False,
 ) -> None:

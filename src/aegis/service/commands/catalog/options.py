@@ -50,6 +50,7 @@ Roles = Annotated[
 TokenDays = Annotated[
     int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
 ]
+Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, for the log.")
 ]

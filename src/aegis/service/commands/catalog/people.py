@@ -9,13 +9,12 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
-from aegis.service.commands.catalog.options import Roles, names_in
+from aegis.service.commands.catalog.options import Account, Roles, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
     from aegis.service.client import Client
 
-Name = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Receiver = Annotated[
     str, typer.Argument(metavar="PROVIDER", help="The provider that gets the data sets.")
 ]
@@ -45,7 +44,7 @@ NewPassword = Annotated[
 
 def invite(
     client: Client,
-    name: Name,
+    name: Account,
     roles: Roles,
 ) -> None:
     """Make an account and a link by which its owner sets the password.
@@ -56,7 +55,7 @@ def invite(
     Output().show(client.invite(name, names_in(roles))["link"])
 
 
-def reset(client: Client, name: Name) -> None:
+def reset(client: Client, name: Account) -> None:
     """Make a link by which a person sets another password.
 
     You give an account. Aegis prints the link once and never again. It works once, for
@@ -102,7 +101,7 @@ def factor_state(client: Client) -> Facts:
     return client.factor()
 
 
-def reopen(client: Client, name: Name) -> None:
+def reopen(client: Client, name: Account) -> None:
     """Open a closed account again.
 
     The account gets its former roles back. Its tokens stay revoked.
@@ -130,7 +129,7 @@ def end_sessions(
     Output().say(f"Ended {ended['sessions']} sessions and {ended['tokens']} tokens")
 
 
-def remove_factor(client: Client, name: Name) -> None:
+def remove_factor(client: Client, name: Account) -> None:
     """Turn off the second factor of somebody who lost device and recovery codes.
 
     The account then signs in with its password alone, so first make sure who is asking.

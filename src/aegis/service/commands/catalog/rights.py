@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.output import Output
-from aegis.service.commands.catalog.options import TokenDays, names_in
+from aegis.service.commands.catalog.options import Account, TokenDays, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
     from aegis.service.client import Client
 
-Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Names = Annotated[
     str, typer.Argument(metavar="ROLE,...", help="All roles that the account shall have.")
 ]
