@@ -302,8 +302,12 @@ def count_pairs(
             for i in range(j):
                 np.multiply(codes[i], sizes[j] * columns, out=key, dtype=np.int64)
                 key += own
-                counted = tally(key, weights, sizes[i] * sizes[j] * columns)
-                cells[i, j] = counted if (i, j) not in cells else _merge(cells[i, j], counted)
+                space = sizes[i] * sizes[j] * columns
+                counted = tally(key, weights, space)
+                if (i, j) in cells:
+                    keys, entries = map(np.concatenate, zip(cells[i, j], counted, strict=True))
+                    counted = tally(keys, entries, space)
+                cells[i, j] = counted
     none = np.zeros(0, dtype=np.int64)
     ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
     responses = None if counter is None else counter.sums()
@@ -403,10 +407,3 @@ def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Coun
     index, position = np.unique(key, return_inverse=True)
     counts = _count(position, weights, len(index))
     return index[counts > 0], counts[counts > 0]
-
-
-def _merge(first: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:
-    """Add two tallies of the same pair of attributes."""
-    index, position = np.unique(np.concatenate([first[0], two[0]]), return_inverse=True)
-    counts = np.bincount(position, weights=np.concatenate([first[1], two[1]])).astype(np.int64)
-    return index, counts
