@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import Scorer, common_levels, fold_counts
+from aegis.advisor import Scorer, fold_counts
 from aegis.measures import get
-from aegis.measures.split import SplitCounts
 from aegis.policy import load_policy
 from aegis.summary import summarize
 
@@ -24,7 +23,8 @@ MASKS = {
 }
 
 
-def summarised(seed: int, classes: int):
+def summarised(seed: int, classes: int, fixed: str = ""):
+    """A table whose attributes in `fixed` have a single mask, so that configurations share it."""
     rng = np.random.default_rng(seed)
     columns = {
         "a": rng.integers(0, 9, 120).tolist(),
@@ -33,7 +33,8 @@ def summarised(seed: int, classes: int):
         "y": rng.choice(list("pqrstuv")[:classes], 120).tolist(),
     }
     columns["c"] = [None if np.isnan(value) else value for value in columns["c"]]
-    attributes = {name: {"role": "feature", "masks": MASKS[name]} for name in "abcy"}
+    masks = {name: own[: 1 if name in fixed else None] for name, own in MASKS.items()}
+    attributes = {name: {"role": "feature", "masks": masks[name]} for name in "abcy"}
     policy = load_policy({"version": 1, "label": "y", "attributes": attributes})
     return summarize(pa.table(columns), policy)
 
@@ -47,18 +48,16 @@ def summarised(seed: int, classes: int):
 )
 @settings(max_examples=10, deadline=None)
 def test_classes_counted_one_by_one_say_what_all_at_once_say(seed, classes, common, pick, cells):
-    summary = summarised(seed, classes)
+    summary = summarised(seed, classes, common)
     own = list(summary.all_attributes)
     choice = {a.name: a.candidates[i % len(a.candidates)] for a, i in zip(own, pick, strict=True)}
     measures = [get(name) for name in ("held-out-auc", "held-out-accuracy(lr+nb)")]
     found = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fold_counts, "FEWEST_LEVELS", 1)
-        patched.setattr(common_levels, "FEWEST_LEVELS", 1)
         for at_once in (cells, 10**9):
             patched.setattr(fold_counts, "_AT_ONCE", at_once)
             scorer = Scorer(summary)
-            scorer.common.share({name: choice[name] for name in common})
             counts = scorer.cooccurrence(choice, measures[0].needs)
             divided = counts.by_part()
             whole = divided.by_class.whole
@@ -99,44 +98,36 @@ def test_a_label_of_many_classes_takes_the_memory_of_few():
 )
 @settings(max_examples=8, deadline=None)
 def test_what_configurations_have_in_common_changes_no_figure(seed, classes, common, picks):
-    summary = summarised(seed, classes)
+    summary = summarised(seed, classes, common)
     own = list(summary.all_attributes)
     measures = [get(name) for name in ("held-out-auc", "held-out-log-loss(lr+nb)")]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fold_counts, "FEWEST_LEVELS", 1)
-        patched.setattr(common_levels, "FEWEST_LEVELS", 1)
-        alone, sharing = Scorer(summary), Scorer(summary)
-        sharing.common.share({name: summary.attributes[name].unmasked for name in common})
-        for some in picks:
-            choice = {
-                a.name: a.unmasked if a.name in common else a.candidates[pick % len(a.candidates)]
-                for a, pick in zip(own, some, strict=True)
-            }
-            for measure in measures:
-                expected = alone.value(choice, measure)
-                assert sharing.value(choice, measure) == pytest.approx(expected, abs=1e-9)
-            counts = sharing.cooccurrence(choice, measures[0].needs)
-            assert np.allclose(
-                measures[0].without_parts(counts),
-                measures[0].without_parts(alone.cooccurrence(choice, measures[0].needs)),
-                atol=1e-9,
-            )
+    alone, sharing = Scorer(summary), Scorer(summary)
+    for some in picks:
+        choice = {
+            a.name: a.candidates[pick % len(a.candidates)]
+            for a, pick in zip(own, some, strict=True)
+        }
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fold_counts, "FEWEST_LEVELS", 1)
+            shared = [sharing.value(choice, measure) for measure in measures]
+            without = measures[0].without_parts(sharing.cooccurrence(choice, measures[0].needs))
+        assert shared == pytest.approx([alone.value(choice, m) for m in measures], abs=1e-9)
+        counts = alone.cooccurrence(choice, measures[0].needs)
+        assert np.allclose(without, measures[0].without_parts(counts), atol=1e-9)
 
 
 def test_common_levels_are_eliminated_once(monkeypatch):
     monkeypatch.setattr(fold_counts, "FEWEST_LEVELS", 1)
-    monkeypatch.setattr(common_levels, "FEWEST_LEVELS", 1)
-    summary, measure = summarised(3, 2), get("held-out-auc")
+    summary, measure = summarised(3, 2, "ac"), get("held-out-auc")
 
     def counted():
         scorer = Scorer(summary)
-        scorer.common.share({name: scorer.unmasked[name] for name in "ac"})
         masked = summary.attributes["b"].candidates[:2]
         choices = [{**scorer.unmasked, "b": candidate} for candidate in masked]
         return [scorer.cooccurrence(choice, measure.needs).by_part() for choice in choices]
 
     first, second = counted()
-    assert isinstance(first, SplitCounts)
+    assert first.common is not None
     assert first.common is second.common
     monkeypatch.setattr(fold_counts, "MOST_NUMBERS", 0)
-    assert not any(isinstance(counts, SplitCounts) for counts in counted())
+    assert all(counts.common is None for counts in counted())

@@ -21,9 +21,14 @@ from aegis.measures import (
     out_of_fold,
     reachable_auc,
 )
-from aegis.measures.by_fold import OWN_COVARIANCES, ClassCounts, OtherParts, varying_only
+from aegis.measures.by_fold import (
+    OWN_COVARIANCES,
+    ClassCounts,
+    CommonLevels,
+    OtherParts,
+    varying_only,
+)
 from aegis.measures.discriminant import PENALTIES
-from aegis.measures.split import CommonLevels, SplitCounts
 
 measure = get("held-out-auc")
 
@@ -301,13 +306,12 @@ def split(counts, bounds, common):
     alone = replace(
         counts, joint=counts.joint[..., :first], total=counts.total[..., :first, :first]
     )
-    return SplitCounts(
-        CommonLevels(alone),
-        counts.joint,
-        counts.total[:, :, first:],
-        range(common, len(bounds) - 1),
-        (bounds[common + 1 :] - first).tolist(),
-        counts.shown,
+    levels = np.diff(bounds[common:]).tolist()
+    return replace(
+        counts,
+        total=counts.total[:, :, first:],
+        common=CommonLevels(alone),
+        blocks=list(enumerate(levels)),
     )
 
 

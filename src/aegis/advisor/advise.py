@@ -157,7 +157,6 @@ def _scored(
 ) -> list[tuple[Ranked, Choice]]:
     """Score the configurations and check the rule; return them in ranking order."""
     choices = [scorer.choose(configuration) for configuration in listed]
-    scorer.in_common.expect(choices)
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration, choice in zip(listed, choices, strict=True):

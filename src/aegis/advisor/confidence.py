@@ -157,7 +157,6 @@ def jackknife(
     with progress.step("Estimating standard errors", len(counted)) as step:
         for fold in counted:
             rest = FoldScorer(scorer, int(fold))
-            rest.common.expect(choices)
             scores.append([rest.value(choice, measure) for choice in choices])
             step.advance()
     return np.array(scores)

@@ -63,10 +63,6 @@ def mask_costs(
     """
     chosen, _ = measure_for(summary, measure)
     own = scorer or scorer_of(summary)
-    coarsest = {
-        a.name: min(a.candidates, key=lambda c: c.size) for a in summary.attributes.values()
-    }
-    own.in_common.expect_alone(own.unmasked, coarsest)
     whole = own.value(own.unmasked, chosen)
     costs = []
     for attribute in summary.attributes.values():

@@ -20,6 +20,7 @@ from aegis.array_cache import RememberedArrays
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
+    CommonLevels,
     OtherParts,
     PartCounts,
     Response,
@@ -27,7 +28,6 @@ from aegis.measures.by_fold import (
     later,
 )
 from aegis.measures.discriminant import PENALTIES
-from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
 from aegis.summary import Candidate, PairCounts
 from aegis.summary.row_pairs import AtomRows, RowPairCounts
 
@@ -36,6 +36,11 @@ PARTS = 5
 
 MOST_CLASSES = 100
 """Largest number of label classes for which Aegis predicts a metric: the time grows with its cube."""
+
+FEWEST_LEVELS = 64
+"""Number of common levels from which eliminating them costs less than solving them again."""
+MOST_NUMBERS = 1 << 25
+"""Largest number of stored numbers in the factors of all remembered sets of common levels."""
 
 _AT_ONCE = 1 << 22
 """Largest number of cells of a configuration's counts in memory at once, 8 bytes each."""
@@ -71,11 +76,10 @@ class PartBlocks:
         coded: CodedMasks,
         label: Candidate | None = None,
         common: Collection[int] = (),
-    ) -> PartCounts | SplitCounts:
+    ) -> PartCounts:
         """Return the counts of one configuration, without levels that all rows or no rows have.
 
-        If that takes less time, the result has the common levels factorised, and the rest as
-        counts; the scores are the same.
+        If that takes less time, the common levels are factorised once; the scores are the same.
 
         Parameters
         ----------
@@ -89,38 +93,45 @@ class PartBlocks:
             Positions in `which` of the attributes whose masks other configurations share.
         """
         shown = self._attributes_of(which, coded, label)
-        if self._splits(shown, common, label):
-            shared = [shown[place] for place in common]
-            beside = [own for place, own in enumerate(shown) if place not in common]
-            return self._split(shared, beside, label)
-        return self._whole(shown, label)
+        if not self._splits(shown, common, label):
+            return self._counts_of(shown, label)
+        shared = [shown[place] for place in common]
+        others = [own for place, own in enumerate(shown) if place not in common]
+        key = (tuple(own.key for own in shared), label)
+        if key not in self._common:
+            self._common[key] = CommonLevels(self._counts_of(shared, label))
+        self._common.move_to_end(key)
+        while _factors(self._common.values()) > MOST_NUMBERS:
+            self._common.popitem(last=False)
+        return self._counts_of([*shared, *others], label, others, self._common[key])
 
-    def in_one_piece(
-        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
+    def _counts_of(
+        self,
+        shown: Sequence[CodedAttribute],
+        label: Candidate | None,
+        others: Sequence[CodedAttribute] | None = None,
+        common: CommonLevels | None = None,
     ) -> PartCounts:
-        """Return the counts of one configuration as one matrix, without factorising common levels."""
-        return self._whole(self._attributes_of(which, coded, label), label)
+        """Return the counts of some attributes, lower triangle.
 
-    def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
-        """Return the counts of some attributes as one matrix, lower triangle."""
+        If there are common levels, `others` are the attributes that do not have them, the last ones.
+        """
         rows, outside = self._rows_of(label)
         return PartCounts(
             rows,
             np.concatenate([attribute.joint for attribute in shown], axis=2),
-            self._by_class(shown, shown, label),
+            self._by_class(shown if others is None else others, shown, label),
             _chance(shown),
             below=True,
             outside=outside,
             shown=[own.by_level for own in shown],
             response=self._response_of(shown),
+            common=common,
+            blocks=[(own.key, len(own.places)) for own in others or ()],
         )
 
     def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label by column of the encoding; None for a label with
-        classes.
-
-        The result is None if the label has classes.
-        """
+        """Return the sums of a numeric label by column of the encoding; None if it has classes."""
         sums = self._pairs.responses
         if sums is None:
             return None
@@ -163,28 +174,6 @@ class PartBlocks:
         return (
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
             and factors * len(PENALTIES) * shared**2 <= MOST_NUMBERS
-        )
-
-    def _split(
-        self,
-        shared: Sequence[CodedAttribute],
-        beside: Sequence[CodedAttribute],
-        label: Candidate | None,
-    ) -> SplitCounts:
-        key = (tuple(own.key for own in shared), label)
-        if key not in self._common:
-            self._common[key] = CommonLevels(self._whole(shared, label))
-        self._common.move_to_end(key)
-        while _factors(self._common.values()) > MOST_NUMBERS:
-            self._common.popitem(last=False)
-        common = self._common[key]
-        return SplitCounts(
-            common,
-            np.concatenate([common.counts.joint, *(own.joint for own in beside)], axis=2),
-            self._by_class(beside, [*shared, *beside], label),
-            [own.key for own in beside],
-            np.cumsum([len(own.places) for own in beside]).tolist(),
-            [own.by_level for own in (*shared, *beside)],
         )
 
     def _attributes_of(

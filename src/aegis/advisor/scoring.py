@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.column_roles import ColumnRole, column_roles
-from aegis.advisor.common_levels import CommonParts, InCommon
 from aegis.advisor.encodings import Codings, codings, mean_numbers
 from aegis.advisor.excluded_attributes import known_alone, summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
@@ -103,13 +102,6 @@ class Scorer:
         self._aside = AsideScorers(summary, Scorer)
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
-        counted = [self._names[i] for i in self._counted]
-        self.common = CommonParts(counted)
-
-    @property
-    def in_common(self) -> InCommon:
-        """The cache that counts common masks once; announce configurations to it before you score them."""
-        return self.common
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -222,7 +214,6 @@ class Scorer:
         levels = sum(self.unmasked[name].size for name in self._names)
         if measure.scope is Scope.CONFIGURATION and levels > MOST_LEVELS:
             return {}
-        self.in_common.expect_alone(self.unmasked, choice)
         whole = self.value(self.unmasked, measure)
         return {
             name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))
@@ -394,7 +385,8 @@ class Scorer:
         attributes, for each part of the rows.
         """
         coded = self._codings(which, candidates)
-        common = self.common.places(candidates) if which is self._counted else ()
+        # Configurations share the masks of attributes without a choice.
+        common = [at for at, own in enumerate(self._scored(which)) if len(own.candidates) < 2]
         count, pairs = self._part_blocks.counts, self._interactions.gains
         parts = partial(count, which, coded.names, label, common)
         thresholds, numbers = parts, parts
@@ -417,7 +409,7 @@ class Scorer:
         shown = self._codings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
-        count = partial(self._part_blocks.in_one_piece, which, shown, label)
+        count = partial(self._part_blocks.counts, which, shown, label)
         return {"columns": ColumnCounts(count, np.array(weights))}
 
     @cached_property

@@ -6,13 +6,12 @@ also a configuration of each label's table, with the candidates at the same posi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from aegis.advisor.common_levels import InCommon
 from aegis.advisor.default import measure_for
 from aegis.advisor.excluded_attributes import known_alone
 from aegis.advisor.scores import utility_kept
@@ -139,11 +138,6 @@ class SeveralScorer(Scorer):
         self.serve = summary.several.serve
         self.tasks = [TaskScorer.of(summary, task) for task in summary.several.tasks]
 
-    @property
-    def in_common(self) -> InCommon:
-        """The caches of all labels' scorers, which count common masks once."""
-        return CommonOfTasks(self.tasks)
-
     def value(self, choice: Choice, measure: Measure) -> float:
         """Return the combination of the shares kept.
 
@@ -177,35 +171,6 @@ class SeveralScorer(Scorer):
         """Return the percent of utility kept for each label, by the label's column."""
         shares = {task.column: task.share(task.value(choice)) for task in self.tasks}
         return {name: None if share is None else 100 * share for name, share in shares.items()}
-
-
-class CommonOfTasks:
-    """Announces configurations to the scorer of each label, so that each counts common masks once."""
-
-    def __init__(self, tasks: Sequence[TaskScorer]) -> None:
-        self._tasks = tasks
-
-    def expect(self, choices: Sequence[Choice]) -> None:
-        """Announce configurations to score to the scorer of each label."""
-        for task in self._tasks:
-            task.scorer.common.expect([task.choice(choice) for choice in choices])
-
-    def share(self, masked: Choice) -> None:
-        """Announce masks that many of the next configurations share to the scorer of each label."""
-        for task in self._tasks:
-            known = [name for name in masked if name in task.names]
-            task.scorer.common.share({name: task.candidate(name, masked[name]) for name in known})
-
-    def expect_alone(self, base: Choice, changed: Choice) -> None:
-        """Announce variants of the unmasked table, each with one attribute masked, to each scorer."""
-        for task in self._tasks:
-            task.scorer.common.expect_alone(task.choice(base), task.choice(changed))
-
-    def expect_near(self, base: Choice, changed: Collection[str]) -> None:
-        """Announce variants of `base`, each with another mask for one attribute, to each scorer."""
-        for task in self._tasks:
-            own = [name for name in changed if name in task.names]
-            task.scorer.common.expect_near(task.choice(base), own)
 
 
 def scorer_of(summary: Summary) -> Scorer:

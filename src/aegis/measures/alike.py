@@ -16,16 +16,14 @@ import numpy.typing as npt
 from aegis.measures.by_fold import PartCounts, ShownLevels, Side
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
-from aegis.measures.split import SplitCounts
 
 Floats = npt.NDArray[np.float64]
-Counts = PartCounts | SplitCounts
 _ROUNDING = 1e-12
 _BOUND = 1e-9
 
 
 def sums_alike(
-    counts: Counts, every: Side, told: npt.NDArray[np.int64], slopes: Floats
+    counts: PartCounts, every: Side, told: npt.NDArray[np.int64], slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return sums over the rows of the rest and of the class: of 1, of b'x, and of (b'x)^2.
 
@@ -70,7 +68,7 @@ def sums_alike(
     return rows, along, within[:, :, None] * share + along**2 * per_row
 
 
-def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
+def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Yield for each attribute the rows by level, shape (K, C, L), and the score of each level, (K,
     T, P, L).
     """
@@ -87,7 +85,7 @@ def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floa
 
 
 def reachable_alike(
-    counts: Counts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
+    counts: PartCounts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
 ) -> float:
     """Return the upper bound of `reachable_auc` for scores whose squares `sums_alike` estimates.
 

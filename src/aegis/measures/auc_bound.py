@@ -24,13 +24,12 @@ from aegis.measures.by_fold import (
 )
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
-from aegis.measures.split import SplitCounts
 
 Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-9
 
 
-def reachable_auc(counts: PartCounts | SplitCounts) -> float:
+def reachable_auc(counts: PartCounts) -> float:
     """Return an upper bound on `held-out-auc` of these masks and coarser masks, for any learners.
 
     Take one class against the rest, with n_1 and n_0 rows in the scored folds. Let V = sum over

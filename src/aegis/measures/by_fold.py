@@ -7,15 +7,17 @@ the rest, d of levels, and P of penalties (each of which gives one direction).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.array_cache import RememberedArrays
 from aegis.errors import InternalError
+from aegis.measures.cholesky import factor, solve
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,21 +73,6 @@ class ClassCounts:
     def whole(self) -> Floats:
         """The counts of each class, shape (K, C, q, d)."""
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
-
-
-class Countable(Protocol):
-    """Counts by fold and class: `PartCounts`, or `SplitCounts` with shared levels separate."""
-
-    @property
-    def rows(self) -> Floats:
-        """Rows per fold and class, shape (K, C)."""
-
-    @property
-    def joint(self) -> Floats:
-        """Rows per fold, class and level, shape (K, C, d)."""
-
-    def square(self, own: int | None) -> Square:
-        """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
 
 
 class Square(NamedTuple):
@@ -215,7 +202,7 @@ class PartCounts:
         Rows per fold, class and level, shape (K, C, d).
     total
         Co-occurrence of levels per fold and class, shape (K, C, d, d), symmetric, or an object that
-        counts it.
+        counts it. Rows of common levels are left out.
     chance
         As in `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than these
         expected counts. None if the counts are of rows.
@@ -228,6 +215,10 @@ class PartCounts:
         The masked values of each attribute, with d columns in total; None if unknown.
     response
         Sums of a numeric label, with all rows in one class; None if the label has classes.
+    common
+        The levels that come first, if other configurations share them: `total` leaves them out.
+    blocks
+        If there are common levels: for each other attribute its key and its number of levels.
     """
 
     rows: Floats
@@ -238,10 +229,13 @@ class PartCounts:
     outside: OtherParts | None = None
     shown: Sequence[ShownLevels] | None = None
     response: Response | None = None
+    common: CommonLevels | None = None
+    blocks: Sequence[tuple[Hashable, int]] = ()
 
     def __post_init__(self) -> None:
         levels = self.joint.shape[-1]
-        shape = (*self.joint.shape, levels)
+        first = 0 if self.common is None else self.common.counts.joint.shape[-1]
+        shape = (*self.joint.shape[:2], levels - first, levels)
         if (
             self.joint.shape[:2] != self.rows.shape
             or (isinstance(self.total, np.ndarray) and self.total.shape != shape)
@@ -259,17 +253,21 @@ class PartCounts:
     def square(self, own: int | None) -> Square:
         """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
         border = self.by_class.every if own is None else self.by_class.of_class(own)
-        return Square(np.zeros((len(border), 0, 0)), border)
+        if self.common is None:
+            return Square(np.zeros((len(border), 0, 0)), border)
+        return Square(self.common.counts.square(own).border, border)
 
 
-def side(counts: Countable, own: int | None) -> Side:
+def side(counts: PartCounts, own: int | None) -> Side:
     """Return the counts of the class `own`, or of all rows if it is None."""
     if own is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
-def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
+def against_the_rest(
+    counts: PartCounts, told: npt.NDArray[np.int64]
+) -> Iterator[tuple[Side, Side]]:
     """Yield the counts of the rest and of the class, for each class in `told`.
 
     The rest are the rows of all other classes. Only few classes are in memory at a time.
@@ -387,6 +385,152 @@ class OtherParts:
             flat += weights[:, place] @ own.reshape(len(own), -1)
         within -= middle[0][..., first:].swapaxes(1, 2) @ middle[1]
         return within
+
+
+@dataclass(frozen=True, eq=False)
+class _Base:
+    """The factors of (A + r I), and their solutions for means: see `CommonLevels.directions`.
+
+    Attributes
+    ----------
+    factors
+        For each scored fold, one upper triangle per penalty.
+    alone
+        (A + r I)^-1 (m_1 - m_0) of the common levels for G classes, shape (K, P, c, G).
+    """
+
+    factors: dict[int, list[Floats]]
+    alone: Floats
+
+
+class CommonLevels:
+    """Levels that many configurations share, with the factors of their covariance.
+
+    Configurations of a search have attributes in common, such as features without a mask. The
+    covariance matrix within classes then has a block of the common levels, which is the same for
+    all configurations, bordered by the other levels. Directions are computed by block elimination:
+    the common block is factorised once.
+
+    Parameters
+    ----------
+    counts
+        Counts of only the common levels, without noise. Their `total` has only the entries on and
+        below the diagonal.
+    """
+
+    def __init__(self, counts: PartCounts) -> None:
+        if not counts.below or counts.chance is not None:
+            raise InternalError("Common levels are counted below the diagonal, without noise.")
+        self.counts = counts
+        self.outside = counts.outside or OtherParts.of(counts.rows)
+        self._means = self.outside.means(counts.joint)
+        self._eliminated = RememberedArrays()
+        self._bases: dict[tuple[int, tuple[float, ...]], _Base] = {}
+
+    @property
+    def numbers(self) -> int:
+        """Number of floats in the factors for one penalty."""
+        return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
+
+    def directions(
+        self,
+        counts: PartCounts,
+        squares: Sequence[Square],
+        means: Floats,
+        gaps: Floats,
+        targets: slice,
+        penalties: tuple[float, ...],
+    ) -> Floats:
+        """Return the directions b = (W + r I)^-1 g of some classes, shape (K, G, P, d).
+
+        W is the covariance within a class and the rest, r the ridge and g the difference of the
+        means. Let A be the covariance of the common levels (1), D that of the other levels (2) and
+        B the covariance between them. Then
+
+            b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
+
+        where Y = (A + r I)^-1 B is computed for each attribute under its mask, and b_0 = (A + r
+        I)^-1 g_1.
+
+        Parameters
+        ----------
+        counts
+            The counts of a configuration that has these common levels.
+        squares
+            The counts of all other classes and of the class, or the counts of all rows.
+        means
+            Means of all levels outside each fold, shape (K, T, 2, d).
+        gaps
+            The differences g of the means of the G classes, shape (K, d, G).
+        targets
+            The indices of the G classes in `told`.
+        penalties
+            As in `out_of_fold`.
+        """
+        first = self.counts.joint.shape[-1]
+        base = self._base(squares, gaps[:, :first], targets, penalties)
+        within = self.outside.within([of.border for of in squares], means, targets, first)
+        border, corner = within[..., :first], within[..., first:]
+        eliminated, start = [], 0
+        for key, levels in counts.blocks:
+            own = border[:, start : start + levels]
+            eliminated.append(self._of_attribute(key, own, base, targets, penalties))
+            start += levels
+        across = np.concatenate(eliminated, axis=3)
+        right = gaps[:, None, first:] - border[:, None] @ base.alone  # (K, P, q, G)
+        schur = corner[:, None] - border[:, None] @ across  # (K, P, q, q)
+        slopes = np.zeros((len(gaps), gaps.shape[2], len(penalties), means.shape[-1]))
+        for part in base.factors:
+            for place, ridge in enumerate(self.outside.ridges(part, penalties)):
+                others = solve(factor(schur[part, place], ridge), right[part, place])
+                slopes[part, :, place, first:] = others.T
+                slopes[part, :, place, :first] = (
+                    base.alone[part, place] - across[part, place] @ others
+                ).T
+        return slopes
+
+    def _base(
+        self,
+        squares: Sequence[Square],
+        right: Floats,
+        targets: slice,
+        penalties: tuple[float, ...],
+    ) -> _Base:
+        """Return the factors of the common levels for some classes, from the cache or newly made."""
+        key = targets.start, penalties
+        if key not in self._bases:
+            outside = self.outside
+            within = outside.within([of.corner for of in squares], self._means, targets)
+            base = _Base({}, np.zeros((len(within), len(penalties), *right.shape[1:])))
+            for part in outside.scored_in(targets):
+                ridges = outside.ridges(part, penalties)
+                base.factors[part] = [factor(within[part], ridge) for ridge in ridges]
+                for place, own in enumerate(base.factors[part]):
+                    base.alone[part, place] = solve(own, right[part])
+            self._bases[key] = base
+        return self._bases[key]
+
+    def _of_attribute(
+        self,
+        key: Hashable,
+        border: Floats,
+        base: _Base,
+        targets: slice,
+        penalties: tuple[float, ...],
+    ) -> Floats:
+        """Return (A + r I)^-1 B for one other attribute, shape (K, P, c, q), cached by its key.
+
+        `border` is B', the covariance of its q levels with the common levels, shape (K, q, c).
+        """
+
+        def make() -> Floats:
+            solved = np.zeros((len(border), len(penalties), border.shape[2], border.shape[1]))
+            for part, factors in base.factors.items():
+                for place, own in enumerate(factors):
+                    solved[part, place] = solve(own, border[part].T)
+            return solved
+
+        return self._eliminated.get((key, targets.start, penalties), make)
 
 
 def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:

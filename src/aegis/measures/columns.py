@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts, ShownLevels, side
+from aegis.measures.cholesky import inverted
 from aegis.measures.cooccurrence import ColumnCounts, Need
 from aegis.measures.record import UNLABELLED_MEASURE, LabelKind, Measure, Scope
 
@@ -108,25 +109,6 @@ def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Flo
     for own in columns:
         residual[:, own] = inverse[:, own] @ np.linalg.inv(inverse[own, own])
     return residual
-
-
-def inverted(scatter: Floats, penalty: float) -> Floats:
-    """Return (S + p I)^-1 of a symmetric matrix, shape (d, d)."""
-    from scipy.linalg.lapack import dpotrf, dpotri
-
-    shifted = scatter.copy()
-    shifted[np.diag_indices_from(shifted)] += penalty
-    if not len(shifted):
-        return shifted
-    factor, failed = dpotrf(shifted.T, lower=0, overwrite_a=1)
-    if not failed:
-        inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
-    if failed:
-        raise InternalError(f"LAPACK failed with code {failed}: the counts are not counts.")
-    # LAPACK leaves zeros below the diagonal.
-    whole: Floats = inverse + inverse.T
-    whole[np.diag_indices_from(whole)] *= 0.5
-    return whole
 
 
 def _shown(counts: PartCounts) -> Sequence[ShownLevels]:

@@ -16,9 +16,8 @@ from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts
 from aegis.measures.counted import UNPOOLED, Counted, Numbers
 from aegis.measures.information import pair_information
-from aegis.measures.split import SplitCounts
 
-Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
+Divided = PartCounts | Callable[[], PartCounts]
 """Counts by part, or a function that counts them."""
 
 
@@ -196,7 +195,7 @@ class Cooccurrence:
             self._remembered[key] = compute()
         return self._remembered[key]
 
-    def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts | SplitCounts:
+    def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts:
         """Return the counts by fold, under one coding.
 
         Raises

@@ -30,9 +30,9 @@ from aegis.measures.by_fold import (
     side,
     varying_only,
 )
+from aegis.measures.cholesky import solved
 from aegis.measures.normal import cumulative
 from aegis.measures.shape import shape_factors
-from aegis.measures.split import SplitCounts
 
 Floats = npt.NDArray[np.float64]
 
@@ -181,13 +181,11 @@ class _Others:
         The rows outside each fold.
     """
 
-    counts: PartCounts | SplitCounts
+    counts: PartCounts
     outside: OtherParts
 
     @classmethod
-    def of(cls, counts: PartCounts | SplitCounts) -> _Others:
-        if isinstance(counts, SplitCounts):
-            return cls(counts, counts.outside)
+    def of(cls, counts: PartCounts) -> _Others:
         if counts.outside is not None:
             return cls(counts, counts.outside)
         return cls(varying_only(counts)[0], OtherParts.of(counts.rows))
@@ -391,7 +389,7 @@ def _moments(
 
 
 def out_of_fold(
-    counts: PartCounts | SplitCounts,
+    counts: PartCounts,
     penalties: Sequence[float] = PENALTIES,
     *,
     jointly: bool = False,
@@ -490,8 +488,8 @@ class _Fitted:
         squares = [counts.square(None)] if outside.pooled else [side.square for side in sides]
         gaps, between = self._between(targets)
         varied: dict[int, Floats] = {}
-        if isinstance(counts, SplitCounts):
-            slopes = counts.directions(squares, means, gaps, targets, penalties)
+        if counts.common is not None:
+            slopes = counts.common.directions(counts, squares, means, gaps, targets, penalties)
         else:
             within = outside.within([of.border for of in squares], means, targets)
             told = gaps.shape[2]
@@ -511,7 +509,7 @@ NB_PRIOR = 1.0
 """Rows that naive Bayes adds to each cell of a label table (Laplace)."""
 
 
-def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> Scores:
+def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
     """Return the moments of the out-of-fold log-odds of naive Bayes.
 
     Level indicators x_v count as independent (Bernoulli) within the class and within the rest, with
@@ -557,24 +555,3 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
     covariance = of.square.of_part(part, below=below) - np.outer(sums, sums / n)
     squares: Floats = np.einsum("pik,ij,pjk->p", varied, covariance, varied, optimize=True)
     return squares
-
-
-def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k).
-
-    Only the lower triangle of the matrix is read.
-    """
-    from scipy.linalg.lapack import dposv
-
-    shifted = np.empty((len(ridges), *matrix.shape))
-    shifted[:] = matrix
-    diagonal = np.arange(len(matrix))
-    shifted[:, diagonal, diagonal] += np.asarray(ridges)[:, None]
-    solutions = np.empty((len(ridges), *right.shape))
-    for place, own in enumerate(shifted):
-        # LAPACK reads the transpose, whose upper triangle it factorises faster than a lower one.
-        _, solved, info = dposv(own.T, right, lower=0, overwrite_a=1)
-        if info:
-            raise InternalError(f"LAPACK dposv failed with code {info}: the counts are not counts.")
-        solutions[place] = solved
-    return solutions

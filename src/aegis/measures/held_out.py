@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from aegis.errors import InternalError
-from aegis.measures.banded import FROM, Banded
 from aegis.measures.cooccurrence import Cooccurrence
 from aegis.measures.counted import PENALTIES, UNPOOLED, Centred, Floats, Numbers
 from aegis.measures.tridiagonal import Tridiagonal
@@ -93,7 +92,7 @@ def _moments(
     """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C + k)."""
     label = given.label if chance is None else np.hstack([given.label, chance])
     covariance, expected = given.covariance(), chance is not None
-    form = (Banded if len(covariance) >= FROM else Tridiagonal).of(covariance, label)
+    form = Tridiagonal.of(covariance, label)
     effective = np.array([form.effective(p, expected=expected) for p in penalties])
     explained = np.zeros((len(penalties), label.shape[1]))
     for place in np.flatnonzero(~(given.n - 1 - effective <= 0)).tolist():

@@ -16,13 +16,12 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import PartCounts, Response, side
+from aegis.measures.cholesky import solved
 from aegis.measures.cooccurrence import Coding, Need
-from aegis.measures.discriminant import solved
 from aegis.measures.expected_merit import Learner, learners_of
 from aegis.measures.pair_gains import strongest
 from aegis.measures.pillai import whitened
 from aegis.measures.record import NUMBER_MEASURE, LabelKind, Measure, Scope, Trace
-from aegis.measures.split import SplitCounts
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -41,16 +40,14 @@ _EITHER = (Coding.NUMBERS, Coding.THRESHOLDS)
 """The codings of which the better one counts if no learner is named."""
 
 
-def response_of(counts: PartCounts | SplitCounts) -> Response:
+def response_of(counts: PartCounts) -> Response:
     """Return the sums of the numeric label; raise `InternalError` if the label has classes."""
-    if isinstance(counts, SplitCounts) or counts.response is None:
+    if counts.response is None:
         raise InternalError("The counts hold no sums of a number.")
     return counts.response
 
 
-def squared_errors(
-    counts: PartCounts | SplitCounts, penalties: tuple[float, ...] = PENALTIES
-) -> Floats:
+def squared_errors(counts: PartCounts, penalties: tuple[float, ...] = PENALTIES) -> Floats:
     """Return the squared errors of ridge regression on each held-out fold, shape (K, P).
 
     Let x be the indicators, thresholds and numbers of a row and y its label. Over the rows outside
@@ -67,7 +64,6 @@ def squared_errors(
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
-    below = isinstance(counts, PartCounts) and counts.below
     whole = square.sum(axis=0)
     errors = np.zeros((len(n), len(penalties)))
     for part in range(len(n)):
@@ -86,7 +82,7 @@ def squared_errors(
         along = response.sums[part] - joint[part] * mean
         along = along - middle * (response.total[part] - n[part] * mean)
         errors[part] = left - 2 * slopes @ along
-        errors[part] += _quadratic(square[part], slopes, below=below)
+        errors[part] += _quadratic(square[part], slopes, below=counts.below)
         scores, offsets = slopes @ joint[part], slopes @ middle
         errors[part] += offsets * (n[part] * offsets - 2 * scores)
     if not np.isfinite(errors).all():
@@ -135,7 +131,7 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
     return made
 
 
-def explained_share(counts: PartCounts | SplitCounts) -> float:
+def explained_share(counts: PartCounts) -> float:
     """Return the R2 of least squares on all rows, an upper bound on the held-out R2 of coarser masks.
 
     For any penalty, the squared errors on held-out folds add up to at least those of the fit to all
@@ -146,7 +142,7 @@ def explained_share(counts: PartCounts | SplitCounts) -> float:
     count = of_rows.joint.sum(axis=0)
     away = float(spread(response, of_rows.rows).sum())
     square = of_rows.square.border.sum(axis=0)
-    if isinstance(counts, PartCounts) and counts.below:
+    if counts.below:
         square = square + np.tril(square, -1).T
     variance = count * (1 - count / n) if n else count
     varying = np.flatnonzero(variance > 0)

@@ -21,6 +21,8 @@ from aegis.summary.weights import ScaledCounts, WeightSums
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
 """Rows, sums of their weights in units, or effective rows."""
+Tally = tuple[Counts, Counts]
+"""Distinct keys in ascending order, and the count of each."""
 Matrix = Any
 """Co-occurrence of stacked atoms or levels, shape (D, D): a float64 array or a `csr_array`."""
 
@@ -302,8 +304,8 @@ def count_pairs(
             for i in range(j):
                 np.multiply(codes[i], sizes[j] * columns, out=key, dtype=np.int64)
                 key += own
-                counted = tally(key, weights, sizes[i] * sizes[j] * columns)
-                cells[i, j] = counted if (i, j) not in cells else _merge(cells[i, j], counted)
+                space = sizes[i] * sizes[j] * columns
+                cells[i, j] = _with(cells.get((i, j)), tally(key, weights, space), space)
     none = np.zeros(0, dtype=np.int64)
     ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
     responses = None if counter is None else counter.sums()
@@ -392,7 +394,7 @@ def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
     return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
 
 
-def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Counts]:
+def tally(key: Counts, weights: Counts | None, space: int) -> Tally:
     """Return the distinct keys, ascending, and the count of each, or the sum of its weights."""
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = _count(key, weights, 1)
@@ -405,8 +407,9 @@ def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Coun
     return index[counts > 0], counts[counts > 0]
 
 
-def _merge(first: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:
-    """Add two tallies of the same pair of attributes."""
-    index, position = np.unique(np.concatenate([first[0], two[0]]), return_inverse=True)
-    counts = np.bincount(position, weights=np.concatenate([first[1], two[1]])).astype(np.int64)
-    return index, counts
+def _with(known: Tally | None, more: Tally, space: int) -> Tally:
+    """Add two tallies of the same pair of attributes; `known` may be None."""
+    if known is None:
+        return more
+    keys, counts = map(np.concatenate, zip(known, more, strict=True))
+    return tally(keys, counts, space)

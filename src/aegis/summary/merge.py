@@ -8,9 +8,8 @@ information for this, an error is raised; nothing is approximated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +18,17 @@ import pyarrow as pa
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, ValueCounts, common_refinement, evaluate, refines
 from aegis.policy import Terms
+from aegis.summary.added_pairs import PartOfPairs, added_pairs
 from aegis.summary.attributes import assemble, kept_groups, levels_of, with_identity
 from aegis.summary.codes import encode
-from aegis.summary.cooccurrence import PairCounts, with_folds
+from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.count_cells import MAX_CELLS
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.ordered import ranges_like, ranges_of
-from aegis.summary.responses import NumberUnit, ResponseSums
+from aegis.summary.responses import NumberUnit
 from aegis.summary.weighted_parts import in_one_unit, merged_weights
-from aegis.summary.weights import WeightSums
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -240,20 +239,6 @@ class _Merger:
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)
 
-    def _responses(
-        self, sizes: Sequence[int], atoms: Sequence[Sequence[Counts]], folds: int
-    ) -> ResponseSums | None:
-        """Return the sums of a numeric label over all parts."""
-        unit, whole = self._unit(), None
-        for summary, to_atom in zip(self.summaries, atoms, strict=True):
-            part, own_unit = summary.pairs.responses, summary.label.unit
-            if unit is None or part is None or own_unit is None:
-                return None
-            part = part if part.folds == folds else part.together()
-            part = part.scaled(int(own_unit.exact / unit.exact)).regrouped(to_atom, sizes)
-            whole = part if whole is None else whole.plus(part)
-        return whole
-
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
     ) -> AttributeSummary:
@@ -350,50 +335,21 @@ class _Merger:
         )
 
     def _pairs(self, attributes: Mapping[str, AttributeSummary]) -> PairCounts:
-        names = tuple(attributes)
         sizes = tuple(a.n_atoms for a in attributes.values())
-        width, classes = len(names), len(self.classes)
-        atoms = [
-            [_atoms(part, attributes[name]) for name, part in row]
-            for row in self._by_summary(names)
-        ]
-        folds = self._folds()
-        rows = np.zeros(folds, dtype=np.int64)
-        joints = [np.zeros((size, classes, folds), dtype=np.int64) for size in sizes]
-        for summary, to_atom, to_class in zip(self.summaries, atoms, self.class_codes, strict=True):
-            per_fold, by_fold = _by_fold(summary.pairs, folds)
-            rows += per_fold
-            for joint, own, places in zip(joints, by_fold, to_atom, strict=True):
-                np.add.at(joint, np.ix_(places, to_class, np.arange(folds)), own)
-        cells = {}
-        for i in range(width):
-            for j in range(i + 1, width):
-                keys, counts = [], []
-                for summary, to_atom, to_class in zip(
-                    self.summaries, atoms, self.class_codes, strict=True
-                ):
-                    a, b, y, fold, n = _entries(summary.pairs, i, j, folds)
-                    cell = to_atom[i][a] * sizes[j] + to_atom[j][b]
-                    keys.append((cell * classes + to_class[y]) * folds + fold)
-                    counts.append(n)
-                cells[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
-        flat = [joint.reshape(len(joint), -1) for joint in joints]
-        responses = self._responses(sizes, atoms, folds)
-        merged = with_folds(names, sizes, classes, flat, cells, rows, responses)
-        sums = [s.pairs.weights for s in self.summaries if s.pairs.weights is not None]
-        if not sums:
-            return merged
-        number = sum(s.pairs.rows for s in self.summaries)
-        return replace(merged, rows=number, weights=reduce(WeightSums.plus, sums))
+        parts = []
+        for number, (summary, to_class) in enumerate(
+            zip(self.summaries, self.class_codes, strict=True)
+        ):
+            atoms = [_atoms(self.parts[name][number], own) for name, own in attributes.items()]
+            parts.append(PartOfPairs(self._in_unit(summary), atoms, to_class))
+        return added_pairs(parts, sizes, len(self.classes))
 
-    def _folds(self) -> int:
-        """Return the number of folds if it is equal in all parts; else 1."""
-        sizes = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
-        return sizes.pop() if len(sizes) == 1 else 1
-
-    def _by_summary(self, names: Sequence[str]) -> Iterator[list[tuple[str, _PartCodes]]]:
-        for number in range(len(self.summaries)):
-            yield [(name, self.parts[name][number]) for name in names]
+    def _in_unit(self, summary: Summary) -> PairCounts:
+        """Return the pair counts of a part, with the sums of a numeric label in the common unit."""
+        sums, own, unit = summary.pairs.responses, summary.label.unit, self._unit()
+        if sums is None or own is None or unit is None:
+            return summary.pairs
+        return replace(summary.pairs, responses=sums.scaled(int(own.exact / unit.exact)))
 
     def _frequency(self, known: Mapping[str, AttributeSummary]) -> FrequencyTable | None:
         tables = [s.frequency for s in self.summaries if s.frequency is not None]
@@ -477,26 +433,3 @@ def _atoms(part: _PartCodes, whole: AttributeSummary) -> Counts:
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]
     return places
-
-
-def _by_fold(pairs: PairCounts, folds: int) -> tuple[Counts, list[Counts]]:
-    """Return the rows by fold and, for each attribute, the rows by atom, class and fold."""
-    if folds == 1 or pairs.folds is None:
-        return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
-    return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
-
-
-def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Counts, ...]:
-    """Return the cells of a pair: atom of i, atom of j, class, fold, number of rows."""
-    a, b, y, n = pairs.cells(i, j)
-    if folds == 1 or pairs.folds is None:
-        return a, b, y, np.zeros(len(n), dtype=np.int64), n
-    cell = pairs.folds.cell[i, j]
-    count = pairs.folds.count[i, j].astype(np.int64)
-    return a[cell], b[cell], y[cell], pairs.folds.fold[i, j].astype(np.int64), count
-
-
-def _add(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
-    """Sum the counts of equal keys; return the distinct keys, ascending, and the sums."""
-    unique, place = np.unique(keys, return_inverse=True)
-    return unique, np.bincount(place, weights=counts, minlength=len(unique)).astype(np.int64)

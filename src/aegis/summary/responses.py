@@ -291,6 +291,14 @@ class ResponseSums:
             tuple(square * factor**2 for square in self.squares),
         )
 
+    def times(self, factor: int) -> ResponseSums:
+        """Return the sums if each row counts `factor` times."""
+        return ResponseSums(
+            tuple(own * factor for own in self.sums),
+            self.total * factor,
+            tuple(square * factor for square in self.squares),
+        )
+
 
 class ResponseCounter:
     """Sums a numeric label over chunks of rows.

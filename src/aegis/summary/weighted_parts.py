@@ -7,15 +7,13 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.errors import DataError
-from aegis.summary.cooccurrence import FoldCounts, PairCounts, as_entries
+from aegis.summary.added_pairs import PartOfPairs, added_pairs
+from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.model import Summary
-from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import TableWeights, WeightSums
 
-Counts = npt.NDArray[np.int64]
 _SUM_BITS = 62
 """Bits that a sum of weights may take."""
 
@@ -94,35 +92,5 @@ def _digits(factor: int, base: int) -> int:
 
 
 def _pairs_times(pairs: PairCounts, factor: int) -> PairCounts:
-    folds, sums, weights = pairs.folds, pairs.responses, pairs.weights
-    return PairCounts(
-        pairs.names,
-        pairs.sizes,
-        pairs.classes,
-        pairs.rows,
-        tuple(joint * factor for joint in pairs.joints),
-        pairs.index,
-        {pair: count * factor for pair, count in pairs.count.items()},
-        None if folds is None else _folds_times(folds, factor),
-        None if sums is None else _responses_times(sums, factor),
-        None if weights is None else weights.scaled(factor),
-    )
-
-
-def _folds_times(folds: FoldCounts, factor: int) -> FoldCounts:
-    return replace(
-        folds,
-        rows=folds.rows * factor,
-        joints=tuple(joint * factor for joint in folds.joints),
-        count={
-            pair: as_entries(own.astype(np.int64) * factor) for pair, own in folds.count.items()
-        },
-    )
-
-
-def _responses_times(sums: ResponseSums, factor: int) -> ResponseSums:
-    return ResponseSums(
-        tuple(own * factor for own in sums.sums),
-        sums.total * factor,
-        tuple(square * factor for square in sums.squares),
-    )
+    same = PartOfPairs(pairs, [np.arange(size) for size in pairs.sizes], np.arange(pairs.classes))
+    return added_pairs([same], pairs.sizes, pairs.classes, factor)

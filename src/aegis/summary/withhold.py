@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from aegis.errors import PolicyError, member
 from aegis.masks import common_refinement
-from aegis.summary.cooccurrence import FoldCounts, PairCounts, as_entries
+from aegis.summary.added_pairs import PartOfPairs, added_pairs
+from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.levels import pool
 from aegis.summary.model import (
@@ -69,7 +70,7 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
     return replace(
         summary,
         attributes=withheld,
-        pairs=_regrouped(summary.pairs, moved),
+        pairs=_coarser(summary.pairs, moved),
         frequency=_counted(summary.frequency, cells),
         several=None if summary.several is None else _of_labels(summary.several, information),
     )
@@ -151,50 +152,11 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) 
     return ranges[np.unique(of_value, return_index=True)[1]]
 
 
-def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
+def _coarser(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
     """Return the pair counts of coarser atoms; `moved` has the new atom of each atom."""
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
-    index, count, placed = {}, {}, {}
-    for i, j in pairs.index:
-        a, b, y, n = pairs.cells(i, j)
-        flat = (moved[i][a].astype(np.int64) * sizes[j] + moved[j][b]) * pairs.classes + y
-        index[i, j], placed[i, j] = np.unique(flat, return_inverse=True)
-        count[i, j] = _summed(n, placed[i, j], len(index[i, j]))
-    joints = tuple(_rows_added(j, m, s) for j, m, s in zip(pairs.joints, moved, sizes, strict=True))
-    folds = None if pairs.folds is None else _folds(pairs.folds, moved, sizes, placed)
-    responses = None if pairs.responses is None else pairs.responses.regrouped(moved, sizes)
-    return PairCounts(
-        pairs.names,
-        sizes,
-        pairs.classes,
-        pairs.rows,
-        joints,
-        index,
-        count,
-        folds,
-        responses,
-        pairs.weights,
-    )
-
-
-def _folds(
-    folds: FoldCounts,
-    moved: Sequence[Ints],
-    sizes: Sequence[int],
-    placed: Mapping[tuple[int, int], npt.NDArray[np.integer]],
-) -> FoldCounts:
-    cell, fold, count = {}, {}, {}
-    for pair, own in folds.cell.items():
-        key = placed[pair][own].astype(np.int64) * folds.size + folds.fold[pair]
-        known, place = np.unique(key, return_inverse=True)
-        cell[pair] = (known // folds.size).astype(np.int32)
-        fold[pair] = (known % folds.size).astype(np.int8)
-        count[pair] = as_entries(_summed(folds.count[pair], place, len(known)))
-    joints = tuple(
-        np.stack([_rows_added(part, m, s) for part in joint])
-        for joint, m, s in zip(folds.joints, moved, sizes, strict=True)
-    )
-    return replace(folds, joints=joints, cell=cell, fold=fold, count=count)
+    part = PartOfPairs(pairs, moved, np.arange(pairs.classes))
+    return added_pairs([part], sizes, pairs.classes)
 
 
 def _summed(counts: npt.NDArray[Any], place: npt.NDArray[Any], size: int) -> Counts:

@@ -12,7 +12,6 @@ from aegis.advisor.search.objective import score_work
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, Expected, Merit, PartCounts
-from aegis.measures.split import SplitCounts
 
 _LEVELS = 1024
 """Largest number of levels, of all attributes together, for which a box is bounded."""
@@ -99,7 +98,7 @@ class FinestBound:
         `reachable_auc` or `explained_share`.
     """
 
-    def __init__(self, problem: Problem, most: Callable[[PartCounts | SplitCounts], float]) -> None:
+    def __init__(self, problem: Problem, most: Callable[[PartCounts], float]) -> None:
         self._most, self._work = most, problem.work
         self._masks = FinestMasks(problem)
         self._blocks = PartBlocks(problem.summary.pairs)

@@ -67,7 +67,7 @@ class EveryColumn(OfMeasure):
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
             self._problem.work.add(work_at(coded))
-            counts = self._blocks.in_one_piece(range(len(keys)), coded)
+            counts = self._blocks.counts(range(len(keys)), coded)
             self._known[keys] = explained_by_others(counts)
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)

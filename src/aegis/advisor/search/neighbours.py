@@ -86,8 +86,6 @@ class LocalSearch:
         the configuration out.
     value
         Returns the value of a configuration; -inf if it does not meet the rule.
-    announce
-        Receives each configuration before its neighbours are tried.
     """
 
     def __init__(
@@ -95,12 +93,10 @@ class LocalSearch:
         problem: Problem,
         upper: Callable[[Box], float],
         value: Callable[[Box], float],
-        announce: Callable[[Box], None] = lambda _: None,
     ) -> None:
         self._problem = problem
         self._upper = upper
         self._value = value
-        self._announce = announce
 
     def from_coarsest(self) -> Box | None:
         """Return a configuration that no next finer mask improves; None if the coarsest one fails."""
@@ -136,7 +132,6 @@ class LocalSearch:
 
     def moves(self, box: Box, nearby: Nearby) -> list[Move]:
         """Return all changes of one mask, the one with the largest possible gain first."""
-        self._announce(box)
         value = self._value(box)
         return sorted(
             self._move(box, value, index, candidate)
@@ -166,7 +161,6 @@ class LocalSearch:
                 if once:
                     return other
                 box, value = other, reached
-                self._announce(box)
                 for following in nearby(self._problem.variables[index], candidate):
                     heapq.heappush(heap, (self._move(box, value, index, following), box))
         return box

@@ -254,11 +254,6 @@ class Problem:
         """The box with all combinations."""
         return tuple(v.full for v in self.variables)
 
-    @property
-    def settled(self) -> dict[str, Candidate]:
-        """The candidate of each variable that has only one."""
-        return {v.name: v.candidates[0] for v in self.variables if len(v.candidates) == 1}
-
     def division(self, box: Box) -> Division | None:
         """Return the first variable with many candidates that are not comparable, and its covers.
 

@@ -66,7 +66,6 @@ class Searcher:
         self.progress = progress
         self.scorer = scorer_of(summary)
         self.problem = make_problem(summary, plan.groups_of_people)
-        self.scorer.in_common.share(self.problem.settled)  # as features are, which nothing masks
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
         self._corners: dict[bool, Corners] = {}
@@ -194,7 +193,6 @@ class Searcher:
                 return Shortlist(
                     *space,
                     self._traces,
-                    common=self.scorer.in_common,
                     listed=self._size() + 1 if small else most,
                     bounds=not briefly,
                     prove=prove or file is not None,

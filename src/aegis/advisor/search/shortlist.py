@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox, until_stopped
 from aegis.advisor.search.clock import Clock
@@ -41,8 +40,6 @@ class Shortlist:
     traces
         The objectives that list configurations. The second one is used if the first one is not
         above 0 for any configuration.
-    common
-        The cache that counts common masks once, to which the search announces configurations.
     listed
         Largest number of configurations in the list.
     bounds
@@ -63,7 +60,6 @@ class Shortlist:
         feasibility: Feasibility,
         traces: Sequence[Objective],
         *,
-        common: InCommon,
         listed: int,
         bounds: bool,
         prove: bool,
@@ -74,7 +70,6 @@ class Shortlist:
         self._objective = objective
         self._feasibility = feasibility
         self._traces = traces
-        self._common = common
         self._bounds = bounds and objective.loose
         self._prove = self._bounds and prove
         self._split = False
@@ -144,7 +139,6 @@ class Shortlist:
         for box in (*start, *listed[:1]):
             self._clock.allows(self._objective.effort(box))  # notes when it begins
             self._score(box)  # in any case
-        self._common.expect([self._problem.choice(box) for box in (*listed, *start)])
         if listed and not every:
             outcome.bound = self._bound()
         for box in listed[1:]:
@@ -193,14 +187,9 @@ class Shortlist:
         self._clock.check(self._objective.effort(box))
         return self._score(box)
 
-    def _expect_near(self, box: Box) -> None:
-        """Announce a configuration, so that what it shares with its neighbours is counted once."""
-        several = [v.name for v in self._problem.variables if len(v.candidates) > 1]
-        self._common.expect_near(self._problem.choice(box), several)
-
     def _improve(self, *, blind: bool) -> None:
         """Change one mask of the best configurations at a time, as long as the score improves."""
-        local = LocalSearch(self._problem, self._score_in_time, self._score, self._expect_near)
+        local = LocalSearch(self._problem, self._score_in_time, self._score)
         first = self._best_scored()
         if blind:
             summit = local.from_coarsest()

@@ -1,0 +1,59 @@
+"""Solve equations of a covariance matrix plus a ridge by Cholesky factorisation (LAPACK)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError
+
+Floats = npt.NDArray[np.float64]
+
+
+def factor(matrix: Floats, ridge: float) -> Floats:
+    """Return the upper Cholesky factor of a matrix plus a ridge; only the lower triangle is read."""
+    from scipy.linalg.lapack import dpotrf
+
+    if not len(matrix):
+        return matrix
+    shifted = matrix.copy()
+    shifted.flat[:: len(matrix) + 1] += ridge
+    # LAPACK reads the transpose, whose upper triangle it factorises faster than a lower one.
+    factorised, info = dpotrf(shifted.T, lower=0, overwrite_a=1)
+    if info:
+        raise InternalError(f"LAPACK dpotrf failed with code {info}: the counts are not counts.")
+    upper: Floats = factorised
+    return upper
+
+
+def solve(factorised: Floats, right: Floats) -> Floats:
+    """Solve the equations of a factorised matrix for right-hand sides, which may be empty."""
+    from scipy.linalg.lapack import dpotrs
+
+    solved: Floats = dpotrs(factorised, right, lower=0)[0] if right.size else right
+    return solved
+
+
+def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
+    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k).
+
+    Only the lower triangle of the matrix is read.
+    """
+    return np.stack([solve(factor(matrix, ridge), right) for ridge in ridges])
+
+
+def inverted(matrix: Floats, ridge: float) -> Floats:
+    """Return (matrix + r I)^-1 of a symmetric matrix, shape (d, d)."""
+    from scipy.linalg.lapack import dpotri
+
+    if not len(matrix):
+        return matrix
+    inverse, info = dpotri(factor(matrix, ridge), lower=0, overwrite_c=1)
+    if info:
+        raise InternalError(f"LAPACK dpotri failed with code {info}: the counts are not counts.")
+    # LAPACK leaves zeros below the diagonal.
+    whole: Floats = inverse + inverse.T
+    whole[np.diag_indices_from(whole)] *= 0.5
+    return whole
