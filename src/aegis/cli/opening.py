@@ -129,6 +129,7 @@ def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> N
     """Raise `PolicyError` if the format of what was opened does not use one of these options."""
     from aegis.sources import Source
 
+    unused: tuple[str, ...] | None
     if not isinstance(subject, Source) or subject.reading is None:
         kind, unused = "a text file or a workbook", None
     elif subject.dialect is not None:
