@@ -166,11 +166,11 @@ def test_a_closed_pipe_is_silent(folder):
 def test_ctrl_c_leaves_no_traceback(folder):
     code = (
         "import time\n"
-        "from aegis.cli import main, measures\n"
+        "from aegis.cli import listing, main\n"
         "def slow(*args):\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"
-        "measures.print_list = slow\n"
+        "listing.RegistryListing._print_all = slow\n"
         "main.main()\n"
     )
     process = subprocess.Popen(
@@ -197,7 +197,7 @@ def test_a_process_that_ends_at_once_does_what_was_asked_of_its_end(folder):
     code = (
         "import atexit, tempfile, threading, time\n"
         "from pathlib import Path\n"
-        "from aegis.cli import main, measures\n"
+        "from aegis.cli import listing, main\n"
         "from aegis.sources.embedded import embedded\n"
         f"tempfile.tempdir = {str(folder)!r}\n"
         "def printed(*args):\n"
@@ -207,7 +207,7 @@ def test_a_process_that_ends_at_once_does_what_was_asked_of_its_end(folder):
         "    print(len(list(Path(tempfile.tempdir).glob('aegis-engine-*/*'))) > 0)\n"
         "    atexit.register(print, 'asked')\n"
         "    threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\n"
-        "measures.print_list = printed\n"
+        "listing.RegistryListing._print_all = printed\n"
         "main.process()\n"
     )
     done = subprocess.run(
