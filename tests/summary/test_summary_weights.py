@@ -171,6 +171,19 @@ def test_parts_of_other_decimals_add_up() -> None:
     check_summary(both)
 
 
+def test_sums_of_weights_beyond_floats_add_up_exactly() -> None:
+    large = np.arange(ROWS) * 2.0 + 2**30 + 1
+    parts = [summarize(table(own), policy()) for own in (large, np.arange(ROWS) % 5 + 0.0000001)]
+    both = merge(*parts, parts[0])
+    assert both.pairs.weights is not None
+    assert both.pairs.weights.total > 2**53
+    for pair in both.pairs.index:
+        *_, rows = both.pairs.cells(*pair)
+        assert sum(rows.tolist()) == both.pairs.weights.total
+    assert [int(joint.sum()) for joint in both.pairs.joints] == [both.pairs.weights.total] * 2
+    check_summary(both)
+
+
 def test_what_masks_do_not_show_is_left_out() -> None:
     summary = summarize(table(), policy())
     coarse = withhold(summary, "nothing")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.summary.deal import Dealer
-from aegis.summary.responses import ResponseCounter, ResponseSums
+from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
 from aegis.summary.weights import ScaledCounts, WeightSums
 
 Counts = npt.NDArray[np.int64]
@@ -390,8 +390,10 @@ def as_entries(counts: Counts) -> Numbers:
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
-    """Count the keys from 0 to `size` - 1, or sum their weights; float sums are exact below 2**53."""
-    return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
+    """Count the keys from 0 to `size` - 1, or sum their weights exactly."""
+    if weights is not None:
+        return exact_sums(key, weights, size)
+    return np.bincount(key, minlength=size)
 
 
 def tally(key: Counts, weights: Counts | None, space: int) -> Tally:

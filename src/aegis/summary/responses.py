@@ -371,8 +371,11 @@ class ResponseCounter:
 
 def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
     """Sum integers by key, shape (size,); the result is exact if it is below 2**62."""
+    if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
+        return np.bincount(key, weights=values, minlength=size).astype(np.int64)
     parts = [
-        np.bincount(key, weights=half, minlength=size).astype(np.int64) for half in halves(values)
+        np.bincount(key, weights=half, minlength=size).astype(np.int64)
+        for half in halves(values.astype(np.int64))
     ]
     summed: Counts = (parts[0] << _LOW) + parts[1]
     return summed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from aegis.summary.model import (
     Summary,
 )
 from aegis.summary.ordered import ranges_of
+from aegis.summary.responses import exact_sums
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -99,7 +99,7 @@ def _coarse(
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
     first = np.unique(cells, return_index=True)[1]
     size = len(first)
-    counts = _summed(attribute.counts, cells, size)
+    counts = exact_sums(cells, attribute.counts, size)
     told = [c.levels for c in attribute.candidates]
     told += [c.ranges for c in attribute.candidates if c.ranges is not None]
     atoms = common_refinement(told)
@@ -123,7 +123,7 @@ def _coarse(
         attribute.values.take(first),
         pool(
             np.arange(len(first_of_atom), dtype=np.int32),
-            _summed(counts, of_cell, len(first_of_atom)),
+            exact_sums(of_cell, counts, len(first_of_atom)),
             max_levels,
         ),
         _baseline_ranges(attribute, atoms, max_levels),
@@ -159,12 +159,8 @@ def _coarser(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
     return added_pairs([part], sizes, pairs.classes)
 
 
-def _summed(counts: npt.NDArray[Any], place: npt.NDArray[Any], size: int) -> Counts:
-    return np.rint(np.bincount(place, weights=counts, minlength=size)).astype(np.int64)
-
-
 def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
-    return np.stack([_summed(column, groups, size) for column in joint.T], axis=1)
+    return np.stack([exact_sums(groups, column, size) for column in joint.T], axis=1)
 
 
 def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
@@ -185,6 +181,6 @@ def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> Fre
     return replace(
         frequency,
         codes={name: own[first] for name, own in codes.items()},
-        counts=_summed(frequency.counts, place, len(first)),
+        counts=exact_sums(place, frequency.counts, len(first)),
         representatives=representatives,
     )

@@ -34,7 +34,7 @@ from aegis.summary.model import (
     Summary,
 )
 from aegis.summary.ordered import RANGES
-from aegis.summary.responses import ResponseSums
+from aegis.summary.responses import ResponseSums, exact_sums
 
 Array = npt.NDArray[Any]
 Counts = npt.NDArray[np.int64]
@@ -130,7 +130,7 @@ def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array
     sums = np.zeros(size, dtype=np.int64)
     for part in _blocks(length, max(_BLOCK, size)):
         keys, counts = entries(part)
-        sums += np.rint(np.bincount(keys, weights=counts, minlength=size)).astype(np.int64)
+        sums += exact_sums(keys, counts, size)
     return sums
 
 
