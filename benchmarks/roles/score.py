@@ -22,7 +22,7 @@ from aegis.masks import Kind
 from aegis.policy import Role
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.profile import measure_columns
-from aegis.policy.suggest.roles import names_persons, propose_role
+from aegis.policy.suggest.roles import likely_persons, propose_role
 from aegis.sources import open_table
 
 FOLDER = Path(__file__).parent
@@ -167,13 +167,9 @@ def person_keys() -> dict[str, str]:
     """Return the column proposed as key of persons, by table, where one is."""
     keys: dict[str, str] = {}
     for table, columns in read_facts().items():
-        named = [
-            one
-            for one in columns.values()
-            if propose_role(one)[0] is Role.IDENTIFIER and names_persons(one)
-        ]
-        if named:
-            keys[table] = max(named, key=lambda one: one.distinct).name
+        identifiers = [o for o in columns.values() if propose_role(o)[0] is Role.IDENTIFIER]
+        if persons := likely_persons(identifiers):
+            keys[table] = persons[0].name
     return keys
 
 

@@ -120,6 +120,21 @@ def test_what_numbers_persons_outright_is_never_released(name: str, *, texts: bo
     assert (proposed.policy.attributes[name].role, proposed.person) == (Role.IDENTIFIER, name)
 
 
+def test_the_column_that_says_so_numbers_the_persons_not_a_code_with_more_values() -> None:
+    rows = 1200
+    table = pa.table(
+        {
+            "USUBJID": [f"01-701-{1000 + i % 200}" for i in range(rows)],
+            "AEHLT": [f"HLT_{(i * 7) % 230:04d}" for i in range(rows)],
+            "pain": [i % 7 for i in range(rows)],
+            "better": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = init_policy(table, label="better")
+    assert proposed.person == "USUBJID"
+    assert "# Name another column if it numbers the persons: AEHLT\n" in proposed.yaml
+
+
 def test_a_count_of_persons_is_no_key() -> None:
     random = np.random.default_rng(3)
     table = pd.DataFrame(

@@ -253,3 +253,28 @@ def test_a_bare_id_that_comes_back_is_a_key_of_persons(people: int, person: str 
     assert proposed.person == person  # so few are codes of things as well
     named = proposed.policy.attributes["id"].role is Role.IDENTIFIER
     assert named == (person is not None)
+
+
+@pytest.mark.parametrize("header", ["patient_name", "Vorname", "Prénom", "first name"])
+def test_few_names_of_persons_are_asked_about_and_not_released(header: str) -> None:
+    proposed = propose(
+        {header: [f"{['Anna', 'Ben', 'Cleo', 'Dora', 'Emil'][i % 5]}" for i in range(ROWS)]}
+    )
+    assert proposed.policy.attributes[header].role is Role.QUASI_IDENTIFIER
+    assert "the name speaks of a person's name, but only 5 values occur" in proposed.yaml
+
+
+def test_few_values_under_a_bare_name_may_name_things() -> None:
+    proposed = propose({"name": [f"model {i % 5}" for i in range(ROWS)]})
+    assert proposed.policy.attributes["name"].role is Role.FEATURE
+
+
+def test_texts_of_dates_without_a_day_show_month_or_year() -> None:
+    dates = [
+        f"20{10 + i % 5}-{i % 12 + 1:02d}" + f"-{i % 28 + 1:02d}" * (i % 25 > 0)
+        for i in range(ROWS)
+    ]
+    proposed = propose({"seen": dates})
+    masks = [str(mask) for mask in proposed.policy.attributes["seen"].masks]
+    assert masks == ["blur(keep=7)", "blur(keep=4)", "suppress"]
+    assert "texts of dates show month or year" in proposed.yaml

@@ -44,7 +44,7 @@ class Blur(Mask):
         metadata={"doc": '"leading" (default of keep) or "trailing" (default of hide)'},
     )
     symbol: str = field(
-        default="*", metadata={"doc": "the character that replaces each hidden character"}
+        default="*", metadata={"doc": "the character that stands for all hidden characters"}
     )
 
     def __post_init__(self) -> None:

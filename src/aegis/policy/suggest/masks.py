@@ -15,7 +15,7 @@ from aegis.policy.model import Role
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.ranges import merged
-from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_amount, is_code
+from aegis.policy.suggest.roles import CODED, FEWEST_FOR_UNIQUE, is_amount, is_code
 from aegis.words import percent
 
 MOST_MASKS = 7
@@ -162,6 +162,8 @@ def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
         return [merged(facts.ranges, size) for size in sizes], "neighbouring ranges are merged"
     if is_code(facts) or (postcode and facts.kind in (Kind.TEXT, Kind.INTEGER)):
         return _codes(facts)
+    if facts.shape("year_first") > CODED:
+        return [{"blur": {"keep": 7}}, {"blur": {"keep": 4}}], "texts of dates show month or year"
     if facts.coded:
         return _categories(facts)
     if facts.kind in (Kind.INTEGER, Kind.NUMBER):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from aegis.policy.suggest.relations import (
 )
 from aegis.policy.suggest.roles import (
     FEWEST_FOR_UNIQUE,
-    names_persons,
+    likely_persons,
     propose_role,
     warn_of,
     warn_of_label,
@@ -132,7 +132,7 @@ class ProposedPolicy:
 def _policy(
     label: Label,
     profiles: Mapping[str, ColumnProfile],
-    person: ColumnProfile | None,
+    person: ColumnFacts | None,
     reading: Reading | None,
     weight: str | None,
 ) -> Policy:
@@ -202,11 +202,11 @@ def init_policy(
     _check_scored(list(profiles.values()), ", ".join(named) or None)
     with progress.step("Comparing columns"):
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
-    person = _propose_person(profiles.values())
-    policy = _policy(target, profiles, person, source.reading, weight)
+    persons = likely_persons(p.facts for p in profiles.values() if p.role is Role.IDENTIFIER)
+    policy = _policy(target, profiles, next(iter(persons), None), source.reading, weight)
     found_labels = tuple(profile for _, profile in labels)
     columns = tuple(profiles.values())
-    text = render(policy, found_labels, columns, person=person, source=source, path=str(path))
+    text = render(policy, found_labels, columns, persons=persons, source=source, path=str(path))
     profiles |= {profile.name: profile for profile in found_labels}
     alone = count_alone(source, _unmasked(policy), policy.person)
     return ProposedPolicy(policy, text, {n: profiles[n] for n in facts}, identifying, alone)
@@ -409,16 +409,6 @@ def _propose_rule(profiles: Any) -> PrivacyRule:
             rule["l_diversity"] = {"attribute": profile.name, "kind": "distinct", "l": 2}
             break
     return PrivacyRule.parse(rule)
-
-
-def _propose_person(profiles: Iterable[ColumnProfile]) -> ColumnProfile | None:
-    """Return the identifier that groups the rows of one person: the one with most values, if any."""
-    keys = [
-        profile
-        for profile in profiles
-        if profile.role is Role.IDENTIFIER and names_persons(profile.facts)
-    ]
-    return max(keys, key=lambda profile: profile.facts.distinct, default=None)
 
 
 def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import IntEnum
 
 from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
+from aegis.policy.suggest.lists import word_list
 from aegis.policy.suggest.names import (
     NUMBER,
     PERSON_NAME,
@@ -172,7 +174,7 @@ def _doubt(facts: ColumnFacts) -> str | None:
     if facts.kind is not Kind.TEXT or is_amount(facts):
         return None
     named = concept is not None and concept.role is Role.IDENTIFIER and not concept.weak
-    if concept is not None and named and facts.distinct > FEW_VALUES:
+    if concept is not None and named and (facts.distinct > FEW_VALUES or _bears_names(facts)):
         return f"the name speaks of {concept.name}, but only {facts.distinct:,} values occur"
     if facts.distinct < MANY_VALUES:
         return None
@@ -187,6 +189,13 @@ def _doubt(facts: ColumnFacts) -> str | None:
     if facts.unique_share > 0.5:
         return f"most values are rare: {facts.distinct:,} different ones in {facts.values:,} rows"
     return None
+
+
+def _bears_names(facts: ColumnFacts) -> bool:
+    """Return whether the header says whose names these are: `Vorname`, `patient_name`, not `name`."""
+    concept = facts.concept
+    alone = facts.spoken.strip().lower() in word_list("name")
+    return concept is not None and concept.name == PERSON_NAME and not alone
 
 
 def _tells_apart(facts: ColumnFacts) -> bool:
@@ -390,17 +399,48 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
     return None
 
 
-def names_persons(facts: ColumnFacts) -> bool:
-    """Return whether an identifier numbers persons, each of whom may have several rows.
+class PersonEvidence(IntEnum):
+    """How surely an identifier numbers persons, each of whom may have several rows."""
 
-    If so, the rule can count persons by this column instead of rows.
-    """
+    NONE = 0
+    """It does not, as far as `init` can tell, or no person has two rows."""
+    REPEATS = 1
+    """Its values repeat as numbers of persons do; codes of things may repeat so, too."""
+    RECORD = 2
+    """Its name speaks of a number of a person or of a record."""
+    TRAITS = 3
+    """Each of its values has one sex, race or date of birth."""
+    NAME = 4
+    """Its name says that it numbers persons: `patient_id`."""
+
+
+def person_evidence(facts: ColumnFacts) -> PersonEvidence:
+    """Return how surely an identifier numbers persons, so that the rule can count them by it."""
+    repeats = 2 <= facts.distinct <= 0.98 * facts.values
+    if not repeats or facts.nulls:
+        return PersonEvidence.NONE
     concept = facts.concept
     number = concept is not None and concept.name == NUMBER
+    if number and numbers_person(facts.spoken):
+        return PersonEvidence.NAME
+    if facts.fixes:
+        return PersonEvidence.TRAITS
     # Of a bare `id`: a word before it says of what, and that is seldom a person.
     if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
         number = _is_bare(facts) and (_comes_back(facts) or facts.even)
-    repeats = 2 <= facts.distinct <= 0.98 * facts.values
-    keyed = concept is None and (_reason_by_keys(facts, None) is not None)
-    keyed = keyed and not names_survey_weight(facts.spoken)
-    return repeats and facts.nulls == 0 and (number or keyed or bool(facts.fixes))
+    if number:
+        return PersonEvidence.RECORD
+    keyed = concept is None and _reason_by_keys(facts, None) is not None
+    if keyed and not names_survey_weight(facts.spoken):
+        return PersonEvidence.REPEATS
+    return PersonEvidence.NONE
+
+
+def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:
+    """Return the identifiers that may group the rows of one person, the most likely first.
+
+    Those with the same evidence are ordered by their number of values: a patient has one doctor.
+    """
+    keys = [(person_evidence(facts), facts.distinct, facts) for facts in identifiers]
+    likely = [key for key in keys if key[0] is not PersonEvidence.NONE]
+    return [facts for *_, facts in sorted(likely, key=lambda key: key[:2], reverse=True)]

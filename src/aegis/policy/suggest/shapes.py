@@ -45,6 +45,8 @@ SHAPES: Mapping[str, str] = {
     "date": rf"^([0-9]{{4}}[-/.]{_DAY}[-/.]{_DAY}|{_DAY}[-/.]{_DAY}[-/.]([0-9]{{4}}|[0-9]{{2}}))([ t,].*)?$"
     rf"|(^|[^a-z]){_MONTHS}[ .,-]+({_DAY}(st|nd|rd|th)?,? *)?[0-9]{{4}}($|[^0-9])"
     rf"|^{_DAY}[ .-]*{_MONTHS}[ .,-]*([0-9]{{4}}|[0-9]{{2}})($|[^0-9])",
+    # Year and month first, with or without a day: 2013-07-15, 2013-07, 2013/07/15 10:30.
+    "year_first": r"^[12][0-9]{3}[-/.](0[1-9]|1[0-2])([-/.]([0-9]{2})([ tT].*)?)?$",
     "coordinates": r"^[(]?-?[0-9]{1,3}\.[0-9]{2,}[,; ]+-?[0-9]{1,3}\.[0-9]{2,}[)]?$",
     # A number with a point, a comma, a sign of money or a share, as amounts are written; in other groups
     # than of three digits numbers of persons are: 756.9217.0769.85, 2 85 05 78 006 084 36.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -94,7 +94,7 @@ def render(
     columns: tuple[ColumnProfile, ...],
     *,
     source: Source,
-    person: ColumnProfile | None = None,
+    persons: Sequence[ColumnFacts] = (),
     path: str = "policy.yaml",
 ) -> str:
     """Return the YAML of a proposed policy.
@@ -109,8 +109,8 @@ def render(
         Facts about every other column, and the reasons for its proposal.
     source
         The table. Only the last part of an absolute path is shown.
-    person
-        The column that identifies the rows of one person, if there is one.
+    persons
+        The columns that may identify the rows of one person, the most likely first.
     path
         The path of the policy, for the command in its header.
     """
@@ -126,7 +126,7 @@ def render(
         _measure(policy),
         "",
         *_privacy(policy, columns),
-        *_person(person),
+        *_person(persons),
         *_weight(policy.weight, columns),
         "",
         "# A value that a mask does not know when it is applied: error | suppress",
@@ -282,13 +282,15 @@ def _privacy(policy: Policy, columns: tuple[ColumnProfile, ...]) -> Iterator[str
         yield "  # l_diversity: {attribute: NAME, kind: distinct, l: 2}   # NAME needs the role sensitive"
 
 
-def _person(person: ColumnProfile | None) -> Iterator[str]:
-    if person is None:
+def _person(persons: Sequence[ColumnFacts]) -> Iterator[str]:
+    if not persons:
         return
-    facts = person.facts
+    person, *others = persons
     yield ""
-    yield f"# Several rows per person: {facts.distinct:,} different values in {facts.values:,} rows. The rule, its"
+    yield f"# Several rows per person: {person.distinct:,} different values in {person.values:,} rows. The rule, its"
     yield "# limit and risks count persons; without this line they count rows."
+    if others:
+        yield f"# Name another column if it numbers the persons: {', '.join(show(o.name) for o in others)}"
     yield f"person: {scalar(person.name)}"
 
 
