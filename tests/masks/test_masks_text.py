@@ -158,6 +158,13 @@ def test_keep_frequent_of_integers(values, count):
     assert masked(mask, values, pa.int64()) == expected
 
 
+def test_a_value_called_other_belongs_to_the_others():
+    region = ["other"] * 9 + ["south"] * 6 + ["north"] * 4 + ["west"]
+    mask = KeepFrequent(2).fit(counted(Kind.TEXT, region, pa.string()))
+    assert mask.spec() == {"keep_frequent": {"count": 2, "values": ["south", "north"]}}
+    assert set(masked(mask, region, pa.string())) == {"south", "north", "other"}
+
+
 def test_keep_frequent_of_booleans_and_before_fitting():
     mask = KeepFrequent(1).fit(counted(Kind.BOOLEAN, [True, True, False, None], pa.bool_()))
     assert mask.spec() == {"keep_frequent": {"count": 1, "values": [True]}}

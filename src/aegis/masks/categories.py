@@ -33,8 +33,9 @@ class KeepFrequent(Mask):
     """Shows the most frequent values, and replaces all other values by one value.
 
     Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
-    smaller ones come first. Null stays null and is not counted. Values are shown as text. Values
-    that first occur in later rows are pooled with the infrequent ones.
+    smaller ones come first. Null stays null and is not counted, and a value that is called as `other`
+    belongs to the others. Values are shown as text. Values that first occur in later rows are pooled
+    with the infrequent ones.
     """
 
     name: ClassVar[str] = "keep_frequent"
@@ -67,7 +68,7 @@ class KeepFrequent(Mask):
         frequent: list[Value] = []
         for index in order:
             value = data.values[index].as_py()
-            if value is not None:
+            if value is not None and text_of(value) != self.other:
                 frequent.append(value if isinstance(value, (int, bool)) else str(value))
             if len(frequent) == self.count:
                 break
