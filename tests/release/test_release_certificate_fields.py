@@ -33,7 +33,7 @@ STATED = {
 OF_KIND = {
     "suppressed": set(),
     "grouped": {"anonymizer", "groups", "information_loss", "details", "notes"},
-    "persons": {"persons", "suppressed_persons", "privacy"},
+    "persons": {"persons", "suppressed_persons", "privacy", "utility"},
     "noised": {"configuration.masks.age"},
 }
 """Fields that it takes as they are for other kinds of release."""

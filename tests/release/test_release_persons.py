@@ -261,3 +261,36 @@ def test_a_certificate_by_persons_is_audited_by_rows(tmp_path: Any) -> None:
     document["privacy"]["k"] = check.audit.report.k + 1
     stated.write_text(json.dumps(document))
     assert "privacy.k" in [m.what for m in aegis.check_certificate(output, stated).mismatches]
+
+
+def test_advice_and_certificate_hold_out_all_rows_of_a_person(tmp_path):
+    random = np.random.default_rng(4)
+    patient = np.repeat(np.arange(60), 8)
+    frame = pd.DataFrame(
+        {
+            "patient": patient,
+            "age": 30 + patient % 2,
+            # It tells the patient, and so the patient's class, but says nothing of anybody else.
+            "ward": random.permutation(60)[patient].astype(str),
+            "y": random.choice(["no", "yes"], 60)[patient],
+        }
+    )
+    attributes = {
+        "age": {"role": "quasi-identifier", "masks": ["identity"]},
+        "ward": {"role": "feature", "masks": ["identity"]},
+    }
+    data = {"version": 1, "label": "y", "privacy": {"k": 5}, "attributes": attributes}
+    by_person = load_policy(data | {"person": "patient"})
+    best = aegis.advise(frame, by_person, measure="held-out-auc").best
+    assert best.score < 0.65
+    assert best.utility.value == pytest.approx(best.score, abs=1e-12)
+    output, certificate = tmp_path / "m.csv", tmp_path / "c.json"
+    apply(frame, by_person, best.configuration, output=output, certificate=certificate)
+    stated = json.loads(certificate.read_text())["utility"]
+    assert stated["value"] == pytest.approx(best.score, abs=1e-12)
+    assert any(
+        "it depends on 'patient'" in what
+        for what in aegis.check_certificate(output, certificate).unchecked
+    )
+    by_row = aegis.advise(frame, load_policy(data), measure="held-out-auc").best
+    assert by_row.utility.value > 0.95

@@ -47,7 +47,7 @@ def test_the_certificate_states_weighted_figures(tmp_path: Path) -> None:
     assert release.weight is not None
     checked = aegis.check_certificate(output, certificate)
     assert not checked.mismatches
-    assert any("weighted by 'w'" in what for what in checked.unchecked)
+    assert any("it depends on 'w'" in what for what in checked.unchecked)
 
 
 def test_methods_that_group_records_refuse_weights() -> None:

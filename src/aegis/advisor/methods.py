@@ -12,7 +12,7 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.caveats import caveats_of, with_caveats
 from aegis.advisor.cells import beside_rows
 from aegis.advisor.excluded_attributes import sets_aside
-from aegis.advisor.rank import as_it_is
+from aegis.advisor.rank import as_it_is, as_released
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.record_level import RecordLevel
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
@@ -263,7 +263,7 @@ class RecordRanker:
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None
-        scorer = Scorer(summarize(released, as_it_is(self.policy), seed=self.seed))
+        scorer = Scorer(summarize(released, as_released(self.policy), seed=self.seed))
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
@@ -276,7 +276,7 @@ class RecordRanker:
             scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
             value = worst
         else:
-            as_made = summarize(released, as_it_is(self.policy), seed=self.seed)
+            as_made = summarize(released, as_released(self.policy), seed=self.seed)
             scorer = Scorer(as_made, self._roles)
             score = scorer.score(scorer.unmasked, self.measure)
             value = score.score

@@ -16,6 +16,7 @@ from aegis.policy import Attribute, Configuration, Policy, Role
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary import Information, Summary
+from aegis.summary.classes import PERSON, WEIGHT
 
 
 def rank_choice(
@@ -81,7 +82,19 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     own = policy.label_attribute
     if original and own is not None and policy.label_mask is not None:
         attributes[own.name] = own
-    return Policy(policy.label, attributes, PrivacyRule(), weight=policy.weight)
+    rule = PrivacyRule(person=policy.person)
+    return Policy(policy.label, attributes, rule, weight=policy.weight)
+
+
+def as_released(policy: Policy) -> Policy:
+    """Return the policy to measure released rows as they are.
+
+    A release does not name persons and does not show weights. The rows that are measured have them
+    in the columns `PERSON` and `WEIGHT`.
+    """
+    person = None if policy.person is None else PERSON
+    weight = None if policy.weight is None else WEIGHT
+    return replace(as_it_is(policy), privacy=PrivacyRule(person=person), weight=weight)
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:

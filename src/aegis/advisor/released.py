@@ -32,7 +32,7 @@ from aegis.advisor.excluded_attributes import sets_aside
 from aegis.advisor.figures import Front
 from aegis.advisor.kept_codes import kept_codes
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.rank import as_it_is, tells_classes_apart
+from aegis.advisor.rank import as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
@@ -47,7 +47,6 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, Chunk, LabelSummary, Summary, count_pairs, summarize
 from aegis.summary.builder import SAMPLE_ROWS
-from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.held_rows import summarize_held
 from aegis.summary.leaves import shown_leaves
@@ -264,9 +263,7 @@ class ReleasedRows:
     def _counted(self, rest: Source | CodedRows, summary: Summary, choice: Choice) -> KeptRows:
         """Summarise the kept rows of a release, and return their counts."""
         assert self.policy is not None
-        policy = as_it_is(self.policy)
-        if policy.weight is not None:
-            policy = replace(policy, weight=WEIGHT)
+        policy = as_released(self.policy)
         if isinstance(rest, CodedRows):
             column = policy.label.column
             several = rest.tells_apart(column) if column else len(rest.label) > 0
@@ -293,18 +290,12 @@ class ReleasedRows:
     def counts_otherwise(self) -> bool:
         """Whether a release and its certificate are counted differently from the summary.
 
-        This happens in three cases. If the policy counts persons, the summary keeps all rows of a
-        person in one fold, but a release does not name persons. In a wide table, the masks decide
-        which attributes the measures leave out. And the fold of a row depends on its atoms: masks
-        can divide the pooled values of an attribute into more atoms than the unmasked table has.
+        This happens in two cases. In a wide table, the masks decide which attributes the measures
+        leave out. And the fold of a row depends on its atoms: masks can divide the pooled values of
+        an attribute into more atoms than the unmasked table has.
         """
-        by_persons = self.policy is not None and self.policy.person is not None
         summary = self.plan.summary
-        return (
-            by_persons
-            or sets_aside(summary)
-            or any(map(_cut_by_masks, summary.attributes.values()))
-        )
+        return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
         """Return the score of the unmasked table, counted in the same way as a release and its

@@ -218,7 +218,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         self.judged = kept_rows
         self.table = kept_rows.table
         if policy.person is not None:
-            self.table = self.table.drop(PERSON)
+            self.table, self.measured = self.table.drop(PERSON), kept_rows
         self.persons = verdict.persons
         self.suppressed_persons = verdict.suppressed_persons
         self.suppressed_rows = verdict.suppressed_rows

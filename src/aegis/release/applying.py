@@ -322,14 +322,15 @@ class _MaskedPlan(ReleasePlan[Release]):
         judged = judged.drop(*self.originals.masks)
         self.judged = Source(judged, self.source.origin)
         self.table = judged if drawn is None else drawn.released(judged)
-        own = [name for name in (PERSON, WEIGHT) if name in self.table.columns]
-        hidden = [*hidden_columns(policy, self.masks), *own]
+        own = [name for name in (PERSON, WEIGHT) if name in judged.columns]
+        hidden = {*hidden_columns(policy, self.masks), *own} & {*self.table.columns}
         if hidden:
             self.table = self.table.drop(*hidden)
-        if policy.weight is not None:
-            self.weighted = Source(judged.select(*self.table.columns, WEIGHT), self.source.origin)
+        if own:
+            self.measured = Source(judged.select(*self.table.columns, *own), self.source.origin)
+        if policy.weight is not None and self.measured is not None:
             shown = [name for name in self.quasi if name in self.table.columns]
-            self.weight = kept_weight(self.source, self.weighted, policy.weight, shown)
+            self.weight = kept_weight(self.source, self.measured, policy.weight, shown)
 
     def _require(self, configuration: Configuration) -> None:
         """Raise an error with a remedy unless the rule is met."""

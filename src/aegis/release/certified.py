@@ -64,7 +64,7 @@ from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
-from aegis.words import json_fields
+from aegis.words import joined, json_fields
 
 CERTIFIED = (
     "certificate",
@@ -677,10 +677,10 @@ class _Check:
         said = self.document.get("utility")
         if self.declared is None:
             return
-        if self.declared.weight is not None:
+        hidden = [name for name in (self.declared.weight, self.declared.person) if name]
+        if hidden:
             self.unchecked.append(
-                f"utility: it is weighted by {self.declared.weight!r}, which the file does not show as "
-                "it was"
+                f"utility: it depends on {joined(map(repr, hidden))}, which the file does not show as it was"
             )
             return
         if self.declared.tasks:

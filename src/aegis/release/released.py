@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from aegis._version import __version__
-from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart
+from aegis.advisor import Scorer, as_it_is, as_released, measure_for, tells_classes_apart
 from aegis.advisor.released import KeptRows, lost_classes
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import InternalError
@@ -26,7 +26,6 @@ from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
 from aegis.summary import count_classes, summarize
-from aegis.summary.classes import WEIGHT
 from aegis.words import json_fields, jsonable
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def utility_of(
     policy: Policy,
     *,
     measure: str | None = None,
-    weighted: Source | None = None,
+    measured: Source | None = None,
 ) -> UtilityFigure | None:
     """Return the utility of the released table relative to the input table.
 
@@ -53,39 +52,38 @@ def utility_of(
     class, or if the measure cannot score it.
 
     Folds do not depend on the seed of the release: otherwise a reader could try seeds until this
-    figure agrees. If rows have weights, the output does not contain them, and `weighted` is the
-    output with its weights.
+    figure agrees. If the policy names weights or persons, the output does not contain them, and
+    `measured` is the output with them, as `ReleasePlan.measured`.
     """
     if policy.tasks:
-        return _utility_of_labels(source, output, policy.measured_by(measure), weighted)
+        return _utility_of_labels(source, output, policy.measured_by(measure), measured)
     if not tells_classes_apart(output, policy):
         return None
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure, policy.measure)
-    shown, declared = output, as_it_is(policy)
-    if policy.weight is not None:
-        if weighted is None:
-            raise InternalError("The policy names weights, but the release has none.")
-        shown, declared = weighted, replace(declared, weight=WEIGHT)
-    after = Scorer(summarize(with_hidden(shown, policy), declared), lambda: before.column_roles)
+    shown = measured if policy.weight or policy.person else output
+    if shown is None:
+        raise InternalError("The policy names weights or persons, but the rows have none.")
+    summary = summarize(with_hidden(shown, policy), as_released(policy))
+    after = Scorer(summary, lambda: before.column_roles)
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
     return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)
 
 
 def _utility_of_labels(
-    source: Source, output: Source, policy: Policy, weighted: Source | None
+    source: Source, output: Source, policy: Policy, measured: Source | None
 ) -> UtilityFigure:
     """Combine the shares of utility that an output keeps for each of several labels."""
     several = policy.label.several
     assert several is not None
     output = with_hidden(output, policy)
-    weighted = None if weighted is None else with_hidden(weighted, policy)
+    measured = None if measured is None else with_hidden(measured, policy)
     figures: dict[str, UtilityFigure] = {}
     for task in policy.tasks:
         own = policy.of_task(task)
         measure = task.named_measure(policy.measure)
-        figure = utility_of(source, output, own, measure=measure, weighted=weighted)
+        figure = utility_of(source, output, own, measure=measure, measured=measured)
         figure = figure or _nothing(source, own, measure)
         figures[task.label.column] = figure
     shares = [f.utility_kept and f.utility_kept / 100 for f in figures.values()]

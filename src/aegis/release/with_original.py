@@ -57,8 +57,8 @@ def original_differs(
     utility = document.get("utility")
     if policy is None or not isinstance(utility, Mapping) or "value" not in utility:
         return
-    if policy.weight is not None:
-        return  # the released file does not show the weights of its rows
+    if policy.weight or policy.person:
+        return  # the released file shows neither the weights nor the persons of its rows
     labels = utility.get("labels")
     policy = _measured_as(labels, policy) if isinstance(labels, Mapping) else policy
     figure = utility_of(original, output, policy, measure=str(utility.get("measure")))

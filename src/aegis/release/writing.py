@@ -129,8 +129,9 @@ class ReleasePlan(ABC, Generic[R]):
         Receives one step per stage.
     started, timings
         The time when work began, and the seconds that each step took.
-    weighted
-        The rows of `table` with their weights (`WEIGHT`); None if each row counts once.
+    measured
+        The rows of `table` with their weights (`WEIGHT`) and persons (`PERSON`), from which the
+        utility is measured; None if the policy names neither.
     """
 
     source: Source
@@ -144,7 +145,7 @@ class ReleasePlan(ABC, Generic[R]):
     progress: Progress
     started: float
     timings: dict[str, float]
-    weighted: Source | None = None
+    measured: Source | None = None
 
     @abstractmethod
     def verify(self, output: Source) -> Audit:
@@ -243,7 +244,7 @@ def _certified(
     """Measure the utility of a written table and write its certificate; return the release with both."""
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
-            plan.source, made, plan.policy, measure=destination.measure, weighted=plan.weighted
+            plan.source, made, plan.policy, measure=destination.measure, measured=plan.measured
         )
     release = replace(release, utility=utility)
     stated = certify(release, plan.source, made, plan.policy, plan.how(release))
