@@ -1,4 +1,4 @@
-"""Grouped counts that are array_cache, against those that are added up anew."""
+"""Grouped counts that are remembered, against those that are added up anew."""
 
 from __future__ import annotations
 
@@ -92,6 +92,6 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
     remembering = RowGroups(counts(2), OFFSETS)
     for one in range(4):
         remembering.counts([LEVELS[0][one], LEVELS[1][0], LEVELS[2][0]], [one, 0, 0])
-        held = sum(rows.nbytes for rows in remembering._rows.values())
-        assert held == remembering._rows.nbytes
-        assert held <= 400 or len(remembering._rows.values()) == 1
+        held = sum(remembering._rows[key].nbytes for key in reversed(remembering._rows))
+        assert held == remembering._rows.size
+        assert held <= 400 or len(remembering._rows) == 1
