@@ -41,6 +41,7 @@ from aegis.cli.options import (
     TableOrBundle,
     VerifyKey,
     With,
+    output_file,
     split_names,
 )
 from aegis.cli.output import Output
@@ -171,12 +172,9 @@ class AskedPages:
     ] = False
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
-            "for aegis anonymize.",
+        output_file(
+            "Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
+            "for aegis anonymize."
         ),
     ] = None
     report: Annotated[

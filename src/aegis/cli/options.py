@@ -6,12 +6,17 @@ import csv
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from aegis.cli import completion
 from aegis.errors import PolicyError
+
+
+def output_file(text: str) -> Any:
+    """Return the option for the file to write; `text` is its help."""
+    return typer.Option("--output", "-o", metavar="FILE", help=text)
 
 
 class Format(StrEnum):

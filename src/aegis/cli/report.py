@@ -23,6 +23,7 @@ from aegis.cli.options import (
     RuleOverride,
     Seed,
     VerifyKey,
+    output_file,
     split_names,
 )
 from aegis.cli.output import Output
@@ -94,13 +95,7 @@ class ReportCommand:
         ),
     ]
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The report to write: .html, or .pdf with an installed Chromium.",
-        ),
+        Path, output_file("The report to write: .html, or .pdf with an installed Chromium.")
     ]
     advice: ReportedAdvice
     opening: Opening

@@ -17,6 +17,7 @@ from aegis.cli.options import (
     PolicyFile,
     Quiet,
     ReleasedConfiguration,
+    output_file,
 )
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
@@ -80,13 +81,7 @@ class SqlCommand:
     configuration: ReleasedConfiguration = None
     name: ConfigurationName = None
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The file to write (.sql). By default, Aegis prints the SQL.",
-        ),
+        Path | None, output_file("The file to write (.sql). By default, Aegis prints the SQL.")
     ] = None
     force: Force = False
     quiet: Quiet = False

@@ -25,6 +25,7 @@ from aegis.cli.options import (
     PolicyFile,
     Table,
     VerifyKey,
+    output_file,
 )
 from aegis.cli.output import Output, RunOptions, clean
 from aegis.cli.progress import reporting
@@ -102,15 +103,7 @@ class SummarizeCommand:
 
     table: Table
     policy_file: PolicyFile
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The summary to write (.aegis).",
-        ),
-    ]
+    output: Annotated[Path, output_file("The summary to write (.aegis).")]
     summary: SummaryOptions
     opening: Opening
     running: RunOptions

@@ -19,6 +19,7 @@ from aegis.cli.options import (
     Quiet,
     TableOrBundle,
     VerifyKey,
+    output_file,
     split_names,
 )
 from aegis.cli.output import Output
@@ -134,12 +135,7 @@ class ProtectCommand:
 
     table: TableOrBundle
     policy: PolicyFile
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The protected summary to write (.protected)."
-        ),
-    ]
+    output: Annotated[Path, output_file("The protected summary to write (.protected).")]
     protection: ProtectRequest
     key_file: KeyFile = None
     verdicts: StatedVerdicts
