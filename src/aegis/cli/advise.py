@@ -41,6 +41,7 @@ from aegis.cli.options import (
     TableOrBundle,
     VerifyKey,
     With,
+    file_option,
     output_file,
     split_names,
 )
@@ -179,11 +180,7 @@ class AskedPages:
     ] = None
     report: Annotated[
         Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE",
-            help="Write a report (.html, or .pdf with an installed Chromium).",
-        ),
+        file_option("--report", text="Write a report (.html, or .pdf with an installed Chromium)."),
     ] = None
     format: FormatOption = Format.TABLE
     force: Force = False

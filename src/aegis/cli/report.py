@@ -23,6 +23,7 @@ from aegis.cli.options import (
     RuleOverride,
     Seed,
     VerifyKey,
+    file_option,
     output_file,
     split_names,
 )
@@ -52,12 +53,7 @@ class ReportedAdvice:
 
     policy_file: Annotated[
         Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="The policy (YAML). Not needed for a certificate.",
-        ),
+        file_option("--policy", "-p", text="The policy (YAML). Not needed for a certificate."),
     ] = None
     configurations: Configurations = None
     generate: Generate = None

@@ -25,6 +25,7 @@ from aegis.cli.options import (
     PolicyFile,
     Table,
     VerifyKey,
+    file_option,
     output_file,
 )
 from aegis.cli.output import Output, RunOptions, clean
@@ -79,10 +80,9 @@ class SummaryOptions:
     ] = "raw"
     sign: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--sign",
-            metavar="FILE",
-            help="Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
+            text="Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
             "public key can then check who made it.",
         ),
     ] = None
