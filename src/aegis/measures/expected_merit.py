@@ -117,15 +117,12 @@ def held_out(
 class OfModels(ABC):
     """A metric to predict, as a mean over named models or for the better of two kinds of models."""
 
+    merit: str
+    """The metric."""
     learners: tuple[Learner, ...]
     """The models over which the mean is taken. If empty, the prediction is that of linear models or
     of trees, whichever is better.
     """
-
-    @property
-    @abstractmethod
-    def measure(self) -> str:
-        """The name of the measure that predicts the metric without named models."""
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
@@ -148,7 +145,7 @@ class OfModels(ABC):
     @property
     def name(self) -> str:
         """The name of the measure, such as `held-out-auc` or `held-out-auc(lr+nb)`."""
-        return self.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
+        return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the metric over all folds, then without each fold, shape (1 + K,)."""
@@ -203,11 +200,6 @@ class Expected(OfModels):
                 f"Aegis predicts only the AUC of models with interactions (pairs), not the {self.merit.value}.",
                 hint="Ask for `--metric auc`, or for boosted trees without interactions: `--models gbdt`.",
             )
-
-    @property
-    def measure(self) -> str:
-        """The name of the measure that predicts the metric without named models."""
-        return self.merit.measure
 
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the metric over all folds, then without each fold, shape (1 + K,)."""

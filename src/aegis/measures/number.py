@@ -8,7 +8,7 @@ exact (theory.md, section 3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +18,9 @@ from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import PartCounts, Response, side
 from aegis.measures.cholesky import solved
 from aegis.measures.cooccurrence import Coding, Need
-from aegis.measures.expected_merit import STANDS_FOR, Learner, OfModels, learners_of
+from aegis.measures.expected_merit import R2, STANDS_FOR, Learner, OfModels, learners_of
 from aegis.measures.pillai import whitened
-from aegis.measures.record import NUMBER_MEASURE, LabelKind, Measure, Scope, Trace
+from aegis.measures.record import LabelKind, Measure, Scope, Trace
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -158,6 +158,7 @@ class ExpectedR2(OfModels):
         The R2 of a model cannot be predicted.
     """
 
+    merit: str = field(default=R2, init=False)
     learners: tuple[Learner, ...] = ()
 
     def __post_init__(self) -> None:
@@ -167,11 +168,6 @@ class ExpectedR2(OfModels):
                     f"Aegis cannot predict the R2 of {learner.value!r}.",
                     hint=f"Allowed: {', '.join(STANDS_FOR)}; or leave the models out.",
                 )
-
-    @property
-    def measure(self) -> str:
-        """The name of the measure that predicts R2 without named models."""
-        return NUMBER_MEASURE
 
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
         """Return R2 under a coding, shape (1 + K,)."""
