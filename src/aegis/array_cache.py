@@ -1,9 +1,10 @@
-"""A cache of arrays with a limit on memory; arrays that are dropped are computed again."""
+"""A cache with a limit; values that are dropped are computed again."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,34 +12,59 @@ import numpy.typing as npt
 _REMEMBERED_BYTES = 1 << 27
 """Most memory for arrays that are remembered, in one place."""
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
-class RememberedArrays:
-    """A cache of arrays by key; if they take too much memory, the least recently used ones are dropped."""
+
+class Remembered(Generic[K, V]):
+    """A cache by key; if its values exceed the limit, the least recently used ones are dropped.
+
+    Parameters
+    ----------
+    most
+        Largest sum of the sizes of all values; one value may exceed it.
+    size
+        Function that returns the size of a value. By default each has the size 1.
+    """
+
+    def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
+        self._most = most
+        self._size = size
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self.size = 0
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value of a key; call `make` if it is not in the cache."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        return self.put(key, make())
+
+    def put(self, key: K, value: V) -> V:
+        """Set and return the value of a key."""
+        if key in self._values:
+            self.size -= self._size(self._values.pop(key))
+        self._values[key] = value
+        self.size += self._size(value)
+        while self.size > self._most and len(self._values) > 1:
+            self.size -= self._size(self._values.popitem(last=False)[1])
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __reversed__(self) -> Iterator[K]:
+        return reversed(self._values)
+
+
+class RememberedArrays(Remembered[Hashable, npt.NDArray[np.float64]]):
+    """A cache of arrays with a limit on memory."""
 
     def __init__(self) -> None:
-        self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()
-        self.nbytes = 0
-
-    def get(
-        self, key: Hashable, make: Callable[[], npt.NDArray[np.float64]]
-    ) -> npt.NDArray[np.float64]:
-        """Return the array of a key; call `make` if it is not in the cache."""
-        remembered = self._arrays.get(key)
-        if remembered is not None:
-            self._arrays.move_to_end(key)
-            return remembered
-        made = self._arrays[key] = make()
-        self.nbytes += made.nbytes
-        while self.nbytes > _REMEMBERED_BYTES and len(self._arrays) > 1:
-            self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
-        return made
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._arrays
-
-    def __getitem__(self, key: Hashable) -> npt.NDArray[np.float64]:
-        return self._arrays[key]
-
-    def values(self) -> Collection[npt.NDArray[np.float64]]:
-        """Return the arrays in the cache."""
-        return self._arrays.values()
+        super().__init__(_REMEMBERED_BYTES, lambda array: array.nbytes)

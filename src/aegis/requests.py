@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
@@ -32,6 +33,32 @@ class Span(Protocol):
     @property
     def values(self) -> tuple[float, ...]:
         """The values of the parameter, from the weakest to the strictest."""
+
+
+class Dialect(StrEnum):
+    """SQL dialects in which a release can be written."""
+
+    DUCKDB = "duckdb"
+    POSTGRES = "postgres"
+    SNOWFLAKE = "snowflake"
+    BIGQUERY = "bigquery"
+    TRINO = "trino"
+    DATABRICKS = "databricks"
+    CLICKHOUSE = "clickhouse"
+    SPARK = "spark"
+
+    @property
+    def grammar(self) -> str:
+        """Name of the dialect's grammar in sqlglot."""
+        return str(self)
+
+
+class Form(StrEnum):
+    """The SQL statement of a release: a query, or the creation of a view or table."""
+
+    SELECT = "select"
+    VIEW = "view"
+    TABLE = "table"
 
 
 SEARCH_WORK = 30.0

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from aegis.masking import looked_up, masked_table
 from aegis.masks import Mask, parse_mask
 from aegis.sources import Source, open_table
+from aegis.summary import grouped
 from aegis.summary.classes import count_classes
 from aegis.summary.grouped import count_by
 
@@ -49,17 +50,22 @@ def test_grouping_twice_counts_the_same(rows: int, trial: int) -> None:
     table = masked_table(source, masks)
     keys = {f"k{i}": table[name] for i, name in enumerate(masks)}
     plain = table.group_by(**keys).aggregate(n=table.count())
-    twice = count_by(source, table, keys, trial=trial)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouped, "TRIAL_ROWS", trial)
+        twice = count_by(source, table, keys)
     assert counted(twice, source) == counted(plain, source)
 
 
-def test_it_groups_twice_where_values_repeat_and_only_there() -> None:
+def test_it_groups_twice_where_values_repeat_and_only_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     many = open_table(pa.concat_tables([awkward(8)] * 20))
     mask = parse_mask({"bucketize": {"width": 20}})
 
     def query(source: Any, trial: int) -> str:
         keys = {"k": mask.expression(source.table["age"])}
-        return str(ibis.to_sql(count_by(source, source.table, keys, trial=trial)))
+        monkeypatch.setattr(grouped, "TRIAL_ROWS", trial)
+        return str(ibis.to_sql(count_by(source, source.table, keys)))
 
     assert query(many, 100).count("GROUP BY") == 2
     assert query(many, 100_000).count("GROUP BY") == 1
@@ -67,10 +73,11 @@ def test_it_groups_twice_where_values_repeat_and_only_there() -> None:
     assert query(few, 100).count("GROUP BY") == 1
 
 
-def test_random_keys_are_computed_for_each_row() -> None:
+def test_random_keys_are_computed_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouped, "TRIAL_ROWS", 100)
     source = open_table(pa.table({"v": [1] * 400}))
     keys = {"k": source.table["v"] + (ibis.random() * 1000).floor()}
-    assert str(ibis.to_sql(count_by(source, source.table, keys, trial=100))).count("GROUP BY") == 1
+    assert str(ibis.to_sql(count_by(source, source.table, keys))).count("GROUP BY") == 1
 
 
 @pytest.mark.parametrize("stored", [False, True])

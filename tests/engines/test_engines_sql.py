@@ -14,11 +14,10 @@ from engines_support import HOSTILE, awkward, configuration, policy, rows_of
 
 import aegis
 from aegis.cli.main import run
-from aegis.cli.sql import SqlDialect, SqlForm
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.policy import Configuration, Policy, dump_configurations, dump_policy, load_policy
 from aegis.privacy import MODELS, PrivacyRule
-from aegis.release import Dialect, Form, release_sql
+from aegis.release import Dialect, release_sql
 from aegis.release.sql.rule import rule_query
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -200,11 +199,6 @@ def test_the_command_writes_what_the_function_returns(
     assert capsys.readouterr().out == query.sql
     assert run([*words, "--as", "view", "-o", str(tmp_path / "v.sql")]) == 0
     assert "CREATE VIEW" in (tmp_path / "v.sql").read_text(encoding="utf-8")
-
-
-def test_the_command_offers_every_dialect_and_form() -> None:
-    assert {d.value for d in SqlDialect} == {d.value for d in Dialect}
-    assert {f.value for f in SqlForm} == {f.value for f in Form}
 
 
 LINES = "a\nb'\"`]\\ --x"

@@ -75,6 +75,13 @@ def test_order_and_empty_rows_do_not_matter(measure, data):
     )
 
 
+def grouped(table, groups):
+    """Return the table under a mask: the rows of each group are added up."""
+    coarse = np.zeros((max(groups) + 1, len(table[0])), dtype=np.int64)
+    np.add.at(coarse, np.asarray(groups), np.asarray(table))
+    return Contingency.of(coarse)
+
+
 @pytest.mark.parametrize(
     "measure", [m for m in ATTRIBUTE if m.monotone], ids=names(m for m in ATTRIBUTE if m.monotone)
 )
@@ -83,7 +90,7 @@ def test_monotone_measures_never_improve_under_a_mask(measure, data):
     table = data.draw(count_tables(max_rows=6))
     groups = data.draw(groupings(len(table)))
     sign = measure.direction.sign
-    fine, coarse = Contingency.of(table), Contingency.grouped(table, groups)
+    fine, coarse = Contingency.of(table), grouped(table, groups)
     assert sign * measure(coarse) <= sign * measure(fine) + 1e-12
 
 
@@ -102,7 +109,7 @@ def test_measures_not_called_monotone_can_improve_under_a_mask(name, table, grou
     measure = get(name)
     assert not measure.monotone
     sign = measure.direction.sign
-    fine, coarse = Contingency.of(table), Contingency.grouped(table, groups)
+    fine, coarse = Contingency.of(table), grouped(table, groups)
     assert sign * measure(coarse) > sign * measure(fine) + 1e-6
 
 
@@ -260,14 +267,3 @@ def test_what_is_no_table_of_counts_is_refused(table):
 
 def test_whole_floats_are_counts():
     assert Contingency.of([[1.0, 2.0]]).table.dtype == np.int64
-
-
-@pytest.mark.parametrize("groups", [[0], [0, -1], [0.0, 1.0]])
-def test_groups_that_do_not_fit_are_refused(groups):
-    with pytest.raises(DataError, match="one group number"):
-        Contingency.grouped([[1, 2], [3, 4]], groups)
-
-
-def test_grouped_adds_rows_up():
-    grouped = Contingency.grouped([[1, 2], [3, 4], [5, 6]], [2, 0, 2])
-    assert sorted(grouped.table.tolist()) == [[3, 4], [6, 8]]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import block_diag
 
 from aegis.measures import pillai_trace
 from aegis.measures.partial_trace import Given
@@ -18,14 +19,13 @@ def counts_of(codes, label):
     return shown.T @ shown, shown.T @ np.eye(int(label.max()) + 1)[label], np.cumsum([0, *sizes])
 
 
-def fit_of(beside, groups, of_class=None):
+def fit_of(given, groups):
     """Return the fit of attributes whose levels are grouped, each group of each attribute by itself."""
-    before = np.cumsum([0, *map(len, groups)])
-    own = []
-    for group, start in zip(groups, before, strict=False):
-        order = np.argsort(group, kind="stable")
-        own.append(beside.grouped(order + start, np.flatnonzero(np.diff(group[order], prepend=-1))))
-    return beside.fit(own, [beside.columns(one) for one in own], of_class)
+    sums = [np.eye(int(group.max()) + 1)[group] for group in groups]
+    offsets = np.cumsum([0, *(own.shape[1] for own in sums)])
+    grouping = block_diag(*sums)
+    total = grouping.T @ given.total @ grouping
+    return given.fit(total, grouping.T @ given.stacked_joint, offsets)
 
 
 @settings(max_examples=60, deadline=None)
@@ -44,12 +44,12 @@ def test_it_is_the_trace_of_all_attributes(seed, rows, stays, classes, copies):
     label = (codes[0] + codes[-1] + draw.integers(0, 3, rows)) % classes
     total, joint, offsets = counts_of(codes, label)
     stays = np.array(stays)
-    beside = Given.of(total, joint, rows, offsets, stays)
-    if beside is None:
+    fixed = Given.of(total, joint, rows, offsets, stays)
+    if fixed is None:
         return
     groups = [draw.integers(0, 4, offsets[j + 1] - offsets[j]) for j in np.flatnonzero(~stays)]
     groups = [np.unique(group, return_inverse=True)[1] for group in groups]
-    fit = fit_of(beside, groups)
+    fit = fit_of(fixed, groups)
     masked = [codes[j] for j in np.flatnonzero(stays)]
     masked += [group[codes[j]] for group, j in zip(groups, np.flatnonzero(~stays), strict=True)]
     masked = [np.unique(column, return_inverse=True)[1] for column in masked]
@@ -58,37 +58,6 @@ def test_it_is_the_trace_of_all_attributes(seed, rows, stays, classes, copies):
     assert fit.rank == plain.rank
     assert fit.trace == pytest.approx(plain.trace, abs=1e-9)
     assert fit.adjusted == pytest.approx(plain.adjusted, abs=1e-9)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    rows=st.integers(1, 200),
-    count=st.integers(1, 4),
-    classes=st.integers(1, 4),
-    masked=st.booleans(),
-)
-def test_without_fixed_attributes_it_is_the_trace_of_all(seed, rows, count, classes, masked):
-    draw = np.random.default_rng(seed)
-    codes = [draw.integers(0, draw.integers(1, 9), rows) for _ in range(count)]
-    codes = [np.unique(column, return_inverse=True)[1] for column in codes]
-    label = (codes[0] + draw.integers(0, 3, rows)) % classes
-    total, joint, offsets = counts_of(codes, label)
-    groups = [draw.integers(0, 4, size) for size in np.diff(offsets)]
-    groups = [np.unique(group, return_inverse=True)[1] for group in groups]
-    of_class = None
-    if masked:
-        seen = len(np.unique(label))
-        of_class = np.unique(draw.integers(0, 2, seen), return_inverse=True)[1]
-        label = of_class[np.unique(label, return_inverse=True)[1]]
-    fit = fit_of(Given.alone(total, joint, rows, offsets[1]), groups, of_class)
-    total, joint, offsets = counts_of(
-        [group[column] for group, column in zip(groups, codes, strict=True)], label
-    )
-    plain = pillai_trace(total, joint, rows, offsets)
-    assert fit.rank == plain.rank
-    assert fit.trace == pytest.approx(plain.trace, abs=1e-12)
-    assert fit.adjusted == pytest.approx(plain.adjusted, abs=1e-12)
 
 
 def test_what_is_nearly_explained_is_not_eliminated():

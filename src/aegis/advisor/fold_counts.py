@@ -6,8 +6,7 @@ uses the same block, so it is counted once, from the non-empty cells of the summ
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from aegis.advisor.encodings import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import Levels, drawn_chance
-from aegis.array_cache import RememberedArrays
+from aegis.array_cache import Remembered, RememberedArrays
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
@@ -68,7 +67,10 @@ class PartBlocks:
         self._cells: dict[tuple[int, int], tuple[npt.NDArray[Any], ...]] = {}
         self._attributes: dict[Hashable, CodedAttribute] = {}
         self._rows: dict[Candidate | None, tuple[Floats, OtherParts]] = {}
-        self._common: OrderedDict[Hashable, CommonLevels] = OrderedDict()
+        # The factors of common levels under all penalties.
+        self._common: Remembered[Hashable, CommonLevels] = Remembered(
+            MOST_NUMBERS, lambda common: len(PENALTIES) * common.numbers
+        )
 
     def counts(
         self,
@@ -98,12 +100,8 @@ class PartBlocks:
         shared = [shown[place] for place in common]
         others = [own for place, own in enumerate(shown) if place not in common]
         key = (tuple(own.key for own in shared), label)
-        if key not in self._common:
-            self._common[key] = CommonLevels(self._counts_of(shared, label))
-        self._common.move_to_end(key)
-        while _factors(self._common.values()) > MOST_NUMBERS:
-            self._common.popitem(last=False)
-        return self._counts_of([*shared, *others], label, others, self._common[key])
+        levels = self._common.get(key, lambda: CommonLevels(self._counts_of(shared, label)))
+        return self._counts_of([*shared, *others], label, others, levels)
 
     def _counts_of(
         self,
@@ -463,11 +461,6 @@ class PartBlocks:
             small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, part))
             self._cells[pair] = *small, counted[there[order]]
         return self._cells[pair]
-
-
-def _factors(remembered: Iterable[CommonLevels]) -> int:
-    """Return how many numbers the factors of common levels have under all penalties."""
-    return len(PENALTIES) * sum(common.numbers for common in remembered)
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:

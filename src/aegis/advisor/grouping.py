@@ -63,36 +63,18 @@ class StackedCounts(Protocol):
         """Rows per level and class, shape (D, C)."""
 
 
-def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
-    """Sum counts by atom to counts by level, for one configuration (S' G S in theory.md).
+@dataclass(frozen=True, eq=False)
+class AtomCounts:
+    """The counts of `StackedCounts`, as arrays."""
 
-    Parameters
-    ----------
-    pairs
-        Co-occurrence counts between atoms.
-    levels
-        For each attribute, the level of each atom, shape (A_i,), or P(level | atom) of a noise
-        mask, shape (A_i, L_i).
-    """
-    if any(level.ndim == 2 for level in levels):
-        return _expected_counts(pairs, levels)
-    grouping, offsets = stacked_grouping(levels)
-    total = _summed(pairs.total, grouping)
-    return GroupedCounts(total, _whole(grouping.T @ pairs.stacked_joint), offsets)
+    total: Matrix
+    stacked_joint: npt.NDArray[np.float64]
 
 
 def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
     """Return sums as integers if all are whole, as floats otherwise (rows with weights)."""
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
-
-
-@dataclass(frozen=True, eq=False)
-class _SomeCounts:
-    """`StackedCounts` of a selection of the attributes."""
-
-    total: Matrix
-    stacked_joint: npt.NDArray[np.float64]
 
 
 class RowGroups:
@@ -115,12 +97,7 @@ class RowGroups:
         self._rows = RememberedArrays()
         self._joints: dict[Hashable, npt.NDArray[Any]] = {}
         self._told: dict[Hashable, Matrix | None] = {}
-        self._some: dict[tuple[int, ...], _SomeCounts] = {}
-
-    @property
-    def remember(self) -> bool:
-        """Whether counts are cached. If not, `counts` can only count all attributes together."""
-        return not is_sparse(self._pairs.total)
+        self._some: dict[tuple[int, ...], AtomCounts] = {}
 
     def counts(
         self,
@@ -128,13 +105,26 @@ class RowGroups:
         keys: Sequence[Hashable],
         which: Sequence[int] | None = None,
     ) -> GroupedCounts:
-        """Return `group_counts` of all attributes, or of those with the indices `which`.
+        """Return the counts by level of all attributes, or of those with the indices `which`.
 
-        If two keys of an attribute are equal, their levels must be equal.
+        Parameters
+        ----------
+        levels
+            For each attribute, the level of each atom, shape (A_i,), or P(level | atom) of a noise
+            mask, shape (A_i, L_i).
+        keys
+            If two keys of an attribute are equal, their levels must be equal.
+        which
+            Indices of the attributes.
         """
         places = range(len(levels)) if which is None else which
-        if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
-            return group_counts(self._of(tuple(places)), levels)
+        if any(level.ndim == 2 for level in levels):
+            return _expected_counts(self._of(tuple(places)), levels)
+        if is_sparse(self._pairs.total) or not len(levels):
+            pairs = self._of(tuple(places))
+            grouping, starts = stacked_grouping(levels)
+            total = _summed(pairs.total, grouping)
+            return GroupedCounts(total, _whole(grouping.T @ pairs.stacked_joint), starts)
         own = list(zip(places, levels, keys, strict=True))
         joint = [self._joint(*attribute) for attribute in own]
         offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
@@ -147,7 +137,7 @@ class RowGroups:
         if places not in self._some:
             atoms = np.concatenate([np.arange(*self._offsets[i : i + 2]) for i in places])
             total = self._pairs.total[atoms][:, atoms]
-            self._some = {places: _SomeCounts(total, self._pairs.stacked_joint[atoms])}
+            self._some = {places: AtomCounts(total, self._pairs.stacked_joint[atoms])}
         return self._some[places]
 
     def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:

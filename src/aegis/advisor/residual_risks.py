@@ -32,8 +32,6 @@ from aegis.summary.outside import (
     outside_of_codes,
 )
 
-Codes = npt.NDArray[np.integer[Any]]
-
 LEAK = 0.8
 """A single column that explains at least this share of the label may repeat it in other words."""
 MISSING_LEAK = 0.9

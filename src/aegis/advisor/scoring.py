@@ -7,7 +7,6 @@ measures, and the mutual information of each pair of attributes under each pair 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -37,6 +36,7 @@ from aegis.advisor.scores import (
     ConfigurationScore,
     utility_kept,
 )
+from aegis.array_cache import Remembered
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import (
@@ -93,7 +93,9 @@ class Scorer:
         self._names = summary.pairs.names
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
-        self._counts: OrderedDict[Any, tuple[Cooccurrence, frozenset[Need]]] = OrderedDict()
+        self._counts: Remembered[Any, tuple[Cooccurrence, frozenset[Need]]] = Remembered(
+            _REMEMBERED
+        )
         self._expected: dict[Any, npt.NDArray[np.float64]] = {}
         self._channels: dict[Any, npt.NDArray[np.float64]] = {}
         self._orders: dict[Any, tuple[Levels, npt.NDArray[np.float64] | None]] = {}
@@ -321,19 +323,16 @@ class Scorer:
         needs: Collection[Need],
     ) -> Cooccurrence:
         """Return cached counts of some attributes, after adding the counts that `needs` lists."""
-        known, filled = self._counts.get(key, (None, frozenset()))
-        if known is None:
-            known = self._whole(which, candidates, label)
+        known, filled = self._counts.get(
+            key, lambda: (self._whole(which, candidates, label), frozenset())
+        )
         missing = frozenset(needs) - filled
         if missing:
             more: dict[str, Any] = {}
             for need in missing:
                 more |= self._fill[need](which, candidates, label)
             known = known.extended(**more)
-        if missing or key not in self._counts:
-            self._counts[key] = (known, filled | missing)
-            if len(self._counts) > _REMEMBERED:
-                self._counts.popitem(last=False)
+            self._counts.put(key, (known, filled | missing))
         return known
 
     def _whole(

@@ -4,7 +4,6 @@ generalised value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,9 +65,6 @@ class RecordGroups:
 
     def __len__(self) -> int:
         return len(self.sizes)
-
-
-Rounding = Callable[[RecordAttribute], float]
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,8 @@ from aegis.cli.options import (
     TableOrBundle,
     VerifyKey,
     With,
+    file_option,
+    output_file,
     split_names,
 )
 from aegis.cli.output import Output
@@ -171,21 +173,14 @@ class AskedPages:
     ] = False
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
-            "for aegis anonymize.",
+        output_file(
+            "Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
+            "for aegis anonymize."
         ),
     ] = None
     report: Annotated[
         Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE",
-            help="Write a report (.html, or .pdf with an installed Chromium).",
-        ),
+        file_option("--report", text="Write a report (.html, or .pdf with an installed Chromium)."),
     ] = None
     format: FormatOption = Format.TABLE
     force: Force = False

@@ -29,6 +29,7 @@ from aegis.cli.options import (
     ReportFile,
     SignCertificate,
     Table,
+    file_option,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -77,10 +78,9 @@ class MethodOptions:
     ] = None
     recipe: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--recipe",
-            metavar="FILE",
-            help="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
+            text="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
         ),
     ] = None
     option: Annotated[

@@ -21,6 +21,7 @@ from aegis.cli.options import (
     Quiet,
     Table,
     column_names,
+    file_option,
 )
 from aegis.cli.output import Output
 from aegis.cli.pages.audit import print_audit, print_check
@@ -82,20 +83,14 @@ class AskedRoles:
     ] = None
     policy_file: Annotated[
         Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="Take roles and the rule from this policy (YAML).",
-        ),
+        file_option("--policy", "-p", text="Take roles and the rule from this policy (YAML)."),
     ] = None
     configuration: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--configuration",
             "-c",
-            metavar="FILE",
-            help="The configuration with which you made the table (YAML). Aegis takes its noise into account. "
+            text="The configuration with which you made the table (YAML). Aegis takes its noise into account. "
             "Needs --policy.",
         ),
     ] = None
@@ -128,19 +123,17 @@ class AskedCertificate:
 
     certificate: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--certificate",
-            metavar="FILE",
-            help="Compare the table with this certificate (JSON): digest, masks, rule and every "
+            text="Compare the table with this certificate (JSON): digest, masks, rule and every "
             "figure. Aegis takes roles and rule from the certificate.",
         ),
     ] = None
     verify_key: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--verify-key",
-            metavar="FILE",
-            help="Also require a valid signature of the certificate for this public key (PEM, from "
+            text="Also require a valid signature of the certificate for this public key (PEM, from "
             "aegis keygen). Needs --certificate.",
         ),
     ] = None

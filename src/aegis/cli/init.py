@@ -12,7 +12,7 @@ import typer
 from aegis.cli import completion
 from aegis.cli.files import YAML, check_outputs, next_step, unused, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
-from aegis.cli.options import Force, Quiet, Table
+from aegis.cli.options import Force, Quiet, Table, output_file
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.cli.streams import write
@@ -59,13 +59,7 @@ def command(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The policy to write (YAML). By default, Aegis prints it.",
-        ),
+        Path | None, output_file("The policy to write (YAML). By default, Aegis prints it.")
     ] = None,
     opening: Opening = DEFAULT,
     force: Force = False,

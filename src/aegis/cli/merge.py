@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, Quiet, VerifyKey
+from aegis.cli.options import Force, Format, FormatOption, Quiet, VerifyKey, output_file
 from aegis.cli.output import Output
 from aegis.files import BUNDLE
 from aegis.words import counted
@@ -28,9 +28,7 @@ def command(
             metavar="SUMMARY...", help="Summaries (.aegis) of parts that have no row in common."
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The summary to write (.aegis).")
-    ],
+    output: Annotated[Path, output_file("The summary to write (.aegis).")],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     verify_key: VerifyKey = None,
     force: Force = False,

@@ -6,12 +6,22 @@ import csv
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from aegis.cli import completion
 from aegis.errors import PolicyError
+
+
+def file_option(*names: str, text: str) -> Any:
+    """Return the option for a file; `text` is its help."""
+    return typer.Option(*names, metavar="FILE", help=text)
+
+
+def output_file(text: str) -> Any:
+    """Return the option for the file to write; `text` is its help."""
+    return file_option("--output", "-o", text=text)
 
 
 class Format(StrEnum):
@@ -84,22 +94,11 @@ TableOrBundle = Annotated[
         "summary (.aegis).",
     ),
 ]
-PolicyFile = Annotated[
-    Path, typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML).")
-]
+PolicyFile = Annotated[Path, file_option("--policy", "-p", text="The policy (YAML).")]
 PolicyOfTable = Annotated[
-    Path | None,
-    typer.Option(
-        "--policy",
-        "-p",
-        metavar="FILE",
-        help="The policy (YAML). Not needed for a summary.",
-    ),
+    Path | None, file_option("--policy", "-p", text="The policy (YAML). Not needed for a summary.")
 ]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-]
+ReportFile = Annotated[Path | None, file_option("--report", text="Write a report (one HTML file).")]
 ExactPairs = Annotated[
     bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
 ]
@@ -127,19 +126,17 @@ Seed = Annotated[
 ]
 VerifyKey = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
         "--verify-key",
-        metavar="FILE",
-        help="Accept only a summary with a valid signature for this public key (PEM, from aegis "
+        text="Accept only a summary with a valid signature for this public key (PEM, from aegis "
         "keygen).",
     ),
 ]
 SignCertificate = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
         "--sign",
-        metavar="FILE",
-        help="Sign the certificate with this private key (PEM, from aegis keygen). Anyone with "
+        text="Sign the certificate with this private key (PEM, from aegis keygen). Anyone with "
         "the public key can then check who made it. Needs --certificate.",
     ),
 ]
@@ -183,11 +180,10 @@ Models = Annotated[
 ]
 ReleasedConfiguration = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
         "--configuration",
         "-c",
-        metavar="FILE",
-        help="The configuration to release (YAML), as aegis advise -o writes it. Without it, "
+        text="The configuration to release (YAML), as aegis advise -o writes it. Without it, "
         "Aegis takes the configuration in the policy.",
     ),
 ]
@@ -199,9 +195,7 @@ ConfigurationName = Annotated[
 ]
 Configurations = Annotated[
     Path | None,
-    typer.Option(
-        "--configurations", metavar="FILE", help="Rank the configurations of this file (YAML)."
-    ),
+    file_option("--configurations", text="Rank the configurations of this file (YAML)."),
 ]
 Generate = Annotated[
     int | None,
@@ -265,10 +259,9 @@ Population = Annotated[
 
 After = Annotated[
     list[Path] | None,
-    typer.Option(
+    file_option(
         "--after",
-        metavar="FILE",
-        help="An earlier release of this table: its certificate (.json) or configuration (.yaml). "
+        text="An earlier release of this table: its certificate (.json) or configuration (.yaml). "
         "The rule must also hold for somebody who has both releases. Repeat the option for "
         "several.",
     ),

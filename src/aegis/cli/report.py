@@ -23,6 +23,8 @@ from aegis.cli.options import (
     RuleOverride,
     Seed,
     VerifyKey,
+    file_option,
+    output_file,
     split_names,
 )
 from aegis.cli.output import Output
@@ -51,12 +53,7 @@ class ReportedAdvice:
 
     policy_file: Annotated[
         Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="The policy (YAML). Not needed for a certificate.",
-        ),
+        file_option("--policy", "-p", text="The policy (YAML). Not needed for a certificate."),
     ] = None
     configurations: Configurations = None
     generate: Generate = None
@@ -94,13 +91,7 @@ class ReportCommand:
         ),
     ]
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The report to write: .html, or .pdf with an installed Chromium.",
-        ),
+        Path, output_file("The report to write: .html, or .pdf with an installed Chromium.")
     ]
     advice: ReportedAdvice
     opening: Opening

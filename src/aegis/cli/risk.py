@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from aegis.cli.files import check_outputs, open_subject, shown, written, written_dict
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
@@ -18,6 +16,7 @@ from aegis.cli.options import (
     Quiet,
     Table,
     column_names,
+    output_file,
 )
 from aegis.cli.output import Output
 from aegis.cli.pages.risk import print_risk
@@ -46,12 +45,7 @@ class RiskCommand:
     asked: RiskRequest
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the risk of each record, in the order of the table (.csv, .parquet).",
-        ),
+        output_file("Write the risk of each record, in the order of the table (.csv, .parquet)."),
     ] = None
     force: Force = False
     opening: Opening

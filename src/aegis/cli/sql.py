@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +17,11 @@ from aegis.cli.options import (
     PolicyFile,
     Quiet,
     ReleasedConfiguration,
+    output_file,
 )
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
+from aegis.requests import Dialect, Form
 
 SQL = (".sql",)
 EXAMPLES = (
@@ -31,32 +32,11 @@ EXAMPLES = (
 )
 
 
-class SqlDialect(StrEnum):
-    """SQL dialects, as in `aegis.release.Dialect`, which is slow to import."""
-
-    DUCKDB = "duckdb"
-    POSTGRES = "postgres"
-    SNOWFLAKE = "snowflake"
-    BIGQUERY = "bigquery"
-    TRINO = "trino"
-    DATABRICKS = "databricks"
-    CLICKHOUSE = "clickhouse"
-    SPARK = "spark"
-
-
-class SqlForm(StrEnum):
-    """Forms of the statement, as in `aegis.release.Form`."""
-
-    SELECT = "select"
-    VIEW = "view"
-    TABLE = "table"
-
-
 @dataclass(frozen=True, kw_only=True)
 class SqlText:
     """Options for the query or statement to write."""
 
-    dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The SQL dialect to write.")]
+    dialect: Annotated[Dialect, typer.Option("--dialect", help="The SQL dialect to write.")]
     table: Annotated[
         str,
         typer.Option(
@@ -76,11 +56,11 @@ class SqlText:
         ),
     ]
     form: Annotated[
-        SqlForm,
+        Form,
         typer.Option(
             "--as", help="Whether to write a query, or a statement that makes a view or table."
         ),
-    ] = SqlForm.SELECT
+    ] = Form.SELECT
     into: Annotated[
         str | None,
         typer.Option(
@@ -101,13 +81,7 @@ class SqlCommand:
     configuration: ReleasedConfiguration = None
     name: ConfigurationName = None
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The file to write (.sql). By default, Aegis prints the SQL.",
-        ),
+        Path | None, output_file("The file to write (.sql). By default, Aegis prints the SQL.")
     ] = None
     force: Force = False
     quiet: Quiet = False

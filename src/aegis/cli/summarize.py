@@ -25,6 +25,8 @@ from aegis.cli.options import (
     PolicyFile,
     Table,
     VerifyKey,
+    file_option,
+    output_file,
 )
 from aegis.cli.output import Output, RunOptions, clean
 from aegis.cli.progress import reporting
@@ -78,10 +80,9 @@ class SummaryOptions:
     ] = "raw"
     sign: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--sign",
-            metavar="FILE",
-            help="Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
+            text="Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
             "public key can then check who made it.",
         ),
     ] = None
@@ -102,15 +103,7 @@ class SummarizeCommand:
 
     table: Table
     policy_file: PolicyFile
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The summary to write (.aegis).",
-        ),
-    ]
+    output: Annotated[Path, output_file("The summary to write (.aegis).")]
     summary: SummaryOptions
     opening: Opening
     running: RunOptions

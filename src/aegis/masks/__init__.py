@@ -12,7 +12,6 @@ from aegis.masks.grouping import (
     evaluate,
     evaluate_columns,
     refines,
-    same,
     transform,
 )
 from aegis.masks.hierarchy import Hierarchy
@@ -64,6 +63,5 @@ __all__ = [
     "privacy_account",
     "refines",
     "rows_to_share",
-    "same",
     "transform",
 ]

@@ -194,11 +194,6 @@ def refines(fine: Codes, coarse: Codes) -> bool:
     return bool((member[fine] == coarse).all())
 
 
-def same(left: Codes, right: Codes) -> bool:
-    """Return whether two groupings have the same groups, even if these are numbered differently."""
-    return refines(left, right) and refines(right, left)
-
-
 def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
     """Return the coarsest grouping that refines all `groupings`, numbered by first appearance.
 

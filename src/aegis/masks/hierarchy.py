@@ -246,17 +246,6 @@ class Hierarchy:
         unknown = (v for v in listed if v is not None and _comparable(v) not in covered)
         return tuple(str(text_of(value)) for value in unknown)
 
-    def cover(self, values: pa.Array | Iterable[object], attribute: str) -> None:
-        """Raise `DataError` if values of `attribute` are not covered, and list up to five."""
-        missing = self.uncovered(values)
-        if missing:
-            shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-            raise DataError(
-                f"Hierarchy {self.name} does not cover {len(missing)} of the values of "
-                f"{attribute!r}: {shown}.",
-                hint="Add a row for each of them.",
-            )
-
 
 @contextmanager
 def _without_collection() -> Iterator[None]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.measures.alike import reachable_alike
 from aegis.measures.by_fold import (
@@ -25,7 +24,6 @@ from aegis.measures.by_fold import (
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 
-Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-9
 
 

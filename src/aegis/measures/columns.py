@@ -54,23 +54,17 @@ class ColumnFigures:
     explained: Floats
 
 
-def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Floats:
+def column_errors(counts: PartCounts) -> Floats:
     """Return the squared errors of ridge regression of each column on all others, shape (K, P, L).
 
-    The errors are sums over each held-out fold, for the indicator of each of the L levels.
+    The errors are sums over each held-out fold, for each of the P `PENALTIES` and the indicator of
+    each of the L levels. Several classes are added up.
 
     Let x be the indicators of a row, x_k their means and S their scatter over the rows outside fold
     k, and P = (S + p I)^-1 with the penalty p. The residual of column A is T'(x - x_k), T = P_.A
     P_AA^-1: on A itself T is the identity, elsewhere it has the coefficients times -1. The squared
     errors are the diagonal of T' M T, with M the scatter of x - x_k over fold k. If a fold has all
     rows, the mean of all rows predicts it.
-
-    Parameters
-    ----------
-    counts
-        The counts by fold; several classes are added up.
-    penalties
-        Penalties in rows, each above 0.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -78,7 +72,7 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
         square = square + np.tril(square, -1).swapaxes(1, 2)
     columns, to_levels = blocks_of(shown), [level_map(own) for own in shown]
     width = sum(len(own.matrix) for own in shown)
-    errors = np.zeros((len(n), len(penalties), width))
+    errors = np.zeros((len(n), len(PENALTIES), width))
     levels = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, to_levels)]).tolist())]
     total, whole = joint.sum(axis=0), square.sum(axis=0)
     for part, rows in enumerate(n):
@@ -89,7 +83,7 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
         along = np.outer(joint[part], middle)
         away = square[part] - along - along.T + rows * np.outer(middle, middle)
         scatter = whole - square[part] - np.outer(seen, middle)
-        for place, penalty in enumerate(penalties):
+        for place, penalty in enumerate(PENALTIES):
             residual = np.eye(len(scatter))
             if left_in:
                 residual = _residuals(scatter, penalty, columns)

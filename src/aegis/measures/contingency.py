@@ -56,35 +56,6 @@ class Contingency:
         merged, multiplicity = _merge_equal_rows(table)
         return cls(merged, multiplicity)
 
-    @classmethod
-    def grouped(cls, counts: npt.ArrayLike, groups: npt.ArrayLike) -> Contingency:
-        """Return the table after a deterministic mask: the rows of `counts` in each group are added up.
-
-        Parameters
-        ----------
-        counts
-            Shape (R, C), one row per atom.
-        groups
-            Group of each atom under the mask, shape (R,), whole numbers from 0.
-
-        Raises
-        ------
-        DataError
-            `counts` is invalid as in `of`, or `groups` does not give one group number for each row.
-        """
-        fine = _whole_counts(counts)
-        index = np.asarray(groups)
-        if index.shape != fine.shape[:1] or index.dtype.kind not in "iu" or (index < 0).any():
-            raise DataError(
-                f"Groups of shape {index.shape} and type {index.dtype} for a table of"
-                f" {fine.shape[0]} rows.",
-                hint="Give one group number, 0 or above, for each row of the table.",
-            )
-        size = int(index.max()) + 1 if index.size else 0
-        coarse = np.zeros((size, fine.shape[1]), dtype=np.int64)
-        np.add.at(coarse, index, fine)
-        return cls.of(coarse)
-
     @cached_property
     def n(self) -> int:
         """Number of data rows in the table, N."""

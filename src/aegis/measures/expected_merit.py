@@ -9,6 +9,7 @@ named, each uses the coding that fits it, and the prediction is the mean over th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,11 +50,12 @@ class Learner(StrEnum):
 
 _ANY = (Coding.NUMBERS, Coding.THRESHOLDS)
 """The codings of which the better one counts if no learner is named."""
-_STANDS_FOR = {
+STANDS_FOR = {
     Learner.LR: Coding.NUMBERS,
     Learner.GBDT: Coding.THRESHOLDS,
     Learner.PAIRS: Coding.THRESHOLDS,  # and what a pair adds
 }
+"""The coding that fits each kind of model that has one."""
 
 
 class Merit(StrEnum):
@@ -112,17 +114,76 @@ def held_out(
     return made
 
 
+class OfModels(ABC):
+    """A metric to predict, as a mean over named models or for the better of two kinds of models."""
+
+    merit: str
+    """The metric."""
+    learners: tuple[Learner, ...]
+    """The models over which the mean is taken. If empty, the prediction is that of linear models or
+    of trees, whichever is better.
+    """
+
+    @abstractmethod
+    def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
+        """Return the metric under a coding, over all folds and without each fold, shape (1 + K,)."""
+
+    @abstractmethod
+    def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
+        """Return the metric after adding the gain of an interaction of two attributes."""
+
+    def better(self, figures: Floats) -> Floats:
+        """Return the better figures of the codings, which are stacked in the first axis."""
+        best: Floats = np.max(figures, axis=0)
+        return best
+
+    @property
+    def interacting(self) -> bool:
+        """Whether a model with interactions of two attributes is among the models."""
+        return Learner.PAIRS in self.learners
+
+    @property
+    def name(self) -> str:
+        """The name of the measure, such as `held-out-auc` or `held-out-auc(lr+nb)`."""
+        return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
+
+    def values(self, counts: Cooccurrence) -> Floats:
+        """Return the metric over all folds, then without each fold, shape (1 + K,)."""
+        if self.learners:
+            mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
+            return mean
+        return self.better(np.stack([self.held_out(counts, coding) for coding in _ANY]))
+
+    def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
+        """Return the metric of one kind of models, shape (1 + K,)."""
+        alone = self.held_out(counts, STANDS_FOR[learner])
+        if learner is Learner.PAIRS:
+            return self.with_pair(alone, strongest(counts.pair_gains))
+        return alone
+
+    def compute(self, counts: Cooccurrence) -> float:
+        """Return the metric that models are predicted to reach on held-out rows.
+
+        The metric is at least as good as that of a constant prediction, and equal to it for one
+        class, for constant attributes and without rows.
+        """
+        return float(self.values(counts)[0])
+
+    def without_parts(self, counts: Cooccurrence) -> Floats:
+        """Return the metric without each fold in turn, shape (K,), for its standard error."""
+        return self.values(counts)[1:]
+
+
 @dataclass(frozen=True)
-class Expected:
-    """A metric to predict, as a mean over named models or for the better of two kinds of models.
+class Expected(OfModels):
+    """A metric of classifiers to predict.
 
     Attributes
     ----------
     merit
         The metric.
     learners
-        The models over which the mean is taken. If empty, the prediction is that of linear models
-        or of trees, whichever is better.
+        See `OfModels`.
 
     Raises
     ------
@@ -140,55 +201,34 @@ class Expected:
                 hint="Ask for `--metric auc`, or for boosted trees without interactions: `--models gbdt`.",
             )
 
-    @property
-    def interacting(self) -> bool:
-        """Whether a model with interactions of two attributes is among the models."""
-        return Learner.PAIRS in self.learners
-
-    @property
-    def name(self) -> str:
-        """The name of the measure, such as `held-out-auc` or `held-out-auc(lr+nb)`."""
-        return self.merit.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
-
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the metric over all folds, then without each fold, shape (1 + K,)."""
-        if self.learners:
-            total: Floats = np.mean([self._of(counts, own) for own in self.learners], axis=0)
-        else:
-            both = np.stack([held_out(counts, coding, self.merit) for coding in _ANY])
-            total = _best(self.merit, both, 0)
+        total = super().values(counts)
         return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
 
-    def _of(self, counts: Cooccurrence, learner: Learner) -> Floats:
+    def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
+        """Return the metric of one kind of models, shape (1 + K,)."""
         if learner is Learner.NB:
             return held_out(counts, Coding.NAMES, self.merit, naive_bayes)
-        alone = held_out(counts, _STANDS_FOR[learner], self.merit)
-        if learner is Learner.PAIRS:
-            return _farther(alone, strongest(counts.pair_gains))
-        return alone
+        return super().of_learner(counts, learner)
 
-    def compute(self, counts: Cooccurrence) -> float:
-        """Return the metric that models are predicted to reach on held-out rows.
+    def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
+        """Return the metric under a coding, shape (1 + K,)."""
+        return held_out(counts, coding, self.merit)
 
-        The metric is at least as good as that of a constant prediction, and equal to it for one
-        class, for constant attributes and without rows.
-        """
-        return float(self.values(counts)[0])
+    def better(self, figures: Floats) -> Floats:
+        """Return the better figures of the codings."""
+        return _best(self.merit, figures, 0)
 
-    def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return the metric without each fold in turn, shape (K,), for its standard error."""
-        return self.values(counts)[1:]
+    def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
+        """Return AUCs after adding a pair's gain to the squared distance between the classes."""
+        apart = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
+        farther: Floats = cumulative(np.sqrt(apart**2 + gain))
+        return np.where(gain > 0, farther, figures)
 
     def constant(self, classes: Sequence[float] | Floats) -> float:
         """Return the metric of a constant prediction, given the number of rows of each class."""
         return _CONSTANT[self.merit](np.asarray(classes, dtype=np.float64))
-
-
-def _farther(areas: Floats | np.float64, added: Floats | np.float64) -> Floats:
-    """Return AUCs after adding a pair's gain to the squared distance between the classes."""
-    apart = quantile(np.clip(areas, FLOOR, 1 - 1e-16))
-    farther: Floats = cumulative(np.sqrt(apart**2 + added))
-    return np.where(added > 0, farther, areas)
 
 
 def learners_of(text: str) -> tuple[Learner, ...]:

@@ -8,7 +8,7 @@ exact (theory.md, section 3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +18,9 @@ from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import PartCounts, Response, side
 from aegis.measures.cholesky import solved
 from aegis.measures.cooccurrence import Coding, Need
-from aegis.measures.expected_merit import Learner, learners_of
-from aegis.measures.pair_gains import strongest
+from aegis.measures.expected_merit import R2, STANDS_FOR, Learner, OfModels, learners_of
 from aegis.measures.pillai import whitened
-from aegis.measures.record import NUMBER_MEASURE, LabelKind, Measure, Scope, Trace
+from aegis.measures.record import LabelKind, Measure, Scope, Trace
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -31,13 +30,6 @@ Floats = npt.NDArray[np.float64]
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 """Ridge penalties in rows; the best one counts. A strong label needs weak penalties."""
 _ROUNDING = 1e-9
-_STANDS_FOR = {
-    Learner.LR: Coding.NUMBERS,
-    Learner.GBDT: Coding.THRESHOLDS,
-    Learner.PAIRS: Coding.THRESHOLDS,  # and what a pair adds
-}
-_EITHER = (Coding.NUMBERS, Coding.THRESHOLDS)
-"""The codings of which the better one counts if no learner is named."""
 
 
 def response_of(counts: PartCounts) -> Response:
@@ -47,25 +39,20 @@ def response_of(counts: PartCounts) -> Response:
     return counts.response
 
 
-def squared_errors(counts: PartCounts, penalties: tuple[float, ...] = PENALTIES) -> Floats:
+def squared_errors(counts: PartCounts) -> Floats:
     """Return the squared errors of ridge regression on each held-out fold, shape (K, P).
+
+    `counts` has a single class and the sums of the label. P is the number of `PENALTIES`.
 
     Let x be the indicators, thresholds and numbers of a row and y its label. Over the rows outside
     fold k, let x0 and y0 be the means, S the scatter of x and s the scatter of x with y. The
     coefficients are b = (S + p I)^-1 s with penalty p, and the error is the sum of (y - y0 - b'(x -
     x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the prediction.
-
-    Parameters
-    ----------
-    counts
-        Counts with a single class and with the sums of the label.
-    penalties
-        Ridge penalties, each above 0, in rows.
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
     whole = square.sum(axis=0)
-    errors = np.zeros((len(n), len(penalties)))
+    errors = np.zeros((len(n), len(PENALTIES)))
     for part in range(len(n)):
         others = n.sum() - n[part]
         if others < 1:
@@ -73,11 +60,11 @@ def squared_errors(counts: PartCounts, penalties: tuple[float, ...] = PENALTIES)
             continue
         seen = joint.sum(axis=0) - joint[part]
         middle, mean = seen / others, (response.total.sum() - response.total[part]) / others
-        slopes = np.zeros((len(penalties), joint.shape[1]))
+        slopes = np.zeros((len(PENALTIES), joint.shape[1]))
         if joint.shape[1]:
             scatter = whole - square[part] - np.outer(seen, middle)
             both = response.sums.sum(axis=0) - response.sums[part] - seen * mean
-            slopes = solved(scatter, both[:, None], penalties)[..., 0]
+            slopes = solved(scatter, both[:, None], PENALTIES)[..., 0]
         left = response.squares[part] - 2 * mean * response.total[part] + n[part] * mean**2
         along = response.sums[part] - joint[part] * mean
         along = along - middle * (response.total[part] - n[part] * mean)
@@ -157,14 +144,13 @@ def explained_share(counts: PartCounts) -> float:
 
 
 @dataclass(frozen=True)
-class ExpectedR2:
-    """The expected R2 on held-out rows, for named models or for the better of two kinds of models.
+class ExpectedR2(OfModels):
+    """The expected R2 on held-out rows.
 
     Attributes
     ----------
     learners
-        The models over which the mean is taken. If empty, the prediction is that of linear models
-        or of trees, whichever is better.
+        See `OfModels`.
 
     Raises
     ------
@@ -172,52 +158,29 @@ class ExpectedR2:
         The R2 of a model cannot be predicted.
     """
 
+    merit: str = field(default=R2, init=False)
     learners: tuple[Learner, ...] = ()
 
     def __post_init__(self) -> None:
         for learner in self.learners:
-            if learner not in _STANDS_FOR:
+            if learner not in STANDS_FOR:
                 raise PolicyError(
                     f"Aegis cannot predict the R2 of {learner.value!r}.",
-                    hint=f"Allowed: {', '.join(_STANDS_FOR)}; or leave the models out.",
+                    hint=f"Allowed: {', '.join(STANDS_FOR)}; or leave the models out.",
                 )
 
-    @property
-    def name(self) -> str:
-        """The name of the measure, such as `held-out-r2` or `held-out-r2(lr)`."""
-        return NUMBER_MEASURE + (f"({'+'.join(self.learners)})" if self.learners else "")
+    def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
+        """Return R2 under a coding, shape (1 + K,)."""
+        return held_out_r2(counts, coding)
 
-    def values(self, counts: Cooccurrence) -> Floats:
-        """Return R2 over all folds, then without each fold, shape (1 + K,)."""
-        if self.learners:
-            mean: Floats = np.mean([_of_learner(counts, own) for own in self.learners], axis=0)
-            return mean
-        reached: Floats = np.max([held_out_r2(counts, coding) for coding in _EITHER], axis=0)
-        return reached
-
-    def compute(self, counts: Cooccurrence) -> float:
-        """Return the R2 that models are predicted to reach on held-out rows."""
-        return float(self.values(counts)[0])
-
-    def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return R2 without each fold in turn, shape (K,), for its standard error."""
-        return self.values(counts)[1:]
-
-
-def _of_learner(counts: Cooccurrence, learner: Learner) -> Floats:
-    """Return the R2 of one kind of models, over all folds and without each fold, shape (1 + K,)."""
-    alone = held_out_r2(counts, _STANDS_FOR[learner])
-    if learner is not Learner.PAIRS:
-        return alone
-    return np.minimum(alone + strongest(counts.pair_gains), 1.0)
+    def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
+        """Return R2 after adding a pair's gain."""
+        return np.minimum(figures + gain, 1.0)
 
 
 def r2_measure(what: ExpectedR2) -> Measure:
     """Return the measure that predicts R2, as `ExpectedR2` describes it."""
-    of, paired = (
-        f": {', '.join(what.learners)}" if what.learners else "",
-        Learner.PAIRS in what.learners,
-    )
+    of = f": {', '.join(what.learners)}" if what.learners else ""
     return Measure(
         name=what.name,
         title=f"Expected R2 on rows held out{of}",
@@ -240,11 +203,15 @@ def r2_measure(what: ExpectedR2) -> Measure:
         unit="R2",
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty"
-        + ("; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part" if paired else ""),
+        + (
+            "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part"
+            if what.interacting
+            else ""
+        ),
         compute=what.compute,
         needs=(Need.PARTS,),
         without_parts=what.without_parts,
-        trace=None if paired else Trace.BELOW,
+        trace=None if what.interacting else Trace.BELOW,
         label=LabelKind.NUMBER,
     )
 

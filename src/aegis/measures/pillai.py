@@ -170,7 +170,10 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 
 
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
-    """Return the adjusted form of a trace; see `PillaiFit` for edge cases."""
+    """Return a trace minus the amount that indicators or codes of this rank explain by chance.
+
+    See `PillaiFit` for the definition, which is like Ezekiel's adjustment of R^2, and edge cases.
+    """
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is not a whole number
         return 0.0

@@ -87,7 +87,7 @@ class Trace(StrEnum):
     PLUG_IN = "plug-in"
     """The measure is the trace."""
     ADJUSTED = "adjusted"
-    """The measure is the trace minus its part by chance, `adjusted_for`."""
+    """The measure is the trace minus its part by chance, `adjusted_trace`."""
     BELOW = "below"
     """The measure is at most the trace, for any configuration."""
 

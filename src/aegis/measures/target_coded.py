@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures.counted import UNPOOLED
+from aegis.measures.pillai import adjusted_trace
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -148,20 +149,6 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
     return float((projected**2 / values[ranked]).sum())
 
 
-def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
-    """Return a trace minus the amount that `freedom` fitted codes explain by chance in n rows.
-
-    The result is V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), like Ezekiel's adjustment of R^2, with
-    the trace V, f = `freedom`, C classes and N rows. It is 0 if no degree of freedom remains or
-    there is only one class.
-    """
-    rest = n - freedom - 1
-    if classes < 2 or rest <= 1e-9 * n:
-        return 0.0
-    limit = classes - 1
-    return trace - (1 - trace / limit) * freedom * limit / rest
-
-
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
     """Return how much of the strength of levels a model with a ridge penalty explains.
 
@@ -256,7 +243,7 @@ def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
     Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. The
-    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_for`, with the number f
+    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_trace`, with the number f
     of fitted parameters from `degrees_of_freedom`. Codes are functions of the levels, so V is at
     most the plug-in Pillai's trace of the same configuration. For a single attribute both are
     equal, and so are their adjusted forms. The value is at most C - 1, with C classes. It is 0 for
@@ -270,7 +257,7 @@ def target_coded(counts: Cooccurrence) -> float:
     joint, totals = tables
     trace = _trace(counts, joint, totals, offsets)
     freedom = degrees_of_freedom(joint.sum(axis=1), offsets, counts.chance)
-    return adjusted_for(trace, freedom, len(totals), n)
+    return adjusted_trace(trace, freedom, len(totals), n)
 
 
 def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:

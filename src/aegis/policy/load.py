@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -445,27 +445,21 @@ class _Loader:
                 f"{entry.kind}.",
                 hint="Leave the order out, or write `kind: ordinal`.",
             )
-        seen: set[str] = set()
-        for index, value in enumerate(entry.order):
-            if str(value) in seen:
-                raise PolicyError(
-                    f"{self.located.where(*path, 'order', index)}: {value!r} is given twice.",
-                    hint="List every value once, the least first.",
-                )
-            seen.add(str(value))
+        self._refuse_twice(entry.order, (*path, "order"), "List every value once, the least first.")
         return AttributeKind.ORDINAL, tuple(entry.order)
 
     def _values(self, entry: AttributeEntry, path: tuple[str, str]) -> tuple[Any, ...]:
         """Return all values that an attribute can have; empty if none are declared."""
-        seen: set[str] = set()
-        for index, value in enumerate(entry.values or ()):
-            if str(value) in seen:
-                raise PolicyError(
-                    f"{self.located.where(*path, 'values', index)}: {value!r} is given twice.",
-                    hint="List every value once.",
-                )
-            seen.add(str(value))
+        self._refuse_twice(entry.values or (), (*path, "values"), "List every value once.")
         return tuple(entry.values or ())
+
+    def _refuse_twice(self, values: Iterable[Any], path: tuple[str, ...], hint: str) -> None:
+        seen: set[str] = set()
+        for index, value in enumerate(values):
+            if str(value) in seen:
+                where = self.located.where(*path, index)
+                raise PolicyError(f"{where}: {value!r} is given twice.", hint=hint)
+            seen.add(str(value))
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
         """Return the record-level methods; repeated names get a number."""

@@ -41,10 +41,10 @@ from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
 from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
-from aegis.release.sql.query import Form, create_statements, require_database
+from aegis.release.sql.query import create_statements, require_database
 from aegis.release.weighing import KeptWeight, kept_weight
 from aegis.release.writing import Destination, ReleasePlan, release_rows
-from aegis.requests import ApplyOptions, ApplyRequest
+from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
 from aegis.summary.classes import WEIGHT

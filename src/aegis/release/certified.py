@@ -97,8 +97,6 @@ TAKEN_AS_STATED = {
 """Fields that cannot be checked, with the reason; a signature shows who is responsible for them."""
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys that every certificate has; a document without them is refused."""
-MOST_VALUES = 10_000
-"""Largest number of distinct values of a column that are compared with its mask."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,26 +128,9 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
     names = fitted(names, width)
     titles = [fit(column["name"], _COLUMN_ROOM, _COLUMN_SIZE) for column in columns]
     step = min((width - left(names) - 8) / max(len(columns), 1), 44)
+    axis = _column_axis(any(text_width(t, _COLUMN_SIZE) > step - 2 for t in titles))
+    body = heat_body(axis, 11 if step >= 26 else 10)
     across = alt.Scale(paddingInner=0.06, paddingOuter=0)
-    base = alt.Chart(alt.NamedData("cells")).encode(
-        x=alt.X(
-            "column:O",
-            title=None,
-            scale=across,
-            axis=_column_axis(any(text_width(t, _COLUMN_SIZE) > step - 2 for t in titles)),
-        ),
-        y=alt.Y(
-            "row:O",
-            title=None,
-            scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
-            axis=row_axis(),
-        ),
-    )
-    tiles = base.mark_rect().encode(color=by_step("heat", "sunken"))
-    figures = base.mark_text(fontSize=11 if step >= 26 else 10).encode(
-        text="text:N", color=by_step("heat-text", "muted")
-    )
-    body = (tiles + figures).resolve_scale(color="independent")
     marks = alt.Chart(alt.NamedData("columns")).mark_point(**SYMBOL)
     strip = marks.encode(
         x=alt.X("column:O", axis=None, scale=across), **{**symbols(), "size": alt.value(50)}
@@ -299,7 +282,7 @@ def _by_status(colours: list[str]) -> Any:
     return alt.Color("status:N", legend=None, scale=scale)
 
 
-def by_step(family: str, undefined: str) -> Any:
+def _by_step(family: str, undefined: str) -> Any:
     """Return the colour of each step of the heat map; cells without a utility get the colour
     `undefined`.
     """
@@ -308,6 +291,31 @@ def by_step(family: str, undefined: str) -> Any:
     colours = [variable(f"{family}-{step}") for step in range(HEAT_STEPS)] + [variable(undefined)]
     scale = alt.Scale(domain=list(range(HEAT_STEPS + 1)), range=colours)
     return alt.Color("step:O", legend=None, scale=scale)
+
+
+def heat_body(axis: Any, size: int) -> Any:
+    """Return the tiles of a heat map with their figures: `axis` is above them, `size` that of text."""
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData("cells")).encode(
+        x=alt.X(
+            "column:O",
+            title=None,
+            scale=alt.Scale(paddingInner=0.06, paddingOuter=0),
+            axis=axis,
+        ),
+        y=alt.Y(
+            "row:O",
+            title=None,
+            scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
+            axis=row_axis(),
+        ),
+    )
+    tiles = base.mark_rect().encode(color=_by_step("heat", "sunken"))
+    figures = base.mark_text(fontSize=size).encode(
+        text="text:N", color=_by_step("heat-text", "muted")
+    )
+    return (tiles + figures).resolve_scale(color="independent")
 
 
 def _tiles(cells: Sequence[Points]) -> list[dict[str, Any]]:

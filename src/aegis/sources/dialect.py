@@ -269,14 +269,12 @@ def likely_encoding(start: bytes) -> str:
     return "cp1252"
 
 
-def records_of(text: str, dialect: TextDialect, limit: int = _SAMPLE_RECORDS) -> list[list[str]]:
+def records_of(text: str, dialect: TextDialect) -> list[list[str]]:
     """Return the first records of a text, without empty lines."""
-    return _parsed(text, dialect.delimiter, dialect.quote, dialect.escape, limit)
+    return _parsed(text, dialect.delimiter, dialect.quote, dialect.escape)
 
 
-def _parsed(
-    text: str, delimiter: str, quote: str, escape: str | None = None, limit: int = _SAMPLE_RECORDS
-) -> list[list[str]]:
+def _parsed(text: str, delimiter: str, quote: str, escape: str | None = None) -> list[list[str]]:
     records: list[list[str]] = []
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, **csv_options(delimiter, quote, escape))
@@ -284,7 +282,7 @@ def _parsed(
         for fields_ in reader:
             if fields_:
                 records.append(fields_)
-            if len(records) == limit:
+            if len(records) == _SAMPLE_RECORDS:
                 break
     except csv.Error:
         return records

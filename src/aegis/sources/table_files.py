@@ -31,7 +31,7 @@ _MOST_ROWS = 1_048_576
 _EXACT = 1 << 53
 
 
-def write_table(source: Source, table: ir.Table, path: Path, *, format: str | None = None) -> None:  # noqa: A002
+def write_table(source: Source, table: ir.Table, path: Path) -> None:
     """Write a query's result to `path`.
 
     Parameters
@@ -41,16 +41,14 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
     table
         The query.
     path
-        The file.
-    format
-        One of `aegis.files.TABLE_FORMATS`; by default the format of the extension.
+        The file. Its extension is one of `aegis.files.TABLE_FORMATS`.
 
     Raises
     ------
     EngineError
         The engine failed while it computed or wrote the rows, or a library is missing.
     """
-    kind = format or format_of(path)
+    kind = format_of(path)
     with engine_errors(source.origin, source.files):
         if kind == ".xlsx":
             _write_workbook(source, table, path)

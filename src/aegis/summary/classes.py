@@ -198,7 +198,11 @@ class CountedClasses:
         for i, name in enumerate(self.quasi):
             own = self.cells[f"k{i}"].combine_chunks()
             columns.append(
-                encode(pa.concat_arrays([own, _as_shown(population, i, own.type, name)]))[0]
+                encode(
+                    pa.concat_arrays(
+                        [own, cast_population(population[f"k{i}"].combine_chunks(), own.type, name)]
+                    )
+                )[0]
             )
         return combine(columns, self.cells.num_rows + population.num_rows)
 
@@ -306,13 +310,12 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
     return population.collect(grouped.aggregate(n=number.cast("int64")))
 
 
-def _as_shown(population: pa.Table, place: int, shown: pa.DataType, name: str) -> pa.Array:
+def cast_population(values: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     """Convert a quasi-identifier of the population to its type in the table."""
-    values = population[f"k{place}"].combine_chunks()
     try:
-        return values.cast(shown)
+        return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise DataError(
-            f"{name!r} is {values.type} in the population and {shown} in the table.",
+            f"{name!r} is {values.type} in the population and {wanted} in the table.",
             hint="Give the population with its quasi-identifiers as the table shows them.",
         ) from None

@@ -22,9 +22,7 @@ _REPEATS = 4
 """Least mean number of trial rows per combination for which grouping twice pays."""
 
 
-def count_by(
-    source: Source, table: ir.Table, keys: Mapping[str, ir.Value], *, trial: int = TRIAL_ROWS
-) -> ir.Table:
+def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> ir.Table:
     """Return a query that counts the rows of `table` by `keys`, in a column `n`.
 
     Parameters
@@ -35,8 +33,6 @@ def count_by(
         The table. The keys are expressions of its columns.
     keys
         The keys by name.
-    trial
-        Number of rows, from the first on, that the trial query reads.
     """
     direct = table.group_by(**keys) if keys else table
     counted = direct.aggregate(n=table.count())
@@ -44,7 +40,7 @@ def count_by(
     if prepared is None:
         return counted
     base, expressions, columns = prepared
-    once = _once(source, base, columns, trial)
+    once = _once(source, base, columns)
     if once is None:
         return counted
     places = {
@@ -54,7 +50,7 @@ def count_by(
     return once.group_by(**moved).aggregate(n=once["aegis_n"].sum().cast("int64"))
 
 
-def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.Table | None:
+def _once(source: Source, base: ir.Table, columns: list[str]) -> ir.Table | None:
     """Return the combinations of columns `c0`, `c1`, ... with their rows; None if few repeat.
 
     If the table is stored as Parquet and can be read as codes, no trial query is needed.
@@ -62,7 +58,7 @@ def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.
     whole = base.equals(source.table) or (
         source.numbered is not None and base.equals(source.numbered)
     )
-    stored = whole and source.is_parquet and source.rows >= trial
+    stored = whole and source.is_parquet and source.rows >= TRIAL_ROWS
     coded = read_rows(source, columns) if stored else None
     if coded is not None:
         cells = coded.cells(columns)
@@ -70,7 +66,7 @@ def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.
             return None
         names = [f"c{i}" for i in range(len(columns))]
         return source.upload(cells.rename_columns([*names, "aegis_n"]))
-    if not _repeats(source, base, columns, trial):
+    if not _repeats(source, base, columns):
         return None
     raw = base.group_by(**{f"c{i}": base[name] for i, name in enumerate(columns)})
     return raw.aggregate(aegis_n=base.count())
@@ -101,12 +97,12 @@ def _columns(
     return base, expressions, list(dict.fromkeys(field.name for field in fields))
 
 
-def _repeats(source: Source, base: ir.Table, columns: list[str], trial: int) -> bool:
+def _repeats(source: Source, base: ir.Table, columns: list[str]) -> bool:
     """Return whether the combinations of the columns repeat often enough in the first rows."""
-    first = base.select(*columns).limit(trial)
+    first = base.select(*columns).limit(TRIAL_ROWS)
     groups = first.group_by(columns).aggregate(aegis_n=first.count())
     counted = source.collect(
         groups.aggregate(groups=groups.count(), rows=groups["aegis_n"].sum().cast("int64"))
     )
     rows = counted["rows"][0].as_py() or 0
-    return bool(rows >= trial and rows >= _REPEATS * counted["groups"][0].as_py())
+    return bool(rows >= TRIAL_ROWS and rows >= _REPEATS * counted["groups"][0].as_py())

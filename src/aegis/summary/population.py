@@ -22,10 +22,10 @@ from aegis.policy import Policy
 from aegis.privacy import ClassTable
 from aegis.privacy.classes import number
 from aegis.sources import Source, open_table
-from aegis.summary.classes import WEIGHT, count_population
+from aegis.summary.classes import WEIGHT, cast_population, count_population
 from aegis.summary.codes import encode, settle
 from aegis.summary.frequency import FrequencyTable, combine
-from aegis.summary.model import AttributeSummary, Candidate, Summary
+from aegis.summary.model import Candidate, Summary
 
 Ints = npt.NDArray[np.int64]
 
@@ -108,7 +108,7 @@ class Population:
         key = (name, candidate.mask)
         if key not in self._groups:
             (grouping,) = evaluate([candidate.mask], self.values[name])
-            shown = settle(_cast(grouping.shown, candidate.shown.type, name))
+            shown = settle(cast_population(grouping.shown, candidate.shown.type, name))
             places = pc.index_in(shown, value_set=settle(candidate.shown))
             known = places.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             new = known < 0
@@ -202,22 +202,8 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
     values, codes = {}, {}
     for i, name in enumerate(quasi):
         column = counted[f"k{i}"].combine_chunks()
-        codes[name], values[name] = encode(_as_values(column, attributes[name]))
+        codes[name], values[name] = encode(
+            cast_population(column, attributes[name].values.type, name)
+        )
     finest = {n: a.finest_key for n, a in attributes.items() if a.finest_key is not None}
     return Population(values, codes, counted["n"].to_numpy(), finest)
-
-
-def _as_values(column: pa.Array, attribute: AttributeSummary) -> pa.Array:
-    return _cast(column, attribute.values.type, attribute.name)
-
-
-def _cast(values: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    if values.type == wanted:
-        return values
-    try:
-        return values.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise DataError(
-            f"{name!r} is {values.type} in the population and {wanted} in the table.",
-            hint="Give the population with its quasi-identifiers as the table has them.",
-        ) from None

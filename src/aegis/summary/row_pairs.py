@@ -8,7 +8,6 @@ only when it is used.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.array_cache import Remembered
 from aegis.errors import InternalError
 from aegis.summary.cooccurrence import (
     Counts,
@@ -207,18 +207,12 @@ class _Tallies:
 
     def __init__(self, rows: AtomRows) -> None:
         self._rows = rows
-        self._known: OrderedDict[Pair, Tally] = OrderedDict()
-        self._bytes = 0
+        self._known: Remembered[Pair, Tally] = Remembered(
+            _REMEMBERED, lambda tally: sum(part.nbytes for part in tally)
+        )
 
     def __getitem__(self, pair: Pair) -> Tally:
-        known = self._known.get(pair)
-        if known is None:
-            known = self._known[pair] = self._rows.pair(*pair)
-            self._bytes += sum(part.nbytes for part in known)
-            while self._bytes > _REMEMBERED and len(self._known) > 1:
-                _, oldest = self._known.popitem(last=False)
-                self._bytes -= sum(part.nbytes for part in oldest)
-        return known
+        return self._known.get(pair, lambda: self._rows.pair(*pair))
 
 
 class _Asked(Mapping[Pair, Any]):

@@ -118,7 +118,7 @@ class TestRounding:
         assert controlled_rounding([1 / 3, 1 / 3, 1 / 3]).tolist() == [1, 0, 0]
 
     @given(st.integers(0, 10**6))
-    def test_group_totals_are_kept_and_no_cell_moves_by_a_row(self, number):
+    def test_class_totals_are_kept_and_no_cell_moves_by_a_row(self, number):
         generator = np.random.default_rng(number)
         atoms = int(generator.integers(1, 15))
         codes = generator.integers(0, 4, atoms)
@@ -127,8 +127,8 @@ class TestRounding:
         table = reconstruct(
             Evidence(atoms, 3, [MaskedJoint("m", codes, joint)]), "closed-form"
         ).table
-        rounded = controlled_rounding(table, codes)
-        assert (aggregate(codes, rounded.astype(float), 4) == joint).all()
+        rounded = controlled_rounding(table)
+        assert (rounded.sum(axis=0) == joint.sum(axis=0)).all()
         assert np.abs(rounded - table).max() < 1 + 1e-6
         assert rounded.dtype == np.int64
 
@@ -156,5 +156,3 @@ class TestRounding:
         for call in (controlled_rounding, lambda table: randomised_rounding(table, seed=0)):
             with pytest.raises(DataError, match="table to round"):
                 call([-1.0])
-        with pytest.raises(DataError, match="integers"):
-            controlled_rounding([1.0], [0.5])

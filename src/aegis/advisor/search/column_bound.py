@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
 
 import numpy as np
@@ -14,6 +13,7 @@ from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.auc_bound import FinestMasks, work_at
 from aegis.advisor.search.objective import OfMeasure
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
+from aegis.array_cache import Remembered
 from aegis.measures import Measure, explained_by_others, weighted
 
 _REMEMBERED = 256
@@ -40,7 +40,7 @@ class EveryColumn(OfMeasure):
         self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
         self._blocks: PartBlocks | None = None
         self._masks = FinestMasks(problem)
-        self._known: OrderedDict[tuple[Hashable, ...], list[Floats]] = OrderedDict()
+        self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
         self._groups: dict[tuple[Hashable, int], tuple[Floats, Floats]] = {}
 
     def _over(self, box: Box) -> float:
@@ -62,16 +62,14 @@ class EveryColumn(OfMeasure):
 
     def _explained(self, coded: CodedMasks) -> list[Floats]:
         """Return for each column the scatter of its finest levels that the other columns explain."""
-        keys = tuple(coded.keys)
-        if keys not in self._known:
+
+        def make() -> list[Floats]:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
             self._problem.work.add(work_at(coded))
-            counts = self._blocks.counts(range(len(keys)), coded)
-            self._known[keys] = explained_by_others(counts)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return self._known[keys]
+            return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
+
+        return self._known.get(tuple(coded.keys), make)
 
     def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
         """Return an upper bound of V / (1 + V) for one candidate of a column.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import ne
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Problem
+from aegis.array_cache import Remembered
 
 Ids = npt.NDArray[np.int64]
 _CACHED = 64 << 20
@@ -61,9 +61,10 @@ class Corners:
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
         self._codes: dict[tuple[int, int, bool], tuple[Ids, int]] = {}
-        self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
-        self._bytes = 0
-        self._finest_tables: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
+        self._tables: Remembered[Box, tuple[Ids, int]] = Remembered(
+            _CACHED, lambda table: table[0].nbytes
+        )
+        self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ids, int]:
         """Return the group of each cell under a domain's coarsest grouping, and the number of groups.
@@ -82,32 +83,28 @@ class Corners:
         """Return the class of each cell under the coarsest masks of a box, and a number above all
         class numbers.
         """
-        if box in self._tables:
-            self._tables.move_to_end(box)
-            return self._tables[box]
+        return self._tables.get(box, lambda: self._refined(box))
+
+    def _refined(self, box: Box) -> tuple[Ids, int]:
+        """Return `of` by refining the classes of a larger box, if there is one."""
         outer = self._around(box)
         ids, space = self.cells.undivided() if outer is None else self._tables[outer]
         for index in self._quasi:
             if outer is None or outer[index] != box[index]:
                 ids, space = dense(*refine(ids, space, *self.coded(index, box[index])))
-        self._remember(box, ids, space)
         return ids, space
 
     def parts(self, box: Box) -> Parts:
         """Return the classes under the finest masks of a box."""
-        key = self.finest(box)
-        if key in self._finest_tables:
-            self._finest_tables.move_to_end(key)
-            return self._finest_tables[key]
-        ids, space = self.finest_of(box)
-        place = np.full(space, -1, dtype=np.int64)
-        place[ids] = np.arange(len(ids))
-        there = place >= 0
-        parts = Parts((np.cumsum(there) - 1)[ids], place[there])
-        self._finest_tables[key] = parts
-        if len(self._finest_tables) > _FINEST:
-            self._finest_tables.popitem(last=False)
-        return parts
+
+        def make() -> Parts:
+            ids, space = self.finest_of(box)
+            place = np.full(space, -1, dtype=np.int64)
+            place[ids] = np.arange(len(ids))
+            there = place >= 0
+            return Parts((np.cumsum(there) - 1)[ids], place[there])
+
+        return self._finest_tables.get(self.finest(box), make)
 
     def finest_of(self, box: Box) -> tuple[Ids, int]:
         """Return the class of each cell under the finest masks of a box, and a number above all ids."""
@@ -146,9 +143,3 @@ class Corners:
                 if best is None or changed < best[0]:
                     best = (changed, outer)
         return None if best is None else best[1]
-
-    def _remember(self, box: Box, ids: Ids, space: int) -> None:
-        self._tables[box] = (ids, space)
-        self._bytes += ids.nbytes
-        while self._bytes > _CACHED and len(self._tables) > 1:
-            self._bytes -= self._tables.popitem(last=False)[1][0].nbytes

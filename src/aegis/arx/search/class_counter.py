@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.problem import Problem
+from aegis.array_cache import Remembered
 
 Ids = npt.NDArray[np.int64]
 Node = tuple[int, ...]
@@ -46,8 +45,9 @@ class Tally:
         self._least = least
         self._weights = cells.counts.astype(np.float64)
         self._corners = Corners(problem, cells)
-        self._known: OrderedDict[tuple[Node, Node], tuple[Ids, int]] = OrderedDict()
-        self._bytes = 0
+        self._known: Remembered[tuple[Node, Node], tuple[Ids, int]] = Remembered(
+            _REMEMBERED, lambda classes: classes[0].nbytes
+        )
         largest = {
             i: max(candidate.size for candidate in variable.candidates)
             for i, variable in enumerate(problem.variables)
@@ -79,21 +79,14 @@ class Tally:
         """Return the class of each cell by some of the attributes, and a number above all class numbers."""
         if len(some) == 1:
             return self._corners.coded(some[0], 1 << node[0])
-        key = some, node
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
+        return self._known.get((some, node), lambda: self._halved(some, node))
+
+    def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
+        """Return `_classes` of several attributes from those of the two halves."""
         first, second = self._halves(some)
         ids, space = self._classes(first, node[::2])
         codes, size = self._classes(second, node[1::2])
-        if space == 1 or size == 1:
-            return (codes, size) if space == 1 else (ids, space)
-        ids, space = self._crossed(ids, space, codes, size)
-        self._known[key] = ids, space
-        self._bytes += ids.nbytes
-        while self._bytes > _REMEMBERED and len(self._known) > 1:
-            self._bytes -= self._known.popitem(last=False)[1][0].nbytes
-        return ids, space
+        return (ids, space) if size == 1 else self._crossed(ids, space, codes, size)
 
     def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
         """Split classes by a second grouping; return the new class of each cell, and a number above

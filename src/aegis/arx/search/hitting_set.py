@@ -46,7 +46,6 @@ _SMALL = 10**6
 """Combinations up to which boxes prove more in less time."""
 _STAGES = (0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Shares of the best loss that are proven one after the other."""
-_TOLERANCE = 1e-12
 _LEFT = 0.05
 """Share of a sample at which all that is left is listed again."""
 _SHARES = 25

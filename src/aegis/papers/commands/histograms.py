@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aegis.cli.files import JSON, check_outputs, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
-from aegis.cli.options import Force, PolicyOfTable, Quiet, TableOrBundle, VerifyKey
+from aegis.cli.options import Force, PolicyOfTable, Quiet, TableOrBundle, VerifyKey, output_file
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
@@ -28,12 +26,9 @@ def command(
     table: TableOrBundle,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="What to write: a JSON file or, for a name without ending, a new folder with a CSV "
-            "file for each attribute.",
+        output_file(
+            "What to write: a JSON file or, for a name without ending, a new folder with a CSV "
+            "file for each attribute."
         ),
     ],
     policy: PolicyOfTable = None,

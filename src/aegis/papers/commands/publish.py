@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.options import ExactPairs, Format, PolicyFile
+from aegis.cli.options import ExactPairs, Format, PolicyFile, file_option, output_file
 from aegis.cli.output import Output, RunOptions
 from aegis.cli.parameters import takes_records
 from aegis.cli.progress import reporting
@@ -35,9 +35,7 @@ class PublishCommand:
     """All options of `aegis publish`."""
 
     policy_file: PolicyFile
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write (.published).")
-    ]
+    output: Annotated[Path, output_file("The file to write (.published).")]
     masked: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,19 +57,17 @@ class PublishCommand:
     ] = None
     histograms: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--histograms",
-            metavar="FILE",
-            help="Numbers of rows by attribute and raw value: a JSON or YAML file, or a folder with a "
+            text="Numbers of rows by attribute and raw value: a JSON or YAML file, or a folder with a "
             "CSV file for each attribute.",
         ),
     ] = None
     mapping: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--mapping",
-            metavar="FILE",
-            help="Which raw values each masked value may represent, by configuration and attribute (JSON "
+            text="Which raw values each masked value may represent, by configuration and attribute (JSON "
             "or YAML).",
         ),
     ] = None

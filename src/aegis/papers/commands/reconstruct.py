@@ -14,7 +14,7 @@ from aegis.cli import completion
 from aegis.cli.files import HTML, check_outputs, written, written_dict
 from aegis.cli.formats import reconstructed_format
 from aegis.cli.opening import Opening, opens_table
-from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey
+from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey, file_option
 from aegis.cli.output import Output, RunOptions, console
 from aegis.cli.parameters import given_options
 from aegis.cli.progress import reporting
@@ -93,8 +93,7 @@ class ReconstructCommand:
     policy: PolicyOfTable = None
     evidence: AskedEvidence
     plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Write the heat map (.html or .svg)."),
+        Path | None, file_option("--plot", text="Write the heat map (.html or .svg).")
     ] = None
     verify_key: VerifyKey = None
     opening: Opening

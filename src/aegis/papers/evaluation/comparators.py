@@ -165,12 +165,11 @@ def drawn_records(
     return drawn
 
 
-def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
-    """Return MASCARA's estimate of the loss: (1 + |dN| / N) times the sum of KL(P||Q), in bits.
+def mascara(scorer: Scorer, choice: Choice) -> float:
+    """Return MASCARA's estimate of the loss: the sum of KL(P||Q), in bits.
 
     The sum is over attributes. P is the distribution of the original values. Q spreads the rows of
-    each masked value equally over its original values. N is the number of rows, |dN| that of
-    suppressed rows. The result is at least 0. It is 0 only if all original values of each masked
+    each masked value equally over its original values. The result is at least 0. It is 0 only if all original values of each masked
     value are equally frequent. It does not use the label.
 
     Parameters
@@ -179,8 +178,6 @@ def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
         The scorer of the summary.
     choice
         The configuration.
-    lost_rows
-        |dN|: number of rows that the release suppresses.
 
     References
     ----------
@@ -190,7 +187,7 @@ def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
     total = 0.0
     for attribute in scorer.summary.attributes.values():
         total += spread_divergence(attribute.counts, choice[attribute.name].groups)
-    return total * (1.0 + lost_rows / scorer.summary.rows)
+    return total
 
 
 def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:

@@ -10,11 +10,10 @@ from aegis.report.charts import (
     SYMBOL,
     Plot,
     Points,
-    by_step,
     fitted,
     grid,
+    heat_body,
     left,
-    row_axis,
     symbols,
     with_names,
     with_status,
@@ -32,28 +31,8 @@ def agreement_chart(
     names = fitted(measures, width)
     step = min((width - left(names) - 8) / max(len(models), 1), 72)
     titles = [fit(model, step - 4) for model in models]
-    base = alt.Chart(alt.NamedData("cells")).encode(
-        x=alt.X(
-            "column:O",
-            title=None,
-            scale=alt.Scale(paddingInner=0.06, paddingOuter=0),
-            axis=alt.Axis(
-                orient="top",
-                labelExpr="column_names[datum.value]",
-                labelAngle=0,
-                labelLimit=0,
-            ),
-        ),
-        y=alt.Y(
-            "row:O",
-            title=None,
-            scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
-            axis=row_axis(),
-        ),
-    )
-    tiles = base.mark_rect().encode(color=by_step("heat", "sunken"))
-    figures = base.mark_text(fontSize=11).encode(text="text:N", color=by_step("heat-text", "muted"))
-    body = (tiles + figures).resolve_scale(color="independent")
+    axis = alt.Axis(orient="top", labelExpr="column_names[datum.value]", labelAngle=0, labelLimit=0)
+    body = heat_body(axis, 11)
     chart = body.properties(width=step * len(models), height=alt.Step(24))
     return Plot(with_names(chart, row_names=names, column_names=titles), {"cells": cells})
 

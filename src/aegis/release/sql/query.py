@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.sql.rule import PERSON, rule_query
 from aegis.release.sql.steps import LOST, assemble, counting, limits, plain, with_columns
+from aegis.requests import Dialect, Form
 from aegis.sources import Source, open_table, table_names
 from aegis.sources.compiling import compile_query
 
@@ -37,32 +37,6 @@ _BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Characters at which a text is split into lines."""
 RESERVED = "aegis_"
 """Prefix of the auxiliary columns of the query."""
-
-
-class Dialect(StrEnum):
-    """SQL dialects in which a release can be written."""
-
-    DUCKDB = "duckdb"
-    POSTGRES = "postgres"
-    SNOWFLAKE = "snowflake"
-    BIGQUERY = "bigquery"
-    TRINO = "trino"
-    DATABRICKS = "databricks"
-    CLICKHOUSE = "clickhouse"
-    SPARK = "spark"
-
-    @property
-    def grammar(self) -> str:
-        """Name of the dialect's grammar in sqlglot."""
-        return str(self)
-
-
-class Form(StrEnum):
-    """The SQL statement of a release: a query, or the creation of a view or table."""
-
-    SELECT = "select"
-    VIEW = "view"
-    TABLE = "table"
 
 
 @dataclass(frozen=True)

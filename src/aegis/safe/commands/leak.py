@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, JSON, YAML, check_outputs
-from aegis.cli.options import Force, Format, FormatOption, Quiet, ReportFile
+from aegis.cli.options import Force, Format, FormatOption, Quiet, ReportFile, file_option
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
@@ -48,10 +48,9 @@ class LeakCommand:
     ]
     others: Annotated[
         list[Path] | None,
-        typer.Option(
+        file_option(
             "--with",
-            metavar="FILE",
-            help="Another file that a reader may have, such as an older version or a part of a merge. "
+            text="Another file that a reader may have, such as an older version or a part of a merge. "
             "For a document: the exact summary of the table. Repeat the option for several.",
         ),
     ] = None

@@ -19,6 +19,8 @@ from aegis.cli.options import (
     Quiet,
     TableOrBundle,
     VerifyKey,
+    file_option,
+    output_file,
     split_names,
 )
 from aegis.cli.output import Output
@@ -55,18 +57,15 @@ FIRST = (
 """Options that the help lists first, by parameter."""
 KeyFile = Annotated[
     Path | None,
-    typer.Option(
-        "--key-file",
-        metavar="FILE",
-        help="The secret key of level counts: a file of at least 16 random bytes.",
+    file_option(
+        "--key-file", text="The secret key of level counts: a file of at least 16 random bytes."
     ),
 ]
 LedgerFile = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
         "--ledger",
-        metavar="FILE",
-        help="Charge the cost to this ledger, to the budget of --population. Aegis refuses if too "
+        text="Charge the cost to this ledger, to the budget of --population. Aegis refuses if too "
         "little is left.",
     ),
 ]
@@ -90,10 +89,8 @@ class StatedVerdicts:
 
     configurations: Annotated[
         Path | None,
-        typer.Option(
-            "--configurations",
-            metavar="FILE",
-            help="Also store whether these configurations (YAML) meet the rule.",
+        file_option(
+            "--configurations", text="Also store whether these configurations (YAML) meet the rule."
         ),
     ] = None
     verdicts: Annotated[
@@ -134,12 +131,7 @@ class ProtectCommand:
 
     table: TableOrBundle
     policy: PolicyFile
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The protected summary to write (.protected)."
-        ),
-    ]
+    output: Annotated[Path, output_file("The protected summary to write (.protected).")]
     protection: ProtectRequest
     key_file: KeyFile = None
     verdicts: StatedVerdicts

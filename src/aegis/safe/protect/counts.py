@@ -160,7 +160,6 @@ def protect_counts(
     verdicts: Sequence[StatedVerdict] = (),
     rule_as_written: Any = None,
     source: Source | None = None,
-    check_pairs: bool = True,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
     """Return the summary with perturbed label tables and moments from which no small cell follows.
@@ -177,9 +176,6 @@ def protect_counts(
         Verdicts on configurations, and the rule to which the verdicts refer.
     source
         The table, if available; otherwise the moments come from the summary.
-    check_pairs
-        Whether moments are audited together with label tables, and rounded more coarsely until no
-        small combination of cells can be derived. False, for experiments only, skips the audit.
 
     Raises
     ------
@@ -206,8 +202,6 @@ def protect_counts(
         verdicts=tuple(verdicts),
         rule=rule_as_written if verdicts else None,
     )
-    if not check_pairs:
-        return made
     with progress.step("Auditing what moments say of pairs"):
         return _without_pairs(made)
 

@@ -31,7 +31,6 @@ from aegis.safe.protect.model import (
 from aegis.summary import AttributeSummary, Information, Summary
 from aegis.words import brief, json_fields
 
-Counts = npt.NDArray[np.int64]
 _LARGEST_EXPONENT = 700.0
 """Largest exponent that does not overflow."""
 THRESHOLD = 5

@@ -310,7 +310,7 @@ def _assemble(
     )
 
 
-def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
+def published(cells: Cells, table: Ints) -> ProtectedAttribute:
     """Return the attribute of a protected summary from cells and their noisy table."""
     return ProtectedAttribute(
         cells.name,
@@ -319,7 +319,7 @@ def published(cells: Cells, table: Ints, units: Ints | None = None) -> Protected
         cells.weight,
         table,
         cells.candidates,
-        units=np.ones(len(table), dtype=np.int64) if units is None else units,
+        units=np.ones(len(table), dtype=np.int64),
     )
 
 

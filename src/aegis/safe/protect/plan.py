@@ -10,9 +10,6 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
 from aegis.errors import PolicyError
 from aegis.masks import Mask
 from aegis.policy import Attribute, Policy, Unseen
@@ -38,7 +35,6 @@ from aegis.safe.protect.columns import (
 from aegis.safe.protect.model import DomainSource, PublishedDomain
 from aegis.summary import AttributeSummary, Summary
 
-Ints = npt.NDArray[np.int64]
 FITTING = 0.1
 """Share of the budget for fitting masks, if any must be fitted."""
 KINDS = 0.05

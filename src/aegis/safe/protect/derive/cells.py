@@ -29,7 +29,6 @@ from aegis.safe.protect.model import (
 from aegis.safe.protect.pair_programs import contradiction, margins, solved
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _SLACK = 1e-6
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Force, Format, FormatOption
+from aegis.cli.options import Force, Format, FormatOption, output_file
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
@@ -282,13 +282,7 @@ def export(
         ),
     ] = False,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write; without it the description is printed.",
-        ),
+        Path | None, output_file("File to write; without it the description is printed.")
     ] = None,
     force: Force = False,
 ) -> None:

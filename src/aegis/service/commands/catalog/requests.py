@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Force, Format, FormatOption
+from aegis.cli.options import Force, Format, FormatOption, output_file
 from aegis.cli.output import Output, clean
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
@@ -37,7 +37,7 @@ MeasureName = Annotated[
 AcceptTerms = Annotated[
     bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
 ]
-OutputFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
+OutputFile = Annotated[Path, output_file("File to write.")]
 _MODELS = typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
 
 
