@@ -28,6 +28,8 @@ _HEADERS = {
         "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
 }
+_UPLOADS = "/api/v1/uploads/"
+"""Start of the paths whose bodies contain a file."""
 _FORM_BYTES = 8 << 20
 _FIELD_BYTES = 16 << 20
 """Number of bytes of an upload that are allowed in addition to its file."""
@@ -78,7 +80,7 @@ class Guard:
 
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _seal(MutableHeaders(scope=message), request.url.path, self._settings)
+                _seal(MutableHeaders(scope=message), scope["path"], self._settings)
             await send(message)
 
         refused = _too_often(request, self._rates, self._addresses) or _refused(
@@ -108,7 +110,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        most = self._upload if "/uploads/" in scope["path"] else _FORM_BYTES
+        most = self._upload if scope["path"].startswith(_UPLOADS) else _FORM_BYTES
         seen = 0
 
         async def counted() -> Message:
@@ -128,7 +130,7 @@ def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | N
     Calls that sign in count for the address alone, because a caller can invent a new cookie for
     each call.
     """
-    path = request.url.path
+    path = request.scope["path"]  # not of `request.url`, of which the header Host is a part
     if path.startswith("/static/"):
         return None
     last = path.rsplit("/", 1)[-1]
@@ -151,7 +153,7 @@ def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str])
             403, "ForeignForm", "The call comes from another site.", "Use the service's own pages."
         )
     length = request.headers.get("content-length", "0")
-    is_upload = "/uploads/" in request.url.path
+    is_upload = request.scope["path"].startswith(_UPLOADS)
     if not is_upload and length.isdecimal() and int(length) > _FORM_BYTES:
         return problem(413, "TooLarge", f"The call has {length} bytes.", f"At most {_FORM_BYTES}.")
     return None

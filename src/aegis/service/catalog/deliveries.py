@@ -306,7 +306,7 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         output, privacy = document["output"], document["privacy"]
         policy, masks = document["policy"], document["configuration"]["masks"]
         told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CatalogError(
             "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
         ) from error
