@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from service_support import POLICY, House
+from service_support import POLICY, House, house
 
 HALF = '"\\ud800 is half a character"'
 DEEP = "[" * 90 + "]" * 90
@@ -129,3 +131,64 @@ def test_an_upload_lacks_nothing_and_holds_a_long_policy(place, job):
         short["attempt"] = "1"
         answer = paula.post(f"/uploads/{job}/summary", data=short, files=file)
         assert (answer.status_code, "not JSON" in answer.json()["detail"]) == (400, True)
+
+
+def test_a_release_lasts_as_long_as_was_approved(tmp_path):
+    """The provider changed the days while the agent masked; what is stored says who signed what."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        with place.client("otto") as otto, place.client("paula") as paula:
+            otto.step(number, "approve")
+            otto.step(number, "run")
+            paula.change("census", days=3650)
+            place.work()
+            shown = otto.shown(number)
+            assert (shown["state"], shown["frozen"]["days"]) == ("released", 365)
+            made = otto.release(number)
+            until = datetime.fromisoformat(made["expires"])
+            assert until - datetime.now(UTC) < timedelta(days=366)
+            assert made["signature"].keys() == {"signature", "job", "attempt"}
+
+
+def test_a_consumer_sees_the_configuration_once_it_is_released(place):
+    """The API gave before what the page of the request hides, and a token of fewer rights as well."""
+    number = place.ask()
+    with as_person(place, "clara") as clara, place.client("otto") as otto:
+        narrow = {"name": "narrow", "scopes": ["see-request"], "days": 1}
+        token = clara.post("/tokens", json=narrow).json()["secret"]
+        hidden = {"configuration", "scores", "errors"}
+        assert hidden <= otto.shown(number)["answer"].keys()
+        for secret in (place.tokens["clara"], token):
+            headers = {"Authorization": f"Bearer {secret}"}
+            shown = [clara.get(f"/requests/{number}", headers=headers).json()]
+            listed = clara.get("/requests", headers=headers).json()["requests"]
+            shown += [request for request in listed if request["id"] == number]
+            assert [hidden & request["answer"].keys() for request in shown] == [set(), set()]
+            assert shown[0]["answer"]["masks"]
+            page = httpx.get(f"{place.url}/requests/{number}", headers=headers).text
+            assert "As a file" not in page
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        place.work()
+        assert hidden <= clara.get(f"/requests/{number}").json()["answer"].keys()
+
+
+def test_an_upload_keeps_only_what_was_verified(tmp_path):
+    """An agent may send its signature without a frame; the service knows job and attempt itself."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        with place.client("otto") as otto:
+            otto.step(number, "approve")
+            otto.step(number, "run")
+            upload = place.agent.client.upload
+
+            def bare(job, kind, fields, name, file):
+                signature = json.loads(fields["signature"])["signature"]
+                return upload(job, kind, {**fields, "signature": signature}, name, file)
+
+            place.agent.client.upload = bare
+            place.work()
+            assert otto.shown(number)["state"] == "released"
+            assert otto.verify(number) == {"verified": True, "wrong": []}

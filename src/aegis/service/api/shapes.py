@@ -63,7 +63,7 @@ class Sent(BaseModel):
         return given
 
 
-class Reported(Sent):
+class OfProgram(Sent):
     """A request body from a program: no value is converted to the type of its field."""
 
     model_config = ConfigDict(strict=True)
@@ -236,19 +236,19 @@ class Days(Sent):
     days: int = Field(default=365, ge=1, le=3650)
 
 
-class WorkAsked(Reported):
+class WorkAsked(OfProgram):
     """Request of an agent for a job, with the agent's name."""
 
     owner: str = _NAME
 
 
-class GivenBack(Reported):
+class GivenBack(OfProgram):
     """The attempt at a job that an agent returns to the queue."""
 
     attempt: int = Field(ge=1, le=1000)
 
 
-class StepTold(Reported):
+class StepTold(OfProgram):
     """The current step of a job: its name, its finished and total units of work, and a note."""
 
     step: str = Field(default="", max_length=2000)
@@ -322,6 +322,18 @@ _FIELDS: Mapping[type, str] = {
 def shown(record: object) -> dict[str, Any]:
     """Return a record of the catalog as JSON values."""
     return json_fields(record, *_FIELDS[type(record)].split())
+
+
+_UNTIL_RELEASED = ("configuration", "scores", "errors")
+"""Fields of the answer of a request that its consumer sees only once the release exists."""
+
+
+def request(given: Request, *, masks: bool) -> dict[str, Any]:
+    """Return a request as JSON values; without `masks` its configuration is left out."""
+    told = shown(given)
+    if not masks and told["answer"]:
+        told["answer"] = {k: v for k, v in told["answer"].items() if k not in _UNTIL_RELEASED}
+    return told
 
 
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:

@@ -89,6 +89,11 @@ def starts_of(step: RequestStep) -> Set[RequestState]:
     return _STEPS[step][0]
 
 
+def done(step: RequestStep) -> str:
+    """Return what a step does to a request, such as "approved"."""
+    return _STEPS[step][2]
+
+
 def after(state: RequestState, step: RequestStep) -> RequestState:
     """Return the state that follows a step.
 
