@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from service_support import POLICY, House, house
+from obstore.exceptions import GenericError
+from service_support import PASSWORD, POLICY, House, house
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from aegis.errors import EngineError
+from aegis.service.catalog import accounts, flow, limited
+from aegis.service.catalog.database import Database
+from aegis.service.catalog.records import Account, Job
+from aegis.service.catalog.statements import sign_statement
+from aegis.service.pins import Approvers
 
 HALF = '"\\ud800 is half a character"'
 DEEP = "[" * 90 + "]" * 90
@@ -192,3 +206,187 @@ def test_an_upload_keeps_only_what_was_verified(tmp_path):
             place.work()
             assert otto.shown(number)["state"] == "released"
             assert otto.verify(number) == {"verified": True, "wrong": []}
+
+
+@contextmanager
+def signed_in(place: House, name: str) -> Iterator[tuple[httpx.Client, str]]:
+    """A browser in which somebody is signed in, and the key of its forms."""
+    own_page = {"Sec-Fetch-Site": "same-origin"}
+    with httpx.Client(base_url=place.url, headers=own_page) as caller:
+        caller.post("/sign-in", data={"name": name, "password": PASSWORD})
+        text = caller.get("/account").text
+        yield caller, re.search(r'name="form_key" value="([^"]+)"', text)[1]
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "-1", "0", "101"])
+def test_the_page_asks_for_no_summary_that_the_api_refuses(place, given):
+    """An infinite epsilon closed the budget of a population for good."""
+    with signed_in(place, "paula") as (caller, key):
+        form = {"form_key": key, "policy": POLICY, "protect": "noise", "epsilon": given}
+        assert caller.post("/data-sets/census/summary", data=form).status_code == 422
+        form |= {"protect": "exact", "epsilon": "1"}
+        assert caller.post("/data-sets/census/summary", data=form).status_code == 422
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "-inf", "1e400"])
+def test_a_control_of_the_workbench_is_a_number(place, given):
+    with signed_in(place, "otto") as (caller, key):
+        form = {"form_key": key, "base": POLICY, "k": given}
+        answer = caller.post("/data-sets/census/workbench/draw", data=form)
+        assert (answer.status_code, "finite" in answer.text) == (422, True)
+
+
+def test_signing_out_ends_the_session_or_says_that_it_does_not(place):
+    """With the key of an old form the cookie went, and the session stayed open."""
+    with signed_in(place, "clara") as (caller, key):
+        cookies = dict(caller.cookies)
+        assert caller.post("/sign-out", data={"form_key": "old"}).status_code == 403
+        assert dict(caller.cookies) == cookies
+        assert caller.post("/sign-out", data={"form_key": key}).status_code == 303
+        with httpx.Client(base_url=place.url, cookies=cookies) as old:
+            assert old.get("/api/v1/me").status_code == 401
+
+
+def test_nobody_is_called_as_the_log_calls_the_service(place):
+    """Who was named "system" read of all accounts, and whose passwords were guessed."""
+    with as_person(place, "ada") as ada:
+        for name in ("system", " System ", "identity provider"):
+            answer = ada.post("/accounts", json={"name": name, "roles": ["consumer"]})
+            assert (answer.status_code, answer.json()["title"]) == (400, "CatalogError")
+    with place.catalog.database.writing() as session:
+        accounts.sign_in_elsewhere(session, "https://id.example system", "system")
+        subject = Account.subject == "https://id.example system"
+        assert session.scalar(select(Account.name).where(subject)).startswith("system ")
+
+
+def test_a_job_is_followed_only_as_long_as_its_follower_may(place, job):
+    """A stream went on after the session had ended and the role was taken."""
+    with (
+        signed_in(place, "paula") as (caller, _),
+        caller.stream("GET", f"/api/v1/jobs/{job}/events") as answer,
+    ):
+        lines = answer.iter_lines()
+        assert json.loads(next(lines).removeprefix("data: "))["state"] == "running"
+        with place.catalog.database.writing() as session:
+            accounts.end_all(session, accounts.named(session, "paula"))
+        with place.catalog.database.writing() as session:
+            session.get(Job, job).progress = {"step": "not for who has left"}
+        assert "not for who has left" not in "".join(lines)
+
+
+def test_a_page_says_that_the_database_is_away(place):
+    """It looked up who asks, also to show the error, and failed on it a second time."""
+    away = OperationalError("SELECT", {}, Exception("away"))
+    with (
+        signed_in(place, "clara") as (caller, _),
+        mock.patch.object(Database, "reading", side_effect=away),
+    ):
+        for path in ("/", "/requests", "/account"):
+            answer = caller.get(path)
+            assert (answer.status_code, "does not answer" in answer.text) == (503, True)
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_moment_that_is_none_in_utc_is_refused(place, moment):
+    """The log answered that the database is away, and an approval that Aegis has a bug."""
+    with as_person(place, "otto") as otto:
+        assert otto.get("/log", params={"since": moment}).status_code == 422
+        number = place.ask()
+        statement = otto.get(f"/requests/{number}/statement").json()["statement"]
+        signed = sign_statement({**statement, "expires": moment}, place.keys["otto"]).to_dict()
+        answer = otto.post(f"/requests/{number}/approve", json={"signed": signed})
+        assert (answer.status_code, "not a time" in answer.json()["detail"]) == (400, True)
+
+
+def test_what_an_agent_says_of_several_releases_is_whole(place):
+    """The page of the request failed on half of it."""
+    text = "configurations: {c: {age: {bucketize: {width: 10}}, sex: identity}}\n"
+    with place.client("clara") as clara, place.client("otto") as otto:
+        number = clara.request("census", "to learn", terms_accepted=True)["id"]
+        otto.step(number, "review")
+        otto.step(number, "choose", configuration=text)
+    with as_person(place, "paula") as paula:
+        job = paula.post("/work", json={"owner": "x"}).json()
+        answer = {
+            "configuration": text,
+            "holds": False,
+            "masks": {"age": "bucketize(width=10)", "sex": "identity"},
+            "place": 1,
+            "searched": False,
+            "joint_smallest_class": 2,
+        }
+        path = f"/jobs/{job['id']}/checked"
+        told = paula.post(path, json={"attempt": job["attempt"], "answer": answer})
+        assert (told.status_code, "lacks joint_rows_below" in told.json()["detail"]) == (400, True)
+        answer["joint_smallest_class"] = 10**30
+        told = paula.post(path, json={"attempt": job["attempt"], "answer": answer})
+        assert (told.status_code, "joint_smallest_class is" in told.json()["detail"]) == (400, True)
+        over = {"attempt": job["attempt"], "reason": "over"}
+        paula.post(f"/jobs/{job['id']}/failed", json=over).raise_for_status()
+
+
+def test_an_agent_outlives_a_job_that_nobody_foresaw(tmp_path):
+    """A lying service ended it with one approval that ends in the year 1, or with an odd job."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        with place.client("otto") as otto:
+            otto.step(number, "approve")
+            otto.step(number, "run")
+        said = []
+        place.agent.say = said.append
+        work = place.agent.client.work
+
+        def lying(owner):
+            job = work(owner)
+            for signed in job["task"]["approvals"]:
+                signed["statement"]["expires"] = "0001-01-01T00:00:00+14:00"
+            return job
+
+        with mock.patch.object(place.agent.client, "work", lying):
+            assert place.agent.once()
+        assert "not a time" in "".join(said)
+        with mock.patch.object(Approvers, "require", side_effect=RuntimeError("a secret value")):
+            with place.client("otto") as otto:
+                otto.step(number, "retry")
+            assert place.agent.once()
+            with place.client("otto") as otto:
+                told = otto.shown(number)["message"]
+        assert "InternalError beside the data" in told
+        assert "a secret value" not in told
+        odd = {"id": "x", "kind": "check", "data_set": "census", "task": {}}
+        with (
+            mock.patch.object(place.agent.client, "work", return_value=odd),
+            pytest.raises(EngineError, match="cannot read the job"),
+        ):
+            place.agent.once()
+
+
+def test_a_worker_outlives_a_bug_and_a_store_that_is_away(place, capsys):
+    """Its thread ended, and no job was done until somebody started the service again."""
+    number = place.ask()
+    with place.client("otto") as otto:
+        job = otto.step(number, "choose")["job"]["id"]
+        with mock.patch.object(flow, "ask_check", side_effect=RuntimeError("a secret value")):
+            assert place.worker.once()
+        told = otto.job(job)
+    assert (told["state"], told["error"]) == ("failed", "A bug of Aegis: RuntimeError.")
+    assert "RuntimeError" in capsys.readouterr().err
+    away = mock.patch("obstore.delete", side_effect=GenericError("away"))
+    with away, pytest.raises(EngineError, match="does not answer"):
+        place.catalog.objects.delete("releases/x")
+
+
+def test_each_step_of_a_job_is_told_at_once():
+    """A step that began soon after another was told of only when it moved on, if at all."""
+    told = []
+
+    class Told(limited.SeldomTold):
+        def send(self, told_now):
+            told.append(dict(told_now))
+
+    progress = Told()
+    for name in ("Reading", "Searching"):
+        with progress.step(name, 3) as step:
+            step.advance()
+    assert [(each["step"], each["done"]) for each in told] == [("Reading", 0), ("Searching", 0)]

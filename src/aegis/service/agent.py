@@ -12,6 +12,7 @@ import hmac
 import json
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from aegis.errors import (
     AegisError,
     DataError,
     EngineError,
+    InternalError,
     NoAdmissibleConfiguration,
 )
 from aegis.masks import privacy_account
@@ -168,7 +170,8 @@ class Agent:
         job = self.client.work(self.settings.name)
         if job is None:
             return False
-        if not all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set")):
+        named = all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set"))
+        if not named or type(job.get("attempt")) is not int:
             raise EngineError(
                 "The agent cannot read the job that the service sent.",
                 hint="Check that both have the same version.",
@@ -221,6 +224,9 @@ class Agent:
             raise
         except AegisError as error:
             self._give_up(job, error)
+        except Exception as error:  # noqa: BLE001 - a bug ends one job, and not the agent
+            self.say("".join(traceback.format_exception(error)).rstrip())
+            self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
         """Do a job after checking it against the pinned settings; record a refusal in the agent's

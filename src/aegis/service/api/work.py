@@ -18,8 +18,8 @@ from aegis.service.api import shapes
 from aegis.service.api.shapes import json_object
 from aegis.service.catalog import Action, data_sets, deliveries, flow, jobs
 from aegis.service.catalog.access import ActedOn, authorise
-from aegis.service.catalog.errors import TooLarge
-from aegis.service.identity import Call, CallOf
+from aegis.service.catalog.errors import CatalogError, TooLarge
+from aegis.service.identity import Call, CallOf, identified
 from aegis.service.routes import Routes
 
 routes = Routes(tags=["agents and jobs"])
@@ -188,7 +188,15 @@ async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIte
         if shown["state"] not in ("queued", "running") or await call.request.is_disconnected():
             return
         await asyncio.sleep(0.5)
-        shown = await run_in_threadpool(_seen, call, job_id)
+        try:
+            shown = await run_in_threadpool(_seen_still, call, job_id)
+        except CatalogError:  # the session has ended, or the right to see the job
+            return
+
+
+def _seen_still(call: Call, job_id: str) -> dict[str, Any]:
+    """Return a job for a caller who is identified again: roles and sessions change at once."""
+    return _seen(identified(call.request), job_id)
 
 
 def _seen(call: Call, job_id: str) -> dict[str, Any]:
