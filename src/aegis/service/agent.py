@@ -171,7 +171,7 @@ class Agent:
         if job is None:
             return False
         named = all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set"))
-        if not named or type(job.get("attempt")) is not int:
+        if not named or "attempt" not in job:
             raise EngineError(
                 "The agent cannot read the job that the service sent.",
                 hint="Check that both have the same version.",
