@@ -14,16 +14,17 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from obstore.exceptions import GenericError
-from service_support import PASSWORD, POLICY, House, house
+from service_support import PASSWORD, POLICY, House, house, running
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from aegis.errors import EngineError
-from aegis.service.catalog import accounts, flow, limited
+from aegis.service.catalog import Catalog, accounts, flow, limited
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.records import Account, Job
 from aegis.service.catalog.statements import sign_statement
 from aegis.service.pins import Approvers
+from aegis.service.settings import ServiceSettings
 
 HALF = '"\\ud800 is half a character"'
 DEEP = "[" * 90 + "]" * 90
@@ -390,3 +391,23 @@ def test_each_step_of_a_job_is_told_at_once():
         with progress.step(name, 3) as step:
             step.advance()
     assert [(each["step"], each["done"]) for each in told] == [("Reading", 0), ("Searching", 0)]
+
+
+def test_no_header_buys_a_caller_further_calls(tmp_path):
+    """Another cookie beside that of the session, or another spelling of a token, was another caller."""
+    catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
+    with catalog.database.writing() as session:
+        ada = accounts.create(session, "ada", ["admin"])
+        cookie = accounts.open_session(session, ada).secret
+        _, token = accounts.make_token(session, accounts.actor_of(ada), "t", ["own-tokens"])
+    told = {"session": [], "token": []}
+    with running(ServiceSettings(worker=False, calls=5), catalog) as url:
+        for number in range(8):
+            for kind, headers in (
+                ("session", {"Cookie": f"other={number}; aegis_session={cookie}"}),
+                ("token", {"Authorization": f"Bearer {' ' * number}{token}"}),
+            ):
+                answer = httpx.get(f"{url}/api/v1/me", headers=headers)
+                told[kind].append(answer.status_code)
+    for kind, statuses in told.items():
+        assert (statuses[:5], set(statuses[6:])) == ([200] * 5, {429}), kind
