@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,11 +21,14 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from aegis.errors import EngineError
-from aegis.service.catalog import Catalog, accounts, flow, limited
+from aegis.service.agent import Heartbeat
+from aegis.service.catalog import Catalog, NotSignedIn, accounts, flow, limited
 from aegis.service.catalog.database import Database
+from aegis.service.catalog.errors import TooOften
 from aegis.service.catalog.records import Account, Job
 from aegis.service.catalog.statements import sign_statement
-from aegis.service.pins import Approvers
+from aegis.service.client import Client
+from aegis.service.pins import Approvers, RefusedError
 from aegis.service.settings import ServiceSettings
 
 HALF = '"\\ud800 is half a character"'
@@ -411,3 +416,70 @@ def test_no_header_buys_a_caller_further_calls(tmp_path):
                 told[kind].append(answer.status_code)
     for kind, statuses in told.items():
         assert (statuses[:5], set(statuses[6:])) == ([200] * 5, {429}), kind
+
+
+def test_an_agent_waits_where_it_called_too_often(tmp_path):
+    """Others behind its address used up the calls: it ended, or lost the job that it worked on."""
+    with house(tmp_path) as place:
+        place.offer()
+        agent, over = place.agent, threading.Event()
+        busy = TooOften("Too many calls.", hint="Wait 1 second.")
+        said = []
+
+        def asked(_owner):
+            if len(said) > 1:
+                over.set()
+            raise busy
+
+        agent.say = said.append
+        with mock.patch.object(agent.client, "work", asked):
+            agent.run(until=over)
+        assert said[0].startswith("Too many calls")
+        calls = []
+
+        def told(*_given):
+            calls.append(_given)
+            if len(calls) == 1:
+                raise busy
+
+        with (
+            mock.patch.object(agent.client, "alive", told),
+            mock.patch("aegis.service.agent._SIGN_OF_LIFE", 0.05),
+            Heartbeat(agent.client, "job", 1) as life,
+        ):
+            end = time.monotonic() + 20
+            while len(calls) < 3 and time.monotonic() < end:
+                time.sleep(0.05)
+        assert (len(calls) > 2, life.stopped.is_set()) == (True, False)
+
+
+def test_the_service_says_that_it_was_called_too_often_in_a_way_that_programs_know(tmp_path):
+    catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
+    with (
+        running(ServiceSettings(worker=False, calls=1), catalog) as url,
+        Client(url, "x") as caller,
+    ):
+        for _ in range(3):
+            with pytest.raises((NotSignedIn, TooOften)) as raised:
+                caller.me()
+    assert raised.type is TooOften
+
+
+@pytest.mark.parametrize("step", ["return", "reject", "withdraw"])
+def test_a_release_that_the_agent_refuses_is_no_dead_end(tmp_path, step):
+    """It could only be tried again, for ever."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        with place.client("otto") as otto, place.client("clara") as clara:
+            otto.step(number, "approve")
+            otto.step(number, "run")
+            with mock.patch.object(Approvers, "require", side_effect=RefusedError("not this one")):
+                place.work()
+            assert otto.shown(number)["state"] == "failed"
+            by, given = (clara, {}) if step == "withdraw" else (otto, {"message": "choose another"})
+            shown = by.step(number, step, **given)
+            assert shown["state"] == {"return": "returned", "reject": "rejected"}.get(
+                step, "withdrawn"
+            )
+            assert shown["frozen"] is None or step != "return"

@@ -18,11 +18,18 @@ from aegis.errors import AegisError, DataError, EngineError, PolicyError
 from aegis.files import check_output, replacing
 from aegis.policy import policy_digest
 from aegis.service.catalog.data_sets import rotation_of
-from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
+from aegis.service.catalog.errors import (
+    CatalogError,
+    NotAllowed,
+    NotSignedIn,
+    NotThere,
+    TooOften,
+    WrongState,
+)
 from aegis.service.catalog.statements import SignedStatement, digest, sign_statement
 from aegis.signing import PrivateKey, sign_bytes
 
-_KINDS = {kind.status: kind for kind in (NotSignedIn, NotAllowed, NotThere, WrongState)}
+_KINDS = {kind.status: kind for kind in (NotSignedIn, NotAllowed, NotThere, WrongState, TooOften)}
 _DIGITS = 32
 """Number of digits of a complete request number."""
 _LIST = "See the list: aegis catalog requests."
