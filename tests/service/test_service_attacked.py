@@ -18,7 +18,7 @@ import pytest
 from obstore.exceptions import GenericError
 from service_support import PASSWORD, POLICY, House, house, running
 from sqlalchemy import select
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from aegis.errors import EngineError
 from aegis.service.agent import Heartbeat
@@ -483,3 +483,13 @@ def test_a_release_that_the_agent_refuses_is_no_dead_end(tmp_path, step):
                 step, "withdrawn"
             )
             assert shown["frozen"] is None or step != "return"
+
+
+def test_an_error_of_the_database_quotes_nothing_that_was_to_be_stored(tmp_path):
+    """Such an error ends in the log of the process, with the hash of a password for example."""
+    catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
+    with catalog.database.writing() as session:
+        accounts.create(session, "ada", ["admin"])
+    with pytest.raises(IntegrityError) as raised, catalog.database.writing() as session:
+        session.add(Account(name="ada", roles=[], password="$argon2id$ a hash"))
+    assert "argon2id" not in str(raised.value)
