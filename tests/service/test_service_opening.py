@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import re
 import threading
 import time
@@ -132,3 +133,16 @@ def test_the_page_of_an_opening_tells_the_step_and_leads_to_the_bench(
         assert closed.headers["location"] == "/"
         assert caller.get(bench).status_code == 404
         assert "Open in the workbench" not in caller.get("/").text
+
+
+def test_the_workbench_offers_what_the_core_reads(tmp_path):
+    """It listed fewer formats, and opened a packed file neither from the list nor by its name."""
+    for name in ("a.csv.gz", "b.txt", "c.db", "d.xlsb", "e.sas7bdat", "f.ipc", "g.zsav", "no.yaml"):
+        (tmp_path / name).write_bytes(b"x")
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
+        file.write("age,income\n" + "".join(f"{20 + n % 9},{n % 2}\n" for n in range(60)))
+    benches = Benches(tmp_path, tmp_path / "out")
+    assert [path.name[0] for path in benches.tables()] == list("abcdefg")
+    assert benches.open("a.csv.gz", "income").policy.label.column == "income"
+    with pytest.raises(DataError, match="not a table of this folder"):
+        benches.path_of("no.yaml")

@@ -172,7 +172,7 @@ def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_table(folder / "adult.csv", rows=300)
     write_parts(folder)
-    (folder / "notes.txt").write_text("no table")
+    (folder / "notes.md").write_text("no table")
     with running(ServiceSettings(local=True, folder=folder, worker=False)) as url:
         yield url, folder
 
@@ -182,7 +182,7 @@ def test_the_workbench_opens_no_table_outside_its_folder(bench):
     (folder.parent / "secret.csv").write_text("a,b\n1,2\n")
     with httpx.Client(base_url=url) as caller:
         assert "adult.csv" in caller.get("/").text
-        assert "notes.txt" not in caller.get("/").text
+        assert "notes.md" not in caller.get("/").text
         for name in ("../secret.csv", "/etc/passwd", "nothing.csv"):
             assert caller.get("/table", params={"name": name}).status_code == 422
         assert caller.get("/api/v1/data-sets").status_code == 404

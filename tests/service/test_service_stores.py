@@ -144,5 +144,5 @@ def test_a_store_that_is_gone_is_said(bucket):
     bucket.shutdown()
     bucket.server_close()
     for read in (objects.get, lambda k: objects.part(k, 0, 1), lambda k: list(objects.stream(k))):
-        with pytest.raises(EngineError, match="did not give the file"):
+        with pytest.raises(EngineError, match="does not answer"):
             read(key)

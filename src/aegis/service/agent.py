@@ -12,6 +12,7 @@ import hmac
 import json
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from aegis.errors import (
     AegisError,
     DataError,
     EngineError,
+    InternalError,
     NoAdmissibleConfiguration,
 )
 from aegis.masks import privacy_account
@@ -32,7 +34,7 @@ from aegis.service.agent_book import AgentBook, MadeOutput, key_of
 from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog import checking, limited, summaries
 from aegis.service.catalog.deliveries import signed_part
-from aegis.service.catalog.errors import CatalogError, WrongState
+from aegis.service.catalog.errors import CatalogError, TooOften, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
 from aegis.service.catalog.limited import LimitError, ToldStep
@@ -97,7 +99,7 @@ class Heartbeat:
             except WrongState:
                 self.stopped.set()
                 return
-            except EngineError:  # the service may be back before the lease ends
+            except AegisError:  # the service may take calls again before the lease ends
                 continue
 
 
@@ -156,7 +158,7 @@ class Agent:
         while not over.is_set():
             try:
                 worked = self.once()
-            except EngineError as error:
+            except (EngineError, TooOften) as error:
                 self.say(str(error))
                 worked = False
             wait = 0.5 if worked else min(wait * 1.5, _WAIT_MOST)
@@ -168,7 +170,8 @@ class Agent:
         job = self.client.work(self.settings.name)
         if job is None:
             return False
-        if not all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set")):
+        named = all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set"))
+        if not named or "attempt" not in job:
             raise EngineError(
                 "The agent cannot read the job that the service sent.",
                 hint="Check that both have the same version.",
@@ -217,10 +220,13 @@ class Agent:
             self.say(f"done in {time.perf_counter() - started:.1f} s")
         except WrongState as error:
             self.say(f"given up: {error.message}")
-        except EngineError:
-            raise
+        except (EngineError, TooOften):
+            raise  # the job is begun again once its lease is over
         except AegisError as error:
             self._give_up(job, error)
+        except Exception as error:  # noqa: BLE001 - a bug ends one job, and not the agent
+            self.say("".join(traceback.format_exception(error)).rstrip())
+            self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
         """Do a job after checking it against the pinned settings; record a refusal in the agent's

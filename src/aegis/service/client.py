@@ -18,11 +18,18 @@ from aegis.errors import AegisError, DataError, EngineError, PolicyError
 from aegis.files import check_output, replacing
 from aegis.policy import policy_digest
 from aegis.service.catalog.data_sets import rotation_of
-from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
+from aegis.service.catalog.errors import (
+    CatalogError,
+    NotAllowed,
+    NotSignedIn,
+    NotThere,
+    TooOften,
+    WrongState,
+)
 from aegis.service.catalog.statements import SignedStatement, digest, sign_statement
 from aegis.signing import PrivateKey, sign_bytes
 
-_KINDS = {kind.status: kind for kind in (NotSignedIn, NotAllowed, NotThere, WrongState)}
+_KINDS = {kind.status: kind for kind in (NotSignedIn, NotAllowed, NotThere, WrongState, TooOften)}
 _DIGITS = 32
 """Number of digits of a complete request number."""
 _LIST = "See the list: aegis catalog requests."
@@ -603,11 +610,8 @@ def _checked(answer: httpx.Response) -> httpx.Response:
 
 def _json(answer: httpx.Response) -> dict[str, Any]:
     """Return the object that the service answered."""
-    try:
-        value = answer.json()
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
+    value = _object_in(answer)
+    if value is None:
         raise EngineError(
             "The service did not answer with a JSON object.",
             hint="Check that its address is right.",
@@ -615,11 +619,16 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     return value
 
 
-def _error(answer: httpx.Response) -> AegisError:
+def _object_in(answer: httpx.Response) -> dict[str, Any] | None:
     try:
-        body = answer.json()
-    except ValueError:
-        body = {}
+        value = answer.json()
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _error(answer: httpx.Response) -> AegisError:
+    body = _object_in(answer) or {}
     kind = _KINDS.get(answer.status_code, CatalogError if answer.is_client_error else EngineError)
     detail = body.get("detail") or f"The service answered {answer.status_code}."
     return kind(str(detail), hint=str(body.get("hint", "")))

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aegis.service.catalog.accounts import hash_of
+from aegis.service.identity import secret_of
 from aegis.service.problems import problem
 from aegis.service.rates import Rates
 from aegis.service.settings import ServiceSettings
@@ -28,6 +29,8 @@ _HEADERS = {
         "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
 }
+_UPLOADS = "/api/v1/uploads/"
+"""Start of the paths whose bodies contain a file."""
 _FORM_BYTES = 8 << 20
 _FIELD_BYTES = 16 << 20
 """Number of bytes of an upload that are allowed in addition to its file."""
@@ -39,6 +42,7 @@ _COSTS = {
     ),
     **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front"), 10),
     **dict.fromkeys(("croissant", "dcat", "datapackage", "draw"), 3),
+    "events": 10,
 }
 """Number of calls that a route counts for, by the last part of its path; expensive routes count more."""
 _SIGNING_IN = ("sign-in", "session", "callback", "code", "set-password", "password-links")
@@ -78,13 +82,32 @@ class Guard:
 
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _seal(MutableHeaders(scope=message), request.url.path, self._settings)
+                _seal(MutableHeaders(scope=message), scope["path"], self._settings)
             await send(message)
 
-        refused = _too_often(request, self._rates, self._addresses) or _refused(
-            request, self._settings, self._hosts
-        )
+        refused = self._too_often(request) or _refused(request, self._settings, self._hosts)
         await (self._app if refused is None else refused)(scope, receive, sealed)
+
+    def _too_often(self, request: Request) -> Response | None:
+        """Return an error response if the caller or its address makes too many calls; else None.
+
+        Calls that sign in count for the address alone, because a caller can invent a new cookie for
+        each call. Other calls count for the token or session, and not for the text of a header.
+        """
+        path = request.scope["path"]  # not of `request.url`, of which the header Host is a part
+        if path.startswith("/static/"):
+            return None
+        last = path.rsplit("/", 1)[-1]
+        cost = _COSTS.get(last, 1)
+        client = request.client.host if request.client is not None else ""
+        secret = "" if last in _SIGNING_IN else secret_of(request, self._settings)
+        caller = hash_of(secret) if secret else client
+        wait = max(self._rates.take(caller, cost), self._addresses.take(client, cost))
+        if not wait:
+            return None
+        answer = problem(429, "TooOften", "Too many calls.", f"Wait {wait:.0f} seconds.")
+        answer.headers["Retry-After"] = str(int(wait) + 1)
+        return answer
 
 
 class BodyLimit:
@@ -108,7 +131,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        most = self._upload if "/uploads/" in scope["path"] else _FORM_BYTES
+        most = self._upload if scope["path"].startswith(_UPLOADS) else _FORM_BYTES
         seen = 0
 
         async def counted() -> Message:
@@ -122,27 +145,6 @@ class BodyLimit:
         await self._app(scope, counted, send)
 
 
-def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | None:
-    """Return an error response if the caller or its address makes too many calls; None otherwise.
-
-    Calls that sign in count for the address alone, because a caller can invent a new cookie for
-    each call.
-    """
-    path = request.url.path
-    if path.startswith("/static/"):
-        return None
-    last = path.rsplit("/", 1)[-1]
-    cost = _COSTS.get(last, 1)
-    client = request.client.host if request.client is not None else ""
-    caller = client if last in _SIGNING_IN else _caller(request) or client
-    wait = max(rates.take(caller, cost), addresses.take(client, cost))
-    if not wait:
-        return None
-    answer = problem(429, "TooOften", "Too many calls.", f"Wait {wait:.0f} seconds.")
-    answer.headers["Retry-After"] = str(int(wait) + 1)
-    return answer
-
-
 def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str]) -> Response | None:
     if request.url.hostname not in hosts:
         return problem(421, "WrongHost", "This service has another name.", settings.origin)
@@ -151,7 +153,7 @@ def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str])
             403, "ForeignForm", "The call comes from another site.", "Use the service's own pages."
         )
     length = request.headers.get("content-length", "0")
-    is_upload = "/uploads/" in request.url.path
+    is_upload = request.scope["path"].startswith(_UPLOADS)
     if not is_upload and length.isdecimal() and int(length) > _FORM_BYTES:
         return problem(413, "TooLarge", f"The call has {length} bytes.", f"At most {_FORM_BYTES}.")
     return None
@@ -177,11 +179,6 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
         return site is not None or "authorization" in request.headers or not request.cookies
     own = {settings.origin, f"{request.url.scheme}://{request.headers.get('host', '')}"}
     return origin in own
-
-
-def _caller(request: Request) -> str:
-    key = request.headers.get("authorization") or request.headers.get("cookie")
-    return hash_of(key) if key else ""
 
 
 def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:

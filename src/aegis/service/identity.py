@@ -26,6 +26,14 @@ def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
     return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
 
 
+def secret_of(request: Request, settings: ServiceSettings) -> str:
+    """Return the secret of a caller's token or else session; empty if the call has neither."""
+    given = request.headers.get("authorization")
+    if given is None:
+        return request.cookies.get(cookie_name(settings), "")
+    return given.partition(" ")[2].strip()
+
+
 @dataclass(frozen=True)
 class Visit:
     """A call of anybody, and the parts of the service that answer it.
@@ -108,14 +116,12 @@ def _identified(request: Request) -> Call:
     visit = Visit(request)
     if visit.settings.local:
         return Call(request, LOCAL, request.app.state.local_key)
-    given = request.headers.get("authorization")
+    given, secret = request.headers.get("authorization"), secret_of(request, visit.settings)
     if given is not None:
-        kind, _, secret = given.partition(" ")
-        if kind.casefold() != "bearer":
+        if given.partition(" ")[0].casefold() != "bearer":
             raise NotSignedIn("Unknown kind of authorization.", hint="Use: Bearer TOKEN.")
         with visit.reading() as session:
-            return Call(request, accounts.token_actor(session, secret.strip()))
-    secret = visit.secret
+            return Call(request, accounts.token_actor(session, secret))
     if not secret:
         raise NotSignedIn("Nobody is signed in.", hint="Sign in, or send a token.")
     with visit.reading() as session:

@@ -307,7 +307,7 @@ def certificate_of(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
         dict(document["configuration"]["masks"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _malformed("a certificate without masks") from error
     return dict(document)
 

@@ -32,4 +32,4 @@ def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -
 
 def wants_page(request: Request) -> bool:
     """Return whether the request is a browser's request for a page, not a call of the API."""
-    return not request.url.path.startswith("/api/")
+    return not request.scope["path"].startswith("/api/")

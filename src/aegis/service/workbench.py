@@ -24,7 +24,7 @@ from aegis.advisor.generate import generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Choice
-from aegis.advisor.search import Prepared, prepare, search_combinations
+from aegis.advisor.search import Prepared, prepare
 from aegis.errors import DataError
 from aegis.files import write_text
 from aegis.measures import Measure
@@ -38,12 +38,11 @@ from aegis.policy import (
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
 from aegis.progress import SILENT, Progress
-from aegis.requests import SEARCH_WORK
+from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_in, policy_of
-from aegis.sources import open_part
+from aegis.sources import is_table_file, open_part
 from aegis.study import Study
-from aegis.study.answers import complete_advice
 
 if TYPE_CHECKING:
     from aegis.policy.suggest.column_profile import ColumnProfile
@@ -61,25 +60,6 @@ _NOTICED = 0.5
 """Seconds that a search waits for the previous one to end, before it starts without its results."""
 _PREVIEW = 8
 """Number of values of each attribute in a preview."""
-TABLES = (
-    ".csv",
-    ".tsv",
-    ".tab",
-    ".parquet",
-    ".pq",
-    ".arrow",
-    ".feather",
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".xlsx",
-    ".xls",
-    ".ods",
-    ".sqlite",
-    ".sqlite3",
-    ".sav",
-    ".dta",
-)
 
 
 @dataclass(frozen=True)
@@ -358,32 +338,23 @@ class Bench:
             self._turn += 1
             turn = self._turn
             watch = _Watch(self, turn)
-            study = self.study
-            summary, plan, policy = study.summary, study.plan, study.policy
+            study, plan = self.study, self.study.plan
             known = self._remembered()
-        # As `Study.search` does; without the lock where the table is not read, so that controls go on moving.
+        given = SearchRequest(top=_LISTED, time_limit=seconds, work=SEARCH_WORK, explain_best=True)
+        # Without the lock where the table is not read, so that controls go on moving.
         # A search that was ended by this one notices at its next box, and gives up what is shared.
         # Beside a population it is in the policy which masks are alike.
         shares = known.searching.acquire(timeout=_NOTICED)
         try:
             with self.lock if plan.in_engine else nullcontext():
-                advice = search_combinations(
-                    summary,
-                    plan,
-                    policy,
-                    top=_LISTED,
-                    time_limit=seconds,
-                    work=SEARCH_WORK,
-                    explain_best=True,
-                    progress=watch,
-                    prepared=known.prepared if shares and not plan.by_population else None,
-                )
+                prepared = known.prepared if shares and not plan.by_population else None
+                advice = study._searched(given, progress=watch, prepared=prepared)
         finally:
             if shares:
                 known.searching.release()
         with self.lock:
             watch.advance()
-            self._found = complete_advice(study._subject, advice, None, study.seed)
+            self._found = study._completed(advice, given)
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
@@ -544,7 +515,7 @@ class Benches:
 
     def tables(self) -> list[Path]:
         """Return the paths of the folder's tables, relative to it, without released files."""
-        files = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
+        files = (p for p in self.folder.rglob("*") if is_table_file(p) and p.is_file())
         files = (p for p in files if not p.is_relative_to(self.outputs))
         inside = (p.relative_to(self.folder) for p in files)
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
@@ -552,7 +523,7 @@ class Benches:
     def path_of(self, name: str) -> Path:
         """Return the path of a table of the folder; raise `DataError` for any other name."""
         path = (self.folder / name).resolve()
-        if not path.is_relative_to(self.folder.resolve()) or path.suffix.lower() not in TABLES:
+        if not path.is_relative_to(self.folder.resolve()) or not is_table_file(path):
             raise DataError(
                 f"{name} is not a table of this folder.", hint="Choose one of the list."
             )

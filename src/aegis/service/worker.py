@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -85,10 +86,20 @@ class Worker:
                 jobs.give_back(session, job_id, attempt)
             if isinstance(end, KeyboardInterrupt):
                 raise
-        except AegisError as error:
-            with self.catalog.database.writing() as session:
-                jobs.fail(session, job_id, attempt, str(error))
+        except SQLAlchemyError:
+            raise  # the job is begun again once its lease is over
+        except Exception as error:  # noqa: BLE001 - a bug ends one job, and not the worker
+            self._fail(job_id, attempt, error)
         return True
+
+    def _fail(self, job_id: str, attempt: int, error: Exception) -> None:
+        """Record that a job failed; the text of an unexpected error may contain anything."""
+        known = isinstance(error, AegisError)
+        if not known:
+            traceback.print_exception(error)
+        told = str(error) if known else f"A bug of Aegis: {type(error).__name__}."
+        with self.catalog.database.writing() as session:
+            jobs.fail(session, job_id, attempt, told)
 
     def _search(self, life: _Life) -> None:
         with self.catalog.database.reading() as session:

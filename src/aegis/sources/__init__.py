@@ -4,16 +4,18 @@ from aegis.sources.database import open_database, open_named, table_names, trans
 from aegis.sources.dialect import Reading, TextDialect
 from aegis.sources.embedded import embedded, query_progress
 from aegis.sources.memory import limit_memory
-from aegis.sources.open import open_part, open_table, parts_of
+from aegis.sources.open import FORMATS, is_table_file, open_part, open_table, parts_of
 from aegis.sources.proposing import open_proposing
 from aegis.sources.source import DIGESTED, Source
 
 __all__ = [
     "DIGESTED",
+    "FORMATS",
     "Reading",
     "Source",
     "TextDialect",
     "embedded",
+    "is_table_file",
     "limit_memory",
     "open_database",
     "open_named",

@@ -351,7 +351,7 @@ def _files(given: str) -> tuple[Path, ...]:
             f"No such file: {given}.",
             hint=f"{nearest(path)}Check the path; a glob must match at least one file.",
         )
-    if _suffix(files[0]) not in _KNOWN:
+    if not is_table_file(files[0]):
         raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")
     empty = [str(file) for file in files if file.stat().st_size == 0]
     if empty:
@@ -368,6 +368,11 @@ def _is_part(path: Path, folder: Path) -> bool:
     """
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}
+
+
+def is_table_file(path: Path) -> bool:
+    """Return whether the extension of a file names a format that Aegis reads."""
+    return _suffix(path) in _KNOWN
 
 
 def _suffix(path: Path) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aegis.advisor.costs import MaskCost
     from aegis.advisor.estimates import Estimate
     from aegis.advisor.figures import Front
+    from aegis.advisor.search import Prepared
     from aegis.anonymizers import Recipe
     from aegis.summary import Information
 
@@ -270,7 +271,7 @@ class Advising(ABC):
         >>> advice.optimal, len(advice.ranking), f"{advice.combinations:,}"
         (True, 2, '1,105,920')
         """
-        from aegis.advisor.search import check_request, rules_of, search_combinations
+        from aegis.advisor.search import check_request, rules_of
 
         given = asked(SearchRequest, request, options)
         by = self.policy.measured_by(given.measure or _measure_of(given.objective))
@@ -284,9 +285,30 @@ class Advising(ABC):
         check_methods(self.policy, methods, self.seed)
         if given.front is not None:
             self._subject.check_rules(rules_of(given.front, self.policy.privacy))
-        advice = search_combinations(
-            self.summary, self.plan, self.policy, given, progress=self._subject.progress
+        return self._completed(self._searched(given), given, methods)
+
+    def _searched(
+        self,
+        given: SearchRequest,
+        *,
+        progress: Progress | None = None,
+        prepared: Prepared | None = None,
+    ) -> Advice:
+        """Search the summary, which reads no rows unless the engine checks the rule.
+
+        `prepared` contains what several searches share.
+        """
+        from aegis.advisor.search import search_combinations
+
+        told = self._subject.progress if progress is None else progress
+        return search_combinations(
+            self.summary, self.plan, self.policy, given, progress=told, prepared=prepared
         )
+
+    def _completed(
+        self, advice: Advice, given: SearchRequest, methods: Sequence[str | Recipe] | None = None
+    ) -> Advice:
+        """Return the advice of a search with what only the rows show."""
         by_loss = given.objective is not None and given.objective not in MEASURES
         measured = given.explain_best or given.measure is not None or not by_loss
         return complete_advice(self._subject, advice, methods, self.seed, measured=measured)

@@ -182,6 +182,78 @@ def test_renewal_is_approval_by_as_many_persons_and_bounded(place):
     assert expires() - now() <= timedelta(days=30)
 
 
+def test_who_may_not_approve_any_more_does_not_block_a_renewal(place):
+    """Otherwise nobody could ever renew it for another number of days; nor could who said the first."""
+    number = approved(place)
+    with place.catalog.database.writing() as session:
+        requests.renew(session, place.otto, number, 20)
+        with pytest.raises(WrongState, match="Another number of days"):
+            requests.renew(session, place.anna, number, 25)
+        data_sets.grant(session, place.paula, "census", "otto", "operator", granted=False)
+        requests.renew(session, place.anna, number, 25)
+        requests.renew(session, place.anna, number, 30)
+        with pytest.raises(NotAllowed, match="renewed this already"):
+            requests.renew(session, place.anna, number, 30)
+        data_sets.grant(session, place.paula, "census", "otto", "operator")
+        requests.renew(session, place.otto, number, 30)
+        request = session.get(Request, number)
+        assert requests.release_of(session, request).expires > now() + timedelta(days=29)
+
+
+def test_who_got_the_right_back_can_approve_again(place):
+    """Anna approved, lost her role, and has it again: the request waited for somebody for ever."""
+    offered(place, approvals=2)
+    number = chosen(place)
+    with place.catalog.database.writing() as session:
+        requests.approve(session, place.anna, number)
+        accounts.change_roles(session, place.ada, "anna", ["auditor"])
+        requests.approve(session, place.otto, number)
+        accounts.change_roles(session, place.ada, "anna", ["approver"])
+        assert requests.approvals_of(session, session.get(Request, number)) == ["otto"]
+        assert requests.approve(session, place.anna, number).state == RequestState.APPROVED
+
+
+def test_the_consumer_is_released_what_the_consumer_has_accepted(place):
+    """An operator may change the text of the terms, which the consumer accepted as it was."""
+    offered(place, terms="for research")
+    with place.catalog.database.writing() as session:
+        made = requests.draft(session, place.clara, "census", purpose="x", terms_accepted=True)
+        requests.submit(session, place.clara, made.id)
+        requests.review(session, place.otto, made.id)
+        answer = {"holds": True, "releases": []}
+        requests.set_configuration(session, place.otto, made, CONFIGURATION, answer)
+        data_sets.change(session, place.otto, "census", terms="and a kidney")
+        with pytest.raises(WrongState, match="the terms"):
+            requests.approve(session, place.otto, made.id)
+        assert requests.drift(session, place.otto, "census") == 1
+        assert made.state == RequestState.RETURNED
+
+
+def test_a_request_of_an_earlier_version_has_no_text_of_terms_to_compare(place):
+    """Then only what it kept is compared."""
+    offered(place)
+    number = chosen(place)
+    with place.catalog.database.writing() as session:
+        request = session.get(Request, number)
+        request.asked = {name: v for name, v in request.asked.items() if name != "terms"}
+        assert requests.approve(session, place.otto, number).state == RequestState.APPROVED
+
+
+def test_of_two_approved_requests_the_second_is_checked_with_the_first(place):
+    """Both were checked before either was released, so nobody knows what they show together."""
+    offered(place)
+    first, second = chosen(place), chosen(place)
+    with place.catalog.database.writing() as session:
+        for number in (first, second):
+            assert requests.approve(session, place.otto, number).state == RequestState.APPROVED
+    release(place, first)
+    with place.catalog.database.writing() as session:
+        assert requests.drifted(session, session.get(Request, second))
+        sent_back = requests.run(session, place.otto, second)
+        assert sent_back.state == RequestState.RETURNED
+        assert "its releases have changed" in sent_back.message
+
+
 def test_another_provider_does_not_join_a_population_by_its_name(place):
     """It closed the budget by a low ceiling, and read the ledger."""
     offered(place, ceiling=4.0)

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 from argon2 import PasswordHasher
-from catalog_support import KEY, PASSWORD, offered
+from catalog_support import KEY, PASSWORD, POLICY, offered
 from sqlalchemy import select
 
 from aegis.service.catalog import (
@@ -18,19 +18,25 @@ from aegis.service.catalog import (
     NotThere,
     WrongState,
     accounts,
+    budget,
     consistency,
     data_sets,
+    flow,
     guessing,
     handing_over,
+    jobs,
     logbook,
     password_links,
     passwords,
     populations,
+    requests,
     second_factor,
 )
+from aegis.service.catalog.access import Action
 from aegis.service.catalog.errors import CatalogError, TooOften
 from aegis.service.catalog.records import (
     Account,
+    DataSet,
     Grant,
     Guess,
     HalfSignIn,
@@ -679,6 +685,32 @@ def test_an_admin_hands_over_all_of_who_left(place):
         ]
         assert owner_of(session, "census") == "peter"
         assert not session.scalar(select(Grant).where(Grant.account_id == place.peter.account))
+    assert differing(place) == []
+
+
+def test_no_job_and_no_right_is_pushed_upon_another_provider(place):
+    """Paula asked for a summary, made otto its operator, and let the agent of peter make it."""
+    offered(place, ceiling=4.0)
+    with place.catalog.database.writing() as session:
+        how = {"protect": "noise", "epsilon": 3.0, "delta": 1e-6, "threshold": 11}
+        job = flow.ask_summary(session, place.paula, "census", POLICY, **how)
+        made = requests.draft(session, place.clara, "census", purpose="x")
+        requests.submit(session, place.clara, made.id)
+        handing_over.hand_over(session, place.paula, "census", "peter")
+        assert (job.state, flow.claim(session, "a", jobs.AGENT, provider=place.peter.account)) == (
+            "cancelled",
+            None,
+        )
+        assert budget.balance(session, session.get(DataSet, "census")).reserved == 0
+        assert not session.scalars(select(Grant)).all()
+        for who in (place.otto, place.anna, place.paula):
+            with pytest.raises(NotThere):
+                data_sets.seen(session, who, Action.STUDY, "census")
+        handing_over.hand_over(session, place.ada, "census", "paula")
+        data_sets.grant(session, place.paula, "census", "otto", "operator")
+        job = flow.ask_summary(session, place.paula, "census", POLICY, **how)
+        handing_over.hand_over(session, place.ada, "census", "peter")
+        assert (job.state, len(session.scalars(select(Grant)).all())) == ("queued", 1)
     assert differing(place) == []
 
 

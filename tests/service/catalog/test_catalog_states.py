@@ -35,7 +35,7 @@ in review  approve -> approved, return -> returned, drift -> returned, reject ->
 returned   submit -> submitted, withdraw -> withdrawn
 approved   run -> running, drift -> returned, reject -> rejected, withdraw -> withdrawn
 running    complete -> released, fail -> failed
-failed     retry -> approved
+failed     retry -> approved, return -> returned, reject -> rejected, withdraw -> withdrawn
 released   expire -> expired, renew -> released, revoke -> revoked
 expired    renew -> released, revoke -> revoked
 revoked

@@ -15,7 +15,7 @@ def test_no_walk_breaks_what_must_hold(seed):
     assert wrong == []
 
 
-@pytest.mark.parametrize("seed", [3])
+@pytest.mark.parametrize("seed", [4])
 def test_a_walk_gets_somewhere_and_mallory_nowhere(seed):
     """Every step is tried; what moves a request is carried out, what an attacker does never."""
     done, wrong = walked(250, seed, every=25)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
-from pydantic import AwareDatetime
+from pydantic import AfterValidator, AwareDatetime
 
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import Limit, Offset
@@ -16,6 +17,15 @@ from aegis.service.routes import Routes
 routes = Routes(tags=["log"])
 
 
+def _in_utc(given: datetime) -> datetime:
+    """Return a moment in UTC; raise an error if it is out of range there."""
+    try:
+        return given.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("it is out of range") from error
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Word = Annotated[str, Query(max_length=120)]
 Head = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
 
@@ -24,8 +34,8 @@ def _filter(
     by: Annotated[str, Query(max_length=120)] = "",
     action: Word = "",
     data_set: Word = "",
-    since: AwareDatetime | None = None,
-    until: AwareDatetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
 ) -> logbook.LogFilter:
     return logbook.LogFilter(by, action, data_set, since, until)
 

@@ -33,7 +33,7 @@ def listed(
         listed, count = requests.listed(
             session, call.actor, state=state, number=number, offset=offset, limit=limit
         )
-        return {"count": count, "requests": [shapes.shown(request) for request in listed]}
+        return {"count": count, "requests": [_shown(call, request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)
@@ -41,7 +41,8 @@ def draft(given: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
     """Create a draft of a request; nobody reviews it until you submit it."""
     with call.writing() as session:
         asked = given.model_dump()
-        return shapes.shown(requests.draft(session, call.actor, asked.pop("data_set"), **asked))
+        made = requests.draft(session, call.actor, asked.pop("data_set"), **asked)
+        return _shown(call, made)
 
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
@@ -50,8 +51,7 @@ def show(request_id: str, call: CallOf) -> dict[str, Any]:
     with call.reading() as session:
         request = requests.seen(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, request_id, ("search", "check", "release"))
-        shown = shapes.shown(request)
-        return shown | {"job": None if job is None else shapes.shown(job)}
+        return _shown(call, request) | {"job": None if job is None else shapes.shown(job)}
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)
@@ -60,7 +60,7 @@ def change(request_id: str, given: shapes.RequestGiven, call: CallOf) -> dict[st
     asked = given.model_dump(exclude_unset=True)
     asked.pop("data_set", None)
     with call.writing() as session:
-        return shapes.shown(requests.change(session, call.actor, request_id, **asked))
+        return _shown(call, requests.change(session, call.actor, request_id, **asked))
 
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
@@ -88,8 +88,8 @@ def choose(request_id: str, given: shapes.Choice, call: CallOf) -> dict[str, Any
         if given.configuration is None:
             job = flow.ask_search(session, call.actor, request_id)
             request = requests.seen(session, call.actor, Action.REVIEW, request_id)
-            return shapes.shown(request) | {"job": shapes.shown(job)}
-        return shapes.shown(flow.choose(session, call.actor, request_id, given.configuration))
+            return _shown(call, request) | {"job": shapes.shown(job)}
+        return _shown(call, flow.choose(session, call.actor, request_id, given.configuration))
 
 
 @routes.post("/{request_id}/approve", Action.APPROVE)
@@ -216,4 +216,8 @@ def file_of(call: Call, request_id: str) -> Response:
 
 def _do(call: Call, step: Callable[..., Request], request_id: str, *more: Any) -> dict[str, Any]:
     with call.writing() as session:
-        return shapes.shown(step(session, call.actor, request_id, *more))
+        return _shown(call, step(session, call.actor, request_id, *more))
+
+
+def _shown(call: Call, request: Request) -> dict[str, Any]:
+    return shapes.request(request, masks=requests.sees_masks(call.actor, request))

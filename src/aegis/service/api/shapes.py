@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from fastapi import UploadFile
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from aegis.service.catalog.budget import BudgetLeft
 from aegis.service.catalog.errors import CatalogError
@@ -27,12 +28,45 @@ from aegis.words import json_fields
 
 _NAME = Field(min_length=1, max_length=120)
 _PASSWORD = Field(max_length=256)
+_DEEPEST = 64
+"""Largest number of lists and mappings within one another in a body."""
+Epsilon = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
+"""Epsilon of a summary under noise."""
+Protection = Literal["counts", "noise"]
+"""Level of protection of a summary."""
 
 
 class Sent(BaseModel):
-    """A request body that rejects unknown fields."""
+    """A request body that rejects unknown fields, and values that no JSON text can hold."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, given: Any) -> Any:
+        """Refuse NaN, infinite numbers, half characters and deep nesting.
+
+        Python reads them from a body, but cannot write them to a database or an answer.
+        """
+        level: list[Any] = [[given]]
+        for _ in range(_DEEPEST):
+            nodes = (node.values() if isinstance(node, dict) else node for node in level)
+            level = [part for node in nodes for part in node if isinstance(part, dict | list)]
+            if not level:
+                break
+        else:
+            raise ValueError(f"more than {_DEEPEST} lists and mappings within one another")
+        try:
+            json.dumps(given, ensure_ascii=False, allow_nan=False, default=str).encode()
+        except ValueError as error:
+            raise ValueError("a number is not finite, or a text is not Unicode") from error
+        return given
+
+
+class OfProgram(Sent):
+    """A request body from a program: no value is converted to the type of its field."""
+
+    model_config = ConfigDict(strict=True)
 
 
 class PasswordGiven(Sent):
@@ -153,8 +187,8 @@ class SummaryAsked(Sent):
     """Policy and protection of a summary that the agent is to make."""
 
     policy: str = Field(max_length=4 << 20)
-    protect: Literal["counts", "noise"] = "noise"
-    epsilon: float = Field(default=1.0, gt=0, le=100, allow_inf_nan=False)
+    protect: Protection = "noise"
+    epsilon: Epsilon = 1.0
     delta: float = Field(default=1e-6, gt=0, lt=0.1, allow_inf_nan=False)
     threshold: int = Field(default=11, ge=2, le=10_000)
 
@@ -202,22 +236,31 @@ class Days(Sent):
     days: int = Field(default=365, ge=1, le=3650)
 
 
-class WorkAsked(Sent):
+class WorkAsked(OfProgram):
     """Request of an agent for a job, with the agent's name."""
 
     owner: str = _NAME
 
 
-class GivenBack(Sent):
+class GivenBack(OfProgram):
     """The attempt at a job that an agent returns to the queue."""
 
     attempt: int = Field(ge=1, le=1000)
 
 
+class StepTold(OfProgram):
+    """The current step of a job: its name, its finished and total units of work, and a note."""
+
+    step: str = Field(default="", max_length=2000)
+    done: float = Field(default=0.0, ge=0)
+    total: float | None = Field(default=None, ge=0)
+    note: str = Field(default="", max_length=2000)
+
+
 class Alive(GivenBack):
     """An agent's message that it still works on a job, with the progress."""
 
-    progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
+    progress: StepTold = StepTold()
 
 
 class Failed(GivenBack):
@@ -225,6 +268,27 @@ class Failed(GivenBack):
 
     reason: str = Field(max_length=2000)
     spent: bool = False
+
+
+class Uploaded(BaseModel):
+    """The fields of an upload that are the same for each kind of file."""
+
+    attempt: int = Field(ge=1, le=1000)
+    signature: str = Field(max_length=2000)
+
+
+class SummaryUploaded(Uploaded):
+    """A protected summary, the policy under which it was made, and the agent's signature."""
+
+    policy: str
+    bundle: UploadFile
+
+
+class ReleaseUploaded(Uploaded):
+    """A masked file, its certificate, and the agent's signature."""
+
+    certificate: str
+    file: UploadFile
 
 
 class Checked(GivenBack):
@@ -260,6 +324,18 @@ def shown(record: object) -> dict[str, Any]:
     return json_fields(record, *_FIELDS[type(record)].split())
 
 
+_UNTIL_RELEASED = ("configuration", "scores", "errors")
+"""Fields of the answer of a request that its consumer sees only once the release exists."""
+
+
+def request(given: Request, *, masks: bool) -> dict[str, Any]:
+    """Return a request as JSON values; without `masks` its configuration is left out."""
+    told = shown(given)
+    if not masks and told["answer"]:
+        told["answer"] = {k: v for k, v in told["answer"].items() if k not in _UNTIL_RELEASED}
+    return told
+
+
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
     """Return a data set and, if given, its newest version as JSON values."""
     return shown(given) | {"version": None if version is None else shown(version)}
@@ -269,7 +345,7 @@ def json_object(text: str, what: str, hint: str) -> dict[str, Any]:
     """Parse a text as a JSON object; errors name it with `what`."""
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CatalogError(f"{what} is not JSON.", hint=hint) from error
     if not isinstance(value, dict):
         raise CatalogError(f"{what} is not a JSON object.", hint=hint)

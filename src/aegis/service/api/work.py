@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import File, Form, UploadFile
+from fastapi import Depends, UploadFile
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 
 from aegis.service.api import shapes
 from aegis.service.api.shapes import json_object
 from aegis.service.catalog import Action, data_sets, deliveries, flow, jobs
 from aegis.service.catalog.access import ActedOn, authorise
-from aegis.service.catalog.errors import TooLarge
-from aegis.service.identity import Call, CallOf
+from aegis.service.catalog.errors import CatalogError, TooLarge
+from aegis.service.identity import Call, CallOf, identified
 from aegis.service.routes import Routes
 
 routes = Routes(tags=["agents and jobs"])
@@ -45,7 +48,8 @@ def alive(job_id: str, given: shapes.Alive, call: CallOf) -> dict[str, Any]:
     """Report that the agent still works on a job, with its progress."""
     with call.writing() as session:
         deliveries.require_agent(session, call.actor, job_id)
-        return shapes.shown(jobs.renew(session, job_id, given.attempt, given.progress))
+        told = given.progress.model_dump(exclude_unset=True)
+        return shapes.shown(jobs.renew(session, job_id, given.attempt, told))
 
 
 @routes.post("/jobs/{job_id}/give-back", Action.WORK)
@@ -73,49 +77,70 @@ def checked(job_id: str, given: shapes.Checked, call: CallOf) -> dict[str, Any]:
     )
 
 
-@routes.post("/uploads/{job_id}/summary", Action.WORK)
-def upload_summary(
-    job_id: str,
-    call: CallOf,
-    attempt: Annotated[int, Form(ge=1)],
-    policy: Annotated[str, Form()],
-    signature: Annotated[str, Form(max_length=2000)],
-    bundle: Annotated[UploadFile, File()],
-) -> dict[str, Any]:
+async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
+    """Read the form of an upload, after checking that the caller's agent may work on the job.
+
+    FastAPI would read the whole body before it asks who sends it.
+    """
+    await run_in_threadpool(_require_agent, call, job_id)
+    # UTF-8 takes up to four bytes for a character.
+    longest = 4 * call.catalog.limits.text
+    async with call.request.form(max_files=1, max_fields=10, max_part_size=longest) as form:
+        yield form
+
+
+FormOf = Annotated[FormData, Depends(_form)]
+_Upload = TypeVar("_Upload", bound=shapes.Uploaded)
+
+
+def _multipart(kind: type[shapes.Uploaded]) -> dict[str, Any]:
+    """Describe the form of an upload for OpenAPI."""
+    content = {"multipart/form-data": {"schema": kind.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _given(kind: type[_Upload], form: FormData) -> _Upload:
+    """Return the fields of an upload; raise an error if one is missing or wrong."""
+    try:
+        return kind.model_validate(dict(form))
+    except ValidationError as error:
+        wrong = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+        raise RequestValidationError(wrong) from error
+
+
+@routes.post(
+    "/uploads/{job_id}/summary", Action.WORK, openapi_extra=_multipart(shapes.SummaryUploaded)
+)
+def upload_summary(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
     """Upload the protected summary of a job, signed by the agent."""
-    _require_agent(call, job_id)
+    given = _given(shapes.SummaryUploaded, form)
     version = deliveries.summary(
         call.catalog,
         call.actor,
         job_id,
-        attempt,
-        policy=policy,
-        bundle=_content(bundle, call.catalog.limits.summary),
-        signature=json_object(signature, "The signature", _SIGNED),
+        given.attempt,
+        policy=given.policy,
+        bundle=_content(given.bundle, call.catalog.limits.summary),
+        signature=json_object(given.signature, "The signature", _SIGNED),
     )
     return shapes.shown(version)
 
 
-@routes.post("/uploads/{job_id}/release", Action.WORK)
-def upload_release(
-    job_id: str,
-    call: CallOf,
-    attempt: Annotated[int, Form(ge=1)],
-    certificate: Annotated[str, Form()],
-    signature: Annotated[str, Form(max_length=2000)],
-    file: Annotated[UploadFile, File()],
-) -> dict[str, Any]:
+@routes.post(
+    "/uploads/{job_id}/release", Action.WORK, openapi_extra=_multipart(shapes.ReleaseUploaded)
+)
+def upload_release(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
     """Upload the masked file of a job with its certificate and signature."""
-    _require_agent(call, job_id)
+    given = _given(shapes.ReleaseUploaded, form)
     made = deliveries.release(
         call.catalog,
         call.actor,
         job_id,
-        attempt,
-        file_name=file.filename or "",
-        content=_content(file, call.catalog.limits.release),
-        certificate=certificate,
-        signature=json_object(signature, "The signature", _SIGNED),
+        given.attempt,
+        file_name=given.file.filename or "",
+        content=_content(given.file, call.catalog.limits.release),
+        certificate=given.certificate,
+        signature=json_object(given.signature, "The signature", _SIGNED),
     )
     return shapes.shown(made)
 
@@ -163,7 +188,15 @@ async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIte
         if shown["state"] not in ("queued", "running") or await call.request.is_disconnected():
             return
         await asyncio.sleep(0.5)
-        shown = await run_in_threadpool(_seen, call, job_id)
+        try:
+            shown = await run_in_threadpool(_seen_still, call, job_id)
+        except CatalogError:  # the session has ended, or the right to see the job
+            return
+
+
+def _seen_still(call: Call, job_id: str) -> dict[str, Any]:
+    """Return a job for a caller who is identified again: roles and sessions change at once."""
+    return _seen(identified(call.request), job_id)
 
 
 def _seen(call: Call, job_id: str) -> dict[str, Any]:
@@ -173,7 +206,7 @@ def _seen(call: Call, job_id: str) -> dict[str, Any]:
 
 
 def _require_agent(call: Call, job_id: str) -> None:
-    """Raise an error, before the upload is read, unless the job belongs to the actor's data sets."""
+    """Raise an error unless the job belongs to the actor's data sets."""
     with call.reading() as session:
         deliveries.require_agent(session, call.actor, job_id)
 

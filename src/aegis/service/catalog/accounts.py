@@ -35,6 +35,8 @@ LONGEST = timedelta(hours=12)
 HALF = timedelta(minutes=5)
 """Time for giving the code of the second factor after the right password."""
 _SEEN_EVERY = timedelta(minutes=1)
+_OF_LOG = ("system", "identity provider")
+"""Names in the log that are no account: their owner could read and seem to write what is not theirs."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def create(
             f"{name!r} cannot be an account's name.",
             hint="Use 1 to 120 printable characters, and no slash.",
         )
-    if session.scalar(select(Account).where(Account.name == name)) is not None:
+    if not _is_free(session, name):
         raise CatalogError(f"There is an account {name!r} already.", hint="Choose another name.")
     account = Account(
         name=name,
@@ -486,9 +488,14 @@ def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> N
 def _free(session: Session, name: str, subject: str) -> str:
     allowed = (c for c in name if c.isprintable() and c != "/")
     printable = "".join(allowed).strip()[:100] or "somebody"
-    if session.scalar(select(Account).where(Account.name == printable)) is None:
-        return printable
-    return f"{printable} {hash_of(subject)[:12]}"
+    return printable if _is_free(session, printable) else f"{printable} {hash_of(subject)[:12]}"
+
+
+def _is_free(session: Session, name: str) -> bool:
+    """Return whether an account may get this name."""
+    if name.casefold() in _OF_LOG:
+        return False
+    return session.scalar(select(Account.id).where(Account.name == name)) is None
 
 
 def open_session(session: Session, account: Account) -> OpenSession:

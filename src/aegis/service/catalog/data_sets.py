@@ -24,6 +24,7 @@ from aegis.service.catalog.accounts import named
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Grant, Request, Version
+from aegis.service.catalog.statements import digest
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
@@ -160,8 +161,10 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
-    """Return the provider's current terms of a data set; each request stores a copy."""
-    return {name: getattr(data_set, name) for name in TERMS}
+    """Return the current terms of a data set, and the digest of their text; each request stores a
+    copy.
+    """
+    return {name: getattr(data_set, name) for name in TERMS} | {"terms": digest(data_set.terms)}
 
 
 def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:

@@ -120,7 +120,10 @@ def _open(url: str, connections: int) -> Engine:
     if address.startswith(("postgres://", "postgresql://")):
         address = "postgresql+psycopg://" + address.split("://", 1)[1]
     try:
-        engine = create_engine(address, pool_pre_ping=True, **_pool(address, connections))
+        # An error is written where its cause is looked for, and must not quote what was stored.
+        engine = create_engine(
+            address, pool_pre_ping=True, hide_parameters=True, **_pool(address, connections)
+        )
     except (ArgumentError, ImportError) as error:
         raise EngineError(
             "Aegis does not know this kind of database for the catalog.",

@@ -173,7 +173,7 @@ def release(
     WrongState
         The job belongs to another attempt now.
     """
-    _check_file(catalog, file_name, content)
+    _check_upload(catalog, file_name, content, certificate)
     digest = sha256_of(content)
     rows = rows_in(file_name, content, catalog.limits)
     with catalog.database.reading() as session:
@@ -182,7 +182,7 @@ def release(
         signed = signed_part(
             "release", job_id, attempt, certificate=sha256_of(certificate), file=digest
         )
-        _require_signature(data_set, signed, signature)
+        signed_by = _require_signature(data_set, signed, signature)
         _require_certificate(certificate, digest, rows, request)
         masked = _masked(request, file_name, content, certificate)
     _require_file(catalog, masked)
@@ -199,8 +199,8 @@ def release(
             digest=digest,
             size=len(content),
             certificate=certificate,
-            signature=dict(signature),
-            expires=now() + timedelta(days=data_set.days),
+            signature={"signature": signed_by.to_dict(), "job": job_id, "attempt": attempt},
+            expires=now() + timedelta(days=requests.days_of(request)),
         )
         session.add(made)
         session.flush()
@@ -210,13 +210,15 @@ def release(
         return made
 
 
-def _check_file(catalog: Catalog, file_name: str, content: bytes) -> None:
-    """Refuse a file that is too large, or whose name is not a file name of a known format."""
+def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate: str) -> None:
+    """Refuse a file or certificate that is too large, and a file whose name is not a file name of a known format."""
     if len(content) > catalog.limits.release:
         raise TooLarge(
             f"The file has {len(content):,} bytes.",
             hint=f"At most {catalog.limits.release:,} bytes are allowed.",
         )
+    if len(certificate) > catalog.limits.text:
+        raise TooLarge("The certificate is too long.", hint="Have the agent make it again.")
     if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
         raise CatalogError(
             f"{file_name!r} is not a name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
@@ -288,13 +290,15 @@ def _checked(catalog: Catalog, text: str) -> Policy:
     return policy_of(text)
 
 
-def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> None:
+def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> Signature:
+    """Return the signature of an upload; raise an error unless the data set's agent made it."""
     signature = Signature.of(given.get("signature", given))
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
         raise CatalogError(
             "The signature does not come from the data set's agent.",
             hint="Sign with the key whose public half the data set was registered with.",
         )
+    return signature
 
 
 def _require_certificate(text: str, digest: str, rows: int | None, request: Request) -> None:
@@ -306,7 +310,7 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         output, privacy = document["output"], document["privacy"]
         policy, masks = document["policy"], document["configuration"]["masks"]
         told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CatalogError(
             "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
         ) from error

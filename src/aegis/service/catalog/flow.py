@@ -140,11 +140,20 @@ def retry(session: Session, by: Actor, request_id: str) -> Request:
 def cancel(session: Session, by: Actor, job_id: str) -> Job:
     """Cancel a job; if it makes a release, the release fails and can be tried again."""
     job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
-    if job.state not in ("queued", "running"):
-        return job
-    jobs.cancel(session, job, by.name)
-    _make_nothing(session, by, job, f"cancelled by {by.name}")
+    _stop(session, by, job)
     return job
+
+
+def cancel_all(session: Session, by: Actor, data_set_id: str) -> None:
+    """Cancel all jobs of a data set, for an actor whose permission was checked."""
+    for job in jobs.under_way(session, data_set_id):
+        _stop(session, by, job)
+
+
+def _stop(session: Session, by: Actor, job: Job) -> None:
+    if job.state in ("queued", "running"):
+        jobs.cancel(session, job, by.name)
+        _make_nothing(session, by, job, f"cancelled by {by.name}")
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:

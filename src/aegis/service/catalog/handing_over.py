@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog import data_sets
-from aegis.service.catalog.access import AccountRole, Action, Actor, authorise
+from aegis.service.catalog import data_sets, flow
+from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import named
 from aegis.service.catalog.errors import NotAllowed, WrongState
 from aegis.service.catalog.log import append
@@ -19,6 +19,9 @@ def hand_over(
     session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
 ) -> DataSet:
     """Transfer a data set to another provider, whose agent then does the data set's jobs.
+
+    If its provider transfers it, its jobs are cancelled and all its roles are taken back: the
+    receiver was not asked, and its agent must not work for people whom another provider chose.
 
     Parameters
     ----------
@@ -45,6 +48,10 @@ def hand_over(
     receiver = _receiver(session, to)
     if receiver.id == data_set.provider_id:
         raise WrongState(f"{to} is the provider of {identifier}.", hint="Name another account.")
+    if not may(data_sets.unscoped(by), Action.ACCOUNTS):
+        flow.cancel_all(session, by, identifier)
+        for grant in session.scalars(select(Grant).where(Grant.data_set_id == identifier)):
+            _take_back(session, by, grant)
     return _hand(session, by, data_set, receiver, public_key)
 
 
@@ -94,17 +101,17 @@ def _hand(
     append(session, by.name, "data set handed over", data_set=data_set.id, old=old, new=new)
     approves = session.get(Grant, (data_set.id, receiver.id, str(AccountRole.APPROVER)))
     if approves is not None:  # the provider cannot be the second person
-        session.delete(approves)
-        append(
-            session,
-            by.name,
-            "grant taken back",
-            data_set=data_set.id,
-            account=receiver.name,
-            role=str(AccountRole.APPROVER),
-        )
+        _take_back(session, by, approves)
     _population(session, by, data_set.population, giver, receiver)
     return data_set
+
+
+def _take_back(session: Session, by: Actor, grant: Grant) -> None:
+    account = session.get_one(Account, grant.account_id)
+    about = {"data_set": grant.data_set_id, "account": account.name, "role": grant.role}
+    session.delete(grant)
+    session.flush()
+    append(session, by.name, "grant taken back", **about)
 
 
 def _population(session: Session, by: Actor, name: str, giver: Account, receiver: Account) -> None:

@@ -196,6 +196,12 @@ def latest(session: Session, request_id: str, kinds: Iterable[str]) -> Job | Non
     return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
 
 
+def under_way(session: Session, data_set_id: str) -> Sequence[Job]:
+    """Return the jobs of a data set that wait or run."""
+    query = select(Job).where(Job.data_set_id == data_set_id)
+    return session.scalars(query.where(Job.state.in_(("queued", "running")))).all()
+
+
 def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | None:
     """Return the newest job of a kind for a data set."""
     query = select(Job).where(Job.data_set_id == data_set_id, Job.kind == kind)

@@ -232,7 +232,7 @@ class ToldStep:
 
 
 class SeldomTold(ABC):
-    """Progress of a job, whose steps are sent as JSON values at most twice a second."""
+    """Progress of a job, which is sent as JSON values: each step at once, then at most twice a second."""
 
     _last = 0.0
 
@@ -244,13 +244,16 @@ class SeldomTold(ABC):
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start a named step."""
         step = ToldStep({"step": title, "done": 0, "total": total}, self._tell)
-        self._tell(step.told)
+        self._send(step.told)
         yield step
 
     def _tell(self, told: dict[str, Any]) -> None:
         if time.monotonic() - self._last >= _TOLD_EVERY:
-            self._last = time.monotonic()
-            self.send(told)
+            self._send(told)
+
+    def _send(self, told: dict[str, Any]) -> None:
+        self._last = time.monotonic()
+        self.send(told)
 
 
 class Lines(SeldomTold):

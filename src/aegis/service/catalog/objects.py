@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -92,10 +92,8 @@ class Objects:
 
     def delete(self, key: str) -> None:
         """Delete a file, if it exists."""
-        try:
+        with suppress(NotThere), _reading():
             obstore.delete(self._store, key)
-        except FileNotFoundError:
-            return
 
 
 @contextmanager
@@ -107,6 +105,6 @@ def _reading() -> Iterator[None]:
         raise NotThere("The store does not have the file.", hint="Ask the operator.") from error
     except BaseError as error:
         raise EngineError(
-            f"The store of files did not give the file: {type(error).__name__}.",
+            f"The store of files does not answer: {type(error).__name__}.",
             hint="Try again in a minute.",
         ) from error

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.service.catalog import data_sets, statements
-from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, may
+from aegis.service.catalog.access import AccountRole, ActedOn, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import actor_of
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
@@ -30,11 +30,22 @@ from aegis.service.catalog.records import (
     Version,
     now,
 )
-from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after
+from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done
 
-_CHANGED = "The data set, its policy or its terms have changed since: submit the request again."
+_CHANGED = "The data set, its policy, its terms or its releases have changed since: submit the request again."
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
 """States in which an approval can still be signed."""
+_OTHERS = {
+    RequestStep.APPROVE: (
+        "The request has changed since the first approval.",
+        "Choose the configuration again; then both approve.",
+    ),
+    RequestStep.RENEW: (
+        "Another number of days was approved first.",
+        "Renew it for the same days.",
+    ),
+}
+"""Message and hint if another person has approved other content."""
 _IN_LISTS = (
     defer(Request.configuration),
     lazyload(Request.data_set),
@@ -154,32 +165,20 @@ def approve(
     NotAllowed
         The actor made the request, has approved it already, or may not approve it.
     WrongState
-        There is no configuration, the check with earlier releases is missing or failed, or the data
-        set has changed since.
+        There is no configuration, the check with earlier releases is missing or failed, the data
+        set has changed since, or the request has changed since another person approved it.
     CatalogError
         The signature is not for the content of this release.
     """
     request = seen(session, by, Action.APPROVE, request_id)
-    given = _given(session, request)
-    own = next((approval for approval in given if approval.account_id == by.account), None)
+    own = _own(session, by, request)
     if own is not None and own.signed is None and signed is not None:
         return _sign(session, by, request, own, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
-    if request.consumer_id == by.account:
-        raise NotAllowed("You cannot approve your own request.", hint="Ask another person.")
     frozen = _frozen(session, request)
     digest = statements.digest(json.dumps(frozen, sort_keys=True))
-    if own is not None:
-        raise NotAllowed("You have approved this already.", hint="A second person must.")
-    if any(approval.digest != digest for approval in given):
-        raise WrongState(
-            "The request has changed since the first approval.",
-            hint="Choose the configuration again; then both approve.",
-        )
     held = None if signed is None else _held(request, frozen, signed)
-    session.add(Approval(request_id=request.id, account_id=by.account, digest=digest, signed=held))
-    session.flush()
-    if len(_standing(session, request)) < needed(request):
+    if not _agreed(session, by, request, RequestStep.APPROVE, digest, signed=held):
         tell(session, by, request, "approved by one of two", digest=digest)
         return request
     request.frozen = frozen
@@ -288,7 +287,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     """
     request = seen(session, by, Action.APPROVE, request_id)
     after(RequestState(request.state), RequestStep.RENEW)
-    most = int(request.asked.get("days", request.data_set.days))
+    most = days_of(request)
     if not 1 <= days <= most:
         raise CatalogError(
             f"A release cannot be renewed for {days} days.",
@@ -301,20 +300,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
             hint="Give more days, or renew it later.",
         )
     digest = statements.digest(f"{release.digest} {days}")
-    given = _given(session, request, RequestStep.RENEW)
-    if any(approval.account_id == by.account for approval in given):
-        raise NotAllowed("You have renewed this already.", hint="A second person must.")
-    if any(approval.digest != digest for approval in given):
-        raise WrongState(
-            "Another number of days was approved first.", hint="Renew it for the same days."
-        )
-    session.add(
-        Approval(
-            request_id=request.id, account_id=by.account, step=RequestStep.RENEW, digest=digest
-        )
-    )
-    session.flush()
-    if len(_standing(session, request, RequestStep.RENEW)) < needed(request):
+    if not _agreed(session, by, request, RequestStep.RENEW, digest):
         tell(session, by, request, "renewed by one of two", days=days)
         return request
     old, release.expires = release.expires, until
@@ -371,11 +357,74 @@ def approvals_of(session: Session, request: Request) -> Sequence[str]:
     return names
 
 
+def _agreed(
+    session: Session,
+    by: Actor,
+    request: Request,
+    step: RequestStep,
+    digest: str,
+    *,
+    signed: Mapping[str, Any] | None = None,
+) -> bool:
+    """Add the actor's approval of a step; return whether as many people as needed have approved it.
+
+    Approvals of people who may not approve any more are deleted, so they block nobody. Whoever
+    approved something else before approves the present content instead.
+
+    Parameters
+    ----------
+    session, by, request, step
+        A writing session, the approver, the request, and the step: approving or renewing.
+    digest
+        Digest of what is approved: of the content to release, or of the number of days.
+    signed
+        The signed statement, if the approver signed one.
+
+    Raises
+    ------
+    NotAllowed
+        The actor made the request, or has approved the same content already.
+    WrongState
+        Another person approved other content.
+    """
+    if request.consumer_id == by.account:
+        raise NotAllowed("You cannot approve your own request.", hint="Ask another person.")
+    standing, own = _standing(session, request, step), _own(session, by, request, step)
+    if own is not None and own.digest == digest:
+        raise NotAllowed(f"You have {done(step)} this already.", hint="A second person must.")
+    others = [approval for approval in standing if approval is not own]
+    if any(approval.digest != digest for approval in others):
+        message, hint = _OTHERS[step]
+        raise WrongState(message, hint=hint)
+    for approval in _given(session, request, step):
+        if approval not in others:
+            session.delete(approval)
+    session.flush()
+    made = Approval(
+        request_id=request.id,
+        account_id=by.account,
+        step=step,
+        digest=digest,
+        signed=None if signed is None else dict(signed),
+    )
+    session.add(made)
+    session.flush()
+    return len(others) + 1 >= needed(request)
+
+
 def _given(
     session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
 ) -> Sequence[Approval]:
     query = select(Approval).where(Approval.request_id == request.id, Approval.step == step)
     return session.scalars(query.order_by(Approval.created)).all()
+
+
+def _own(
+    session: Session, by: Actor, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> Approval | None:
+    """Return the actor's own approval of a step; None if there is none."""
+    given = _given(session, request, step)
+    return next((approval for approval in given if approval.account_id == by.account), None)
 
 
 def _standing(
@@ -398,6 +447,21 @@ def _standing(
 def needed(request: Request) -> int:
     """Return the required number of approvals, which the provider set before the request was submitted."""
     return int(request.asked.get("approvals", request.data_set.approvals))
+
+
+def days_of(request: Request) -> int:
+    """Return the days that a release lasts, which the provider set before the request was submitted."""
+    return int(request.asked.get("days", request.data_set.days))
+
+
+def sees_masks(by: Actor, request: Request) -> bool:
+    """Return whether the actor may see the configuration of a request.
+
+    Its consumer may do so once the release exists. This must not depend on the scopes of a token.
+    """
+    asked = ActedOn(consumer=request.consumer_id)
+    waits = may(data_sets.unscoped(by), Action.DOWNLOAD, asked)
+    return not waits or request.state == RequestState.RELEASED
 
 
 def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
@@ -486,8 +550,12 @@ def listed(
 
 
 def drifted(session: Session, request: Request) -> bool:
-    """Return whether the content to release differs from the approved content."""
-    return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
+    """Return whether the content to release differs from the approved content, or whether other
+    releases were made since it was checked.
+    """
+    if request.frozen is None or request.frozen != _frozen(session, request, checked=False):
+        return True
+    return not holds(session, request)
 
 
 def visible(by: Actor) -> ColumnElement[bool]:
@@ -537,9 +605,9 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
                 "The data set has changed since the request was made.",
                 hint="Return the request, so that the consumer can make it again.",
             )
-        if request.asked and request.asked != data_sets.terms_of(request.data_set):
+        if _other_terms(request):
             raise WrongState(
-                "The provider has changed the terms since the request was submitted (approvers, "
+                "The provider has changed the terms since the request was submitted (text, approvers, "
                 "duration, budget or visibility).",
                 hint="Return the request, so that the consumer can submit it again.",
             )
@@ -551,7 +619,6 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
         "policy": None if version is None else version.policy_digest,
         "summary": None if version is None else version.summary_digest,
         "configuration": statements.digest(request.configuration or ""),
-        "terms": statements.digest(request.data_set.terms),
         "purpose": statements.digest(request.purpose),
         **data_sets.terms_of(request.data_set),
     }
@@ -584,8 +651,16 @@ def _outdated(session: Session, request: Request) -> bool:
     newest = data_sets.newest(session, request.data_set_id)
     if request.state == RequestState.APPROVED:
         return drifted(session, request)
+    return newest is None or newest.id != request.version_id or _other_terms(request)
+
+
+def _other_terms(request: Request) -> bool:
+    """Return whether the terms have changed since the request was submitted.
+
+    Requests of earlier versions of Aegis did not keep all of them.
+    """
     terms = data_sets.terms_of(request.data_set)
-    return newest is None or newest.id != request.version_id or request.asked not in ({}, terms)
+    return any(terms.get(name) != value for name, value in request.asked.items())
 
 
 def _sent_back(session: Session, by: Actor, request: Request, why: str = _CHANGED) -> Request:

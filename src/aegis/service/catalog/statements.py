@@ -82,11 +82,11 @@ class SignedStatement:
         """
         try:
             moment = datetime.fromisoformat(self.statement["expires"])
-        except ValueError as error:
+            if moment.tzinfo is not None:
+                return moment.astimezone(UTC)
+        except (ValueError, OverflowError) as error:
             raise _no_moment(self.statement["expires"]) from error
-        if moment.tzinfo is None:
-            raise _no_moment(self.statement["expires"])
-        return moment.astimezone(UTC)
+        raise _no_moment(self.statement["expires"])
 
     def verified(self) -> bool:
         """Whether the signature is valid for this statement under the key named in it."""

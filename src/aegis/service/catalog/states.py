@@ -54,15 +54,15 @@ _STEPS: Mapping[RequestStep, tuple[Set[RequestState], RequestState, str]] = Mapp
     {
         RequestStep.SUBMIT: ({_S.DRAFT, _S.RETURNED}, _S.SUBMITTED, "submitted"),
         RequestStep.REVIEW: ({_S.SUBMITTED}, _S.IN_REVIEW, "taken up for review"),
-        RequestStep.RETURN: ({_S.SUBMITTED, _S.IN_REVIEW}, _S.RETURNED, "returned"),
+        RequestStep.RETURN: ({_S.SUBMITTED, _S.IN_REVIEW, _S.FAILED}, _S.RETURNED, "returned"),
         RequestStep.APPROVE: ({_S.IN_REVIEW}, _S.APPROVED, "approved"),
         RequestStep.REJECT: (
-            {_S.SUBMITTED, _S.IN_REVIEW, _S.APPROVED},
+            {_S.SUBMITTED, _S.IN_REVIEW, _S.APPROVED, _S.FAILED},
             _S.REJECTED,
             "rejected",
         ),
         RequestStep.WITHDRAW: (
-            {_S.DRAFT, _S.SUBMITTED, _S.IN_REVIEW, _S.RETURNED, _S.APPROVED},
+            {_S.DRAFT, _S.SUBMITTED, _S.IN_REVIEW, _S.RETURNED, _S.APPROVED, _S.FAILED},
             _S.WITHDRAWN,
             "withdrawn",
         ),
@@ -87,6 +87,11 @@ FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WIT
 def starts_of(step: RequestStep) -> Set[RequestState]:
     """Return the states in which a step can start."""
     return _STEPS[step][0]
+
+
+def done(step: RequestStep) -> str:
+    """Return what a step does to a request, such as "approved"."""
+    return _STEPS[step][2]
 
 
 def after(state: RequestState, step: RequestStep) -> RequestState:

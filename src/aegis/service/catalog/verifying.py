@@ -171,7 +171,8 @@ def _at_most(measured: float | None, asked: float) -> bool:
 
 
 _Texts = list[Annotated[str, Field(max_length=1999)]]
-_Count = Annotated[int, Field(ge=0)]
+_MOST_COUNTED = 2**63 - 1
+_Count = Annotated[int, Field(ge=0, le=_MOST_COUNTED)]
 
 
 class Answer(BaseModel):
@@ -182,13 +183,13 @@ class Answer(BaseModel):
     configuration: str = Field(max_length=_MOST_TEXT - 1)
     holds: bool
     masks: dict[str, str]
-    place: int = Field(ge=1)
+    place: int = Field(ge=1, le=_MOST_COUNTED)
     searched: bool
     measure: str = ""
     utility_kept: float | None = None
     smallest_class: _Count | None = None
     suppressed_rows: _Count | None = None
-    rows: int = Field(default=1, ge=1)
+    rows: int = Field(default=1, ge=1, le=_MOST_COUNTED)
     violations: _Texts = []
     proven: bool = False
     joint_smallest_class: _Count | None = None
@@ -198,6 +199,8 @@ class Answer(BaseModel):
 
 _OF_HELD = ("rows", "suppressed_rows", "smallest_class")
 """Fields of an answer about a configuration that meets the rule."""
+_JOINT = ("joint_smallest_class", "joint_rows_below", "joint_attributes")
+"""Fields of an answer about a configuration together with earlier releases."""
 
 
 def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
@@ -213,6 +216,8 @@ def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str,
         wrong = [f"it lacks {key}" for key in _OF_HELD if not isinstance(answer.get(key), int)]
         if not wrong and answer["suppressed_rows"] > answer["rows"]:
             wrong = ["it suppresses more rows than there are"]
+    if not wrong and any(key in answer for key in _JOINT):
+        wrong = [f"it lacks {key}" for key in _JOINT if answer.get(key) is None]
     if not wrong:
         wrong = _other_configuration(answer, policy, task)
     if wrong:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -153,6 +154,9 @@ def _per_attribute(given: Any, name: str) -> dict[str, float]:
 def _number(form: FormData, name: str, default: float) -> float:
     text = str(form.get(name, default)).strip() or str(default)
     try:
-        return float(text)
+        value = float(text)
     except ValueError as error:
         raise PolicyError(f"{name} is {text!r}.", hint="Give a number.") from error
+    if not isfinite(value):
+        raise PolicyError(f"{name} is {text!r}.", hint="Give a finite number.")
+    return value

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Form, Query
 from starlette.responses import Response
 
+from aegis.service.api.shapes import Epsilon, Protection
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
 from aegis.service.catalog.access import AccountRole, authorise, may
 from aegis.service.catalog.errors import CatalogError
@@ -140,8 +141,8 @@ def ask_summary(
     identifier: str,
     call: FormCallOf,
     policy: Long,
-    protect: Text,
-    epsilon: Annotated[float, Form()] = 1.0,
+    protect: Annotated[Protection, Form()],
+    epsilon: Annotated[Epsilon, Form()] = 1.0,
 ) -> Response:
     """Ask the agent for a protected summary."""
     with call.writing() as session:

@@ -23,7 +23,7 @@ from aegis.service.pages.people import Text
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import Bench, Benches
-from aegis.sources import open_part, parts_of
+from aegis.sources import FORMATS, open_part, parts_of
 from aegis.sources.office_files import WORKBOOKS
 
 routes = Routes(include_in_schema=False)
@@ -71,6 +71,7 @@ def tables(call: CallOf, benches: BenchesOf) -> Response:
         folder=benches.folder.resolve().name,
         tables=[(str(path), (benches.folder / path).stat().st_size) for path in benches.tables()],
         benches=benches.all_open(),
+        formats=FORMATS,
     )
 
 

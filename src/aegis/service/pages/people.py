@@ -14,7 +14,7 @@ from aegis.service.api.accounts import end_session, set_cookie, start_session
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
-from aegis.service.identity import Call, CallOf, FormCallOf, VisitOf, cookie_name
+from aegis.service.identity import Call, CallOf, FormCallOf, VisitOf, cookie_name, identified
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
@@ -121,14 +121,14 @@ def sign_in_by_code(visit: VisitOf, code: Text) -> Response:
 def sign_out(visit: VisitOf, form_key: Key) -> Response:
     """End the session and show the sign-in form."""
     answer = see("/sign-in")
-    with visit.writing() as session:
-        try:
-            opened = accounts.session_of(session, visit.secret)
-        except NotSignedIn:
-            return answer
-        if opened.form_key == form_key:
-            accounts.sign_out(session, visit.secret)
-    end_session(answer, visit.settings)
+    try:
+        call = identified(visit.request)
+    except NotSignedIn:
+        return answer
+    call.require_form_key(form_key)
+    with call.writing() as session:
+        accounts.sign_out(session, call.secret)
+    end_session(answer, call.settings)
     return answer
 
 

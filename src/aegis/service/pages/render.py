@@ -8,9 +8,11 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from aegis._version import __version__
+from aegis.errors import AegisError
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import Call, Visit, identified
@@ -81,7 +83,7 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
         return part
     try:
         visit: Visit = identified(request)
-    except NotSignedIn:
+    except (AegisError, SQLAlchemyError):  # nobody is signed in, or the database is away
         visit = Visit(request)
     return page(visit, "error.html", status=status, message=message, hint=hint)
 

@@ -142,8 +142,8 @@ def show(request_id: str, call: CallOf) -> Response:
         signatures=signatures,
         needed=requests.needed(asked),
         may_download=may(call.actor, Action.DOWNLOAD, subject),
-        may_see_masks=not may(call.actor, Action.DOWNLOAD, subject)
-        or asked.state == RequestState.RELEASED,
+        may_see_masks=requests.sees_masks(call.actor, asked),
+        days=requests.days_of(asked),
     )
 
 

@@ -162,7 +162,9 @@ def hand_over(
 
     You give a data set and a provider, whose agent then works for the data set. If you
     own the data set's population and have no other data set of it, the provider gets
-    the population, too."""
+    the population, too. If you are no admin, the jobs of the data set are cancelled and
+    all roles on it are taken back; the other provider grants them again.
+    """
     from aegis.signing import load_public_key
 
     public = None if key is None else load_public_key(key).text
