@@ -225,10 +225,10 @@ class UtilityFigure:
     @property
     def detail(self) -> str:
         """The value and its reference, such as "held-out-auc 0.9081 of 0.9169 unmasked"."""
-        return f"{self.measure} {self._compared(4)}{self._error}{self.why_better(4)}"
+        return f"{self.measure} {self._compared(4)}{self.errors}{self.why_better(4)}"
 
     @property
-    def _error(self) -> str:
+    def errors(self) -> str:
         """The prediction errors for a numeric label, as the end of a sentence; empty if unknown."""
         own = self.number
         if own is None:
@@ -286,12 +286,12 @@ class UtilityFigure:
         digits, why = self.digits, self.why_better(self.digits)
         said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared(digits)}"
         if error is None:
-            return f"{said}{self._error}{why}"
+            return f"{said}{self.errors}{why}"
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
         small = ": the table is too small to distinguish masks" if gain < 2 * error else why
-        return f"{said}{self.plus_minus}{self._error}{small}"
+        return f"{said}{self.plus_minus}{self.errors}{small}"
 
     @property
     def plus_minus(self) -> str:
