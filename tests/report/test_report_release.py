@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -12,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import aegis
 from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError, PolicyError
+from aegis.policy import policy_digest
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.sections.values import mask_words
@@ -131,6 +134,24 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         render_certificate(damaged)
     with pytest.raises(DataError, match="lacks output"):
         render_certificate({name: document[name] for name in document if name != "output"})
+
+
+def test_the_page_says_what_each_digest_is_of(tmp_path: Path) -> None:
+    pyarrow.csv.write_csv(table(), tmp_path / "table.csv")
+    from_file = aegis.Study(tmp_path / "table.csv", policy())
+    from_memory = aegis.Study(table(), policy())
+    pages = []
+    for place, opened in enumerate((from_file, from_memory)):
+        certificate = tmp_path / f"{place}.json"
+        opened.apply(opened.rank(), tmp_path / f"{place}.csv", certificate=certificate)
+        pages.append(render_certificate(json.loads(certificate.read_text())))
+    stated = [dict(re.findall(r"<dt>(.*?)</dt><dd><code>(.*?)</code>", page)) for page in pages]
+    for name, title in (("table.csv", "Input, SHA-256"), ("0.csv", "Release, SHA-256")):
+        of_file = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        assert stated[0][title] == of_file
+    assert "Input, SHA-256 of its rows in their order" in stated[1]
+    declared = policy_digest(policy())
+    assert stated[0]["Policy, SHA-256 of its declarations"] == declared
 
 
 @pytest.mark.parametrize(

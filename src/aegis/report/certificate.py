@@ -14,8 +14,11 @@ from aegis.release.auditing import UNPROTECTED
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, share
+from aegis.sources.source import DIGESTED
 from aegis.summary.outside import Outside
 
+DECLARED = "declarations"
+"""The digest of a policy covers its declarations, not the bytes of its file."""
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys without which a document is not a certificate."""
 
@@ -181,9 +184,11 @@ def _outside(certificate: Mapping[str, Any]) -> Outside | None:
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for key, title in (("input", "Input"), ("output", "Release"), ("policy", "Policy")):
-        digest = certificate[key].get("sha256")
+        digest, of = certificate[key].get("sha256"), certificate[key].get("sha256_of")
+        of = DECLARED if key == "policy" else None if of == DIGESTED[0] else of
         if digest:
-            yield {"name": f"{title}, SHA-256", "value": clean(digest, limit=80)}
+            name = f"{title}, SHA-256{f' of its {clean(of, limit=40)}' if of else ''}"
+            yield {"name": name, "value": clean(digest, limit=80)}
     for earlier in certificate.get("after") or ():
         digest = earlier.get("certificate") if isinstance(earlier, Mapping) else None
         yield {
