@@ -19,13 +19,16 @@ import pytest
 import aegis
 from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+from aegis.cli.pages.audit import print_audit
 from aegis.errors import DataError, PolicyError
 from aegis.policy import policy_digest
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.sections.values import mask_words
 from aegis.sources import open_table
-from aegis.words import percent
+from aegis.words import percent, portion
 
 RELEASE = {"purpose": "Teaching <b>", "author": "Office", "date": "2026-11-22"}
 
@@ -134,6 +137,29 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         render_certificate(damaged)
     with pytest.raises(DataError, match="lacks output"):
         render_certificate({name: document[name] for name in document if name != "output"})
+
+
+def test_a_risk_and_a_utility_have_one_precision_on_all_screens(
+    study: aegis.Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    advice, path = study.rank(), tmp_path / "certificate.json"
+    release = study.apply(advice, tmp_path / "masked.csv", certificate=path)
+    print_audit(Output(Format.TABLE, quiet=False), release.audit, "masked.csv")
+    terminal = capsys.readouterr().out
+    page = render_certificate(json.loads(path.read_text())).replace("\u00a0", " ")
+    report = study.report(advice).replace("\u00a0", " ")
+    average = release.audit.report.prosecutor.average
+    assert average is not None
+    utility = release.utility
+    assert utility is not None
+    assert advice.headline is not None
+    shown = f"{utility.value:.{utility.digits}f} of {utility.reference:.{utility.digits}f}"
+    for text in (terminal, page, report):
+        assert portion(average) in text
+    for text in (advice.headline, utility.detail, page):
+        assert shown in text
+    assert portion(release.suppressed_rows / release.rows) in page
+    assert portion(release.suppressed_rows / release.rows) in report
 
 
 def test_the_page_says_what_each_digest_is_of(tmp_path: Path) -> None:

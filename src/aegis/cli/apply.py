@@ -343,15 +343,15 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
     """Return figures on the weight of suppressed rows, and on how many people could be found."""
-    from aegis.cli.tables import percent
+    from aegis.cli.tables import portion
 
-    figures = [("weight suppressed", percent(100 * weight.suppressed_share))]
+    figures = [("weight suppressed", portion(weight.suppressed_share))]
     if weight.expected is not None and weight.largest is not None:
         figures.append(
             (
                 "people found, if all records are tried",
                 f"{weight.expected:,.1f} of {weight.released:,.0f}; the likeliest with a chance of "
-                f"{percent(100 * weight.largest)}",
+                f"{portion(weight.largest)}",
             )
         )
     return figures

@@ -47,6 +47,5 @@ class ExpectedFigure:
         return cls(
             title=title,
             value=f"{figure.value:.{figure.digits}f}",
-            note=f"of models{figure.plus_minus}; {reference}{figure.errors}"
-            f"{figure.why_better(figure.digits)}",
+            note=f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}",
         )

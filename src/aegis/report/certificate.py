@@ -13,7 +13,7 @@ from aegis.privacy.report import same_values
 from aegis.release.auditing import UNPROTECTED
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
-from aegis.report.words import clean, count, measured, percent, share
+from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
 from aegis.summary.outside import Outside
 
@@ -148,7 +148,7 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for name in ("prosecutor", "marketer"):
         for kind, value in (risk.get(name) or {}).items():
             if value is not None:
-                yield {"name": f"Risk, {name}, {kind}", "value": percent(100 * value, 2)}
+                yield {"name": f"Risk, {name}, {kind}", "value": portion(value)}
     for column, figures in (audit.get("l_diversity") or {}).items():
         label = f"Fewest values of {clean(column, limit=60)} in a class"
         yield {"name": label, "value": count(figures.get("distinct"))}

@@ -90,7 +90,7 @@ def _promised(audited: Audit) -> Iterator[tuple[str, str]]:
 
 
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, figure, fixed, heading, number, pairs, share, table
+    from aegis.cli.tables import Column, figure, heading, number, pairs, portion, share, table
 
     unit, members = report.unit, report.members
     yield heading("Can a person be found?")
@@ -108,17 +108,17 @@ def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
         (
             (
                 "prosecutor",
-                figure(report.prosecutor.maximum),
-                figure(report.prosecutor.average),
+                portion(report.prosecutor.maximum),
+                portion(report.prosecutor.average),
                 "a person known to be in the table",
             ),
             (
                 "journalist",
-                figure(report.journalist.maximum),
-                figure(report.journalist.average),
+                portion(report.journalist.maximum),
+                portion(report.journalist.average),
                 "any person of the population",
             ),
-            ("marketer", "", fixed(report.marketer), "all rows at once"),
+            ("marketer", "", portion(report.marketer), "all rows at once"),
         ),
     )
     yield heading(f"{unit.capitalize()} at risk")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.words import clean, count, percent
+from aegis.report.words import clean, count, share
 
 if TYPE_CHECKING:
     from aegis.summary.outside import Outside
@@ -72,7 +72,7 @@ def unique_figure(outside: Outside | None) -> dict[str, str] | None:
         return None
     return {
         "label": "Unique in all columns",
-        "value": percent(100 * outside.unique_rows / outside.rows),
+        "value": share(outside.unique_rows, outside.rows),
         "note": f"{count(outside.unique_rows)} of {count(outside.rows)} released rows; "
         "the rule covers the quasi-identifiers alone",
     }
