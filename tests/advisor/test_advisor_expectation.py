@@ -193,8 +193,7 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
     )
     loss = UtilityFigure("held-out-log-loss", 0.3, 0.4, stderr=0.06)
     assert loss.detail == (
-        "held-out-log-loss 0.30 of 0.40 unmasked: better by less than the sampling error, so count "
-        "both as equal"
+        "held-out-log-loss 0.30 of 0.40 unmasked: as much as unmasked, within the sampling error"
     )
     equal = UtilityFigure("held-out-auc", 0.9304, 0.9301, stderr=0.0018)
     assert equal.expected([70, 30]) == (

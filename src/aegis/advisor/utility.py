@@ -267,7 +267,7 @@ class UtilityFigure:
         --------
         >>> from aegis.advisor.utility import UtilityFigure
         >>> UtilityFigure("held-out-auc", 0.618, 0.616, stderr=0.002).why_better
-        ': better by less than the sampling error, so count both as equal'
+        ': as much as unmasked, within the sampling error'
         """
         if (
             not self.exceeds
@@ -275,7 +275,7 @@ class UtilityFigure:
         ):
             return ""
         if self.stderr is not None and abs(self.value - self.reference) <= 2 * self.stderr:
-            return ": better by less than the sampling error, so count both as equal"
+            return f": as much as {self.reference_name.short}, within the sampling error"
         if self.lost_classes:
             return ": better, because the classes that vanish no longer count"
         return ": better, because models learn better from fewer values"
