@@ -401,12 +401,15 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     unit
         The counted unit, such as "rows".
     """
-    told = [f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows]
+    told = {name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows}
     if not told:
         return ()
+    remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in told)
+    remedy = remedies if len(told) == 1 else f"[{remedies}]"
     return (
-        f"some classes have a single value of {joined(told)}: somebody who knows that a person is in such a class "
-        "knows the value. A line under `l_diversity` in the policy prevents it",
+        f"some classes have a single value of {joined(told.values())}: somebody who knows that a person is in such "
+        f"a class knows the value. To prevent it, uncomment or write `l_diversity: {remedy}` under `privacy` in the "
+        "policy",
     )
 
 
