@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 from pathlib import Path
@@ -93,6 +94,21 @@ def test_values_that_a_class_gives_away_are_said_everywhere(said, walk: Path) ->
     assert out.index("single value of health") < out.index("Next: ")
     said("report", "certificate.json", "-o", "release.html", "--force")
     assert told in plain((walk / "release.html").read_text())
+
+
+def test_apply_and_the_page_of_its_certificate_list_the_same_in_one_order(said, walk: Path) -> None:
+    said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
+    applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
+    out, _ = said("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
+    part = out[out.index("Before you rely on this") : out.index("Written:")]
+    listed = [line.removeprefix("- ").rstrip(".") for line in part.splitlines() if line[:2] == "- "]
+    said("report", "certificate.json", "-o", "release.html", "--force")
+    page = html.unescape((walk / "release.html").read_text())
+    shown = re.search(r'role="note">.*?<ul>(.*?)</ul>', page, flags=re.DOTALL)
+    assert shown is not None
+    assert [text.rstrip(".") for text in re.findall("<li>(.*?)</li>", shown[1])] == listed
+    assert listed[0].startswith("some classes have a single value of health")
+    assert any("the attacker knows that the person is in the table" in text for text in listed)
 
 
 def test_one_figure_of_utility_in_apply_and_on_the_page_of_its_certificate(said, walk) -> None:

@@ -146,7 +146,7 @@ def test_without_population_the_report_says_so() -> None:
     found = report(ClassTable(np.array([4, 2])))
     assert found.journalist == found.prosecutor
     assert found.homogeneous_rows_any is None
-    assert "journalist risk equals prosecutor risk" in " ".join(found.notes)
+    assert "the attacker knows that the person is in the table" in " ".join(found.notes)
     assert "only identity disclosure" in repr(found)
 
 

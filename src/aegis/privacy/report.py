@@ -47,6 +47,17 @@ RECURSIVE_L = tuple(range(2, 11))
 """The values of l for which the audit reports the c of recursive (c,l)-diversity."""
 
 
+KNOWN_TO_BE_THERE = (
+    "We assume that the attacker knows that the person is in the table (no population is given)."
+)
+"""Note on a table without its population: journalist risk equals prosecutor risk."""
+FORMER_NOTES = {
+    "No population is given, so the table represents it: journalist risk equals prosecutor "
+    "risk.": KNOWN_TO_BE_THERE
+}
+"""Notes that certificates of version 0.2 state, with their words of today."""
+
+
 @dataclass(frozen=True)
 class Risk:
     """Re-identification risk under one kind of attack, each in [0, 1]; null for an empty table.
@@ -500,10 +511,7 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
             "in several classes counts in each, one with several values with each of them."
         )
     if table.population is None:
-        notes.append(
-            "No population is given, so the table represents it: journalist risk equals "
-            "prosecutor risk."
-        )
+        notes.append(KNOWN_TO_BE_THERE)
     if not table.sensitive:
         notes.append("No sensitive attribute is given, so only identity disclosure is measured.")
     for name, counts in table.sensitive.items():

@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aegis._version import __version__
-from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import rule_of
-from aegis.privacy.report import same_values
-from aegis.release.auditing import UNPROTECTED
+from aegis.present.cautions import cautions_of, outside_stated, utility_stated
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
-from aegis.summary.outside import Outside
 
 DECLARED = "declarations"
 """The digest of a policy covers its declarations, not the bytes of its file."""
@@ -55,7 +52,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "masks": list(_columns(certificate)),
         "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
-        "notes": [clean(note, limit=600) for note in _notes(certificate)],
+        "notes": [clean(note, limit=600) for note in cautions_of(certificate)],
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", __version__), limit=40),
     }
@@ -105,23 +102,12 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         "note": f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
         "quasi-identifier, measured on the written file",
     }
-    alone = unique_figure(_outside(certificate))
+    alone = unique_figure(outside_stated(certificate))
     if alone is not None:
         yield alone
     utility = certificate.get("utility")
     if utility:
         yield _utility(utility)
-
-
-def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility that the certificate states."""
-    try:
-        return UtilityFigure.from_dict(utility)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            "The certificate states a utility that cannot be read.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        ) from error
 
 
 def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
@@ -132,7 +118,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
     value = measured(utility.get("value", utility.get("released")))
     note = f"by {utility['measure']}"
     if "reference_name" in utility:
-        note = _stated(utility).detail
+        note = utility_stated(utility).detail
     return {
         "label": "Utility kept",
         "value": value if share is None else percent(share),
@@ -152,34 +138,6 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for column, figures in (audit.get("l_diversity") or {}).items():
         label = f"Fewest values of {clean(column, limit=60)} in a class"
         yield {"name": label, "value": count(figures.get("distinct"))}
-
-
-def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the notes for the reader: first on lost classes and an overridden rule, then all others."""
-    privacy = certificate["privacy"]
-    if privacy.get("rule") and not privacy.get("quasi_identifiers"):
-        yield UNPROTECTED
-    utility = certificate.get("utility")
-    if utility and "reference_name" in utility:
-        yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))
-    override = certificate.get("rule_override")
-    if isinstance(override, Mapping):
-        yield str(override.get("sentence"))
-    yield from certificate["privacy"].get("notes") or ()
-    unit = "rows" if certificate["privacy"].get("person") is None else "persons"
-    yield from same_values(certificate["privacy"].get("homogeneous_rows") or {}, unit)
-    outside = _outside(certificate)
-    if outside is not None:
-        yield from outside.sentences
-
-
-def _outside(certificate: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that the certificate states and the rule does not cover; None if it states none."""
-    outside = certificate["privacy"].get("outside")
-    if not isinstance(outside, Mapping):
-        return None
-    label = certificate["policy"].get("label")
-    return Outside.from_dict(outside, label.get("column") if isinstance(label, Mapping) else label)
 
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
