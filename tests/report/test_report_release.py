@@ -139,6 +139,18 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         render_certificate({name: document[name] for name in document if name != "output"})
 
 
+def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) -> None:
+    who = pa.array([f"p{i // 2}" for i in range(len(table()))])
+    pyarrow.csv.write_csv(table().append_column("who", who), tmp_path / "visits.csv")
+    study = aegis.Study(tmp_path / "visits.csv", policy(person="who"))
+    study.apply(study.rank(), tmp_path / "out.csv", certificate=tmp_path / "c.json")
+    document = json.loads((tmp_path / "c.json").read_text())
+    head = render_certificate(document).partition("<main>")[0]
+    assert "out.csv, made from visits.csv; persons: who (150)" in head
+    in_memory = document | {"output": {"file": None}, "persons": None, "input": {}}
+    assert "A release; persons: who<" in render_certificate(in_memory)
+
+
 def test_a_risk_and_a_utility_have_one_precision_on_all_screens(
     study: aegis.Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

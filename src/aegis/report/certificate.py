@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from aegis._version import __version__
@@ -45,6 +46,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
     rule = rule_of(policy.get("privacy"))
     context = {
         "title": clean(title, limit=120),
+        "made": _made(certificate),
         "release": release_facts(policy),
         "passed": audit.get("passed"),
         "rule": str(rule).replace(" = ", "\u00a0=\u00a0") if rule.criteria else "",
@@ -57,6 +59,19 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "version": clean(certificate.get("aegis", __version__), limit=40),
     }
     return environment().get_template("certificate.html.j2").render(context)
+
+
+def _made(certificate: Mapping[str, Any]) -> str:
+    """Name the released file, the table of which it was made, and the persons whom the rule counts."""
+    file, origin = certificate["output"].get("file"), certificate["input"].get("origin")
+    said = clean(file, limit=120) if file else "A release"
+    if origin:
+        said += f", made from {clean(PurePath(str(origin)).name, limit=120)}"
+    column, persons = certificate["privacy"].get("person"), certificate.get("persons")
+    if column is not None:
+        said += f"; persons: {clean(column, limit=120)}"
+        said += f" ({count(persons)})" if isinstance(persons, int) else ""
+    return said
 
 
 def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
