@@ -141,7 +141,10 @@ def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk
     highest = rows[scores.index(max(scores))]
     assert highest[3] != "~"
     assert rows[0][3] == "~"
-    assert "score slightly higher, which Aegis treats as ties" in plain(out)
+    assert (
+        "score higher by less than Aegis can measure; of these, it took the one that masks least"
+        in plain(out)
+    )
     assert "proven best" not in out
     assert "~: not significantly different from the highest score" in plain(out)
 

@@ -38,7 +38,7 @@ def test_a_recommendation_that_scores_less_says_why_with_and_without_a_proof() -
     for proven in (True, False):
         search = replace(SEARCH, objective="adjusted-pillai", optimal=proven, preferred=why)
         page = render(replace(advice(optimal=proven), search=search))
-        assert "score slightly higher, which Aegis treats as ties." in page
+        assert "score higher by less than Aegis can measure; of these, it took" in page
         assert f"{why[:1].upper()}{why[1:]}." in page
         assert "does better" not in page
 

@@ -135,11 +135,15 @@ def _proof(advice: Advice) -> str:
         return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
         more = (
-            "No score is higher than theirs: proven"
+            "Proven: no combination scores higher than these"
             if advice.optimal
             else f"Not proven: {_possible(search)}"
         )
-        return f"Some of the {among} score slightly higher, which Aegis treats as ties. {more}."
+        how = "most" if "masks most" in search.preferred else "least"  # as you prefer
+        return (
+            f"Some of the {among} score higher by less than Aegis can measure; of these, it took the one "
+            f"that masks {how}. {more}."
+        )
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}: proven."
     if search is not None:
