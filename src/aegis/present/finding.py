@@ -145,7 +145,7 @@ def _proof(advice: Advice) -> str:
             f"that masks {how}. {more}."
         )
     if advice.optimal:
-        return f"None of the {among} does better{_objective(advice)}: proven."
+        return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     if search is not None:
         return f"It is the best found among {among}; {_possible(search)}."
     if len(advice.ranking) == 1 and not advice.masked_tables:
@@ -163,6 +163,14 @@ def _objective(advice: Advice) -> str:
     search = advice.search
     same = search is None or search.objective == advice.measure
     return "" if same or search is None else f" by {search.objective}"
+
+
+def _ranked_on(advice: Advice) -> str:
+    """Return on which rows a proof compares scores, if the stated utility is measured on others."""
+    best, figure = advice.best, advice.utility
+    if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":
+        return ""
+    return " on all rows, before any is suppressed"
 
 
 def _possible(search: SearchFigures) -> str:
