@@ -96,6 +96,19 @@ def test_values_that_a_class_gives_away_are_said_everywhere(said, walk: Path) ->
     assert told in plain((walk / "release.html").read_text())
 
 
+def test_an_audit_says_in_words_what_it_did_not_check(said, walk: Path) -> None:
+    said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
+    applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
+    said("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
+    audit = ("audit", "masked.csv", "--certificate", "certificate.json")
+    part = said(*audit)[0].partition("Not checked")[2].partition("Certificate\n")[0]
+    assert re.search("sampling error of the utility.*original table .--original TABLE", plain(part))
+    assert "released columns that give away masked ones: " in plain(part)
+    assert not re.search(r"[a-z]\.[a-z]|_", part)
+    with_table = said(*audit, "--original", "table.csv")[0].partition("Not checked")[2]
+    assert "sampling error" not in with_table
+
+
 def test_apply_and_the_page_of_its_certificate_list_the_same_in_one_order(said, walk: Path) -> None:
     said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
     applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")

@@ -766,7 +766,9 @@ class _Check:
     def _original(self) -> None:
         """Compare what only the table shows that the release was made from, or say that nothing did."""
         if self.original is None:
-            self.unchecked += [f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original)"]
+            self.unchecked += [
+                f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"
+            ]
             return
         self._digest("input", self.original)
         for mismatch in original_differs(self.document, self.original, self.source, self.declared):
