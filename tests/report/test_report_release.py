@@ -122,8 +122,8 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
     )
     assert listed == [
         ("age", "quasi-identifier", "bucketize, width 5"),
-        ("town", "quasi-identifier", "as it is"),
-        ("y", "label", "as it is"),
+        ("town", "quasi-identifier", "unchanged"),
+        ("y", "label", "unchanged"),
     ]
     for changed in ({"attributes": [1]}, {"labels": "any"}, {"labels": [{"column": "y"}, 7]}):
         shown = render_certificate(document | {"policy": document["policy"] | changed})
@@ -195,7 +195,7 @@ def test_the_page_says_what_each_digest_is_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mask", "words"),
     [
-        ("identity", "as it is"),
+        ("identity", "unchanged"),
         ("suppress", "suppressed"),
         ("level(1)", "level 1"),
         ("keep_frequent(count=5)", "keep frequent, count 5"),

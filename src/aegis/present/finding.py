@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from aegis.advisor.utility import UtilityFigure
 
 UNCHANGED, DROPPED = "identity", "suppress"
+IN_WORDS = {UNCHANGED: "unchanged", DROPPED: "suppressed"}
+"""The masks that people read by another word than policies have for them."""
 _NAMED = 2
 """Largest number of columns that a sentence names."""
 SERVED = {
@@ -41,7 +43,7 @@ class Finding:
         Columns whose values change: name, mask, and the loss in percent if only this column were
         masked (None if unknown).
     dropped, unchanged
-        Columns that the release leaves out, and columns that it does not change.
+        Columns whose every value is suppressed, and columns that do not change.
     """
 
     title: str
@@ -69,6 +71,18 @@ class Finding:
             dropped=tuple(name for name in masks if masks[name] == DROPPED),
             unchanged=tuple(name for name in masks if masks[name] == UNCHANGED),
         )
+
+
+def mask_shown(mask: object) -> str:
+    """Return a mask as people read it: as a policy has it, except for `IN_WORDS`.
+
+    Examples
+    --------
+    >>> from aegis.present import mask_shown
+    >>> mask_shown("identity"), mask_shown("suppress"), mask_shown("level(1)")
+    ('unchanged', 'suppressed', 'level(1)')
+    """
+    return IN_WORDS.get(str(mask), str(mask))
 
 
 def _figure(advice: Advice, figure: UtilityFigure) -> str:
