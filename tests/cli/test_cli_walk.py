@@ -232,3 +232,12 @@ def test_one_figure_of_utility_where_a_mask_cuts_a_column_of_many_values(said, t
     said("apply", table, "-p", given, "-c", best, "-o", release, "--certificate", certificate)
     stated = json.loads(Path(certificate).read_text())["utility"]
     assert json.loads(advised)["utility"]["reference"] == pytest.approx(stated["reference"])
+
+
+def test_init_says_in_words_that_no_row_stands_out(said, walk: Path) -> None:
+    rows = "\n".join(f"{i % 40 + 20},{'ab'[i % 2]},{'yn'[i // 2 % 2]}" for i in range(400))
+    (walk / "plain.csv").write_text(f"age,arm,paid\n{rows}\n")
+    out, _ = said("init", "plain.csv", "--label", "paid", "-o", "plain.yaml")
+    told = "1 feature keeps all values in the release; no row stands out by it alone."
+    assert told in plain(out)
+    assert "0 of 400" not in out
