@@ -64,6 +64,22 @@ def test_likely_copies_are_asked_about_and_sensitive_ones_stay() -> None:
     assert "gives sex away" in proposed.profiles["diagnosis"].warning
 
 
+def test_many_columns_with_one_warning_share_a_line() -> None:
+    columns, draw = people(), random.Random(2)
+    for i in range(12):
+        columns[f"q{i}"] = [
+            draw.choice("fm") if draw.random() < 0.15 else s for s in columns["sex"]
+        ]
+    proposed = propose(**columns)
+    asked = [name for name, own in proposed.profiles.items() if "gives sex" in (own.warning or "")]
+    assert len(asked) > 8
+    [line] = [text for text in proposed.warnings if "gives sex away" in text]
+    assert line.startswith(f"{asked[0]!r}: gives sex away in ")
+    assert (
+        f". The same holds for {len(asked) - 1} more columns: {asked[1]!r}, {asked[2]!r}, " in line
+    )
+
+
 def test_columns_that_are_empty_in_the_same_rows_do_not_reveal_each_other() -> None:
     """A part of a questionnaire that most rows lack: its answers say nothing of the language."""
     columns, draw = people(), random.Random(8)

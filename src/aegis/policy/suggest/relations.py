@@ -7,6 +7,7 @@ together may single out nearly every row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,8 @@ MOST_CELLS = 20_000_000
 """Largest number of values that are compared in all rows."""
 SINGLED_SHARE = 0.2
 """Share of singled-out rows from which a person is asked about the columns."""
+MOST_ALIKE = 3
+"""Largest number of columns with the same warning, except for its figures, that are warned of one by one."""
 MOST_COPIED = 20
 """Largest number of quasi-identifiers whose copies are searched."""
 MOST_COMPARED = 100
@@ -123,6 +126,30 @@ def find_twins(
             if twin is not None:
                 twins.setdefault(other.name, twin)
     return twins
+
+
+def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the warnings of columns; if many say the same except for figures, only the first of them,
+    with the number of other columns and the names of a few.
+
+    Examples
+    --------
+    >>> alike_once({f"'a{i}'": f"gives sex away in 9{i} % of the rows" for i in range(6)})
+    ("'a0': gives sex away in 90 % of the rows. The same holds for 5 more columns: 'a1', 'a2', 'a3', ...",)
+    """
+    alike: dict[str, list[str]] = {}
+    for name, text in warnings.items():
+        alike.setdefault(re.sub(r"[<>]?[\d,.]*\d", "", text), []).append(name)
+    said = []
+    for first, *others in alike.values():
+        if len(others) < MOST_ALIKE:
+            said += [(name, f"{name}: {warnings[name]}") for name in (first, *others)]
+            continue
+        few = f"{', '.join(others[:MOST_ALIKE])}{', ...' * (len(others) > MOST_ALIKE)}"
+        text = f"{first}: {warnings[first]}. The same holds for {len(others):,} more columns: {few}"
+        said.append((first, text))
+    places = {name: place for place, name in enumerate(warnings)}
+    return tuple(text for _, text in sorted(said, key=lambda entry: places[entry[0]]))
 
 
 def find_derived(
