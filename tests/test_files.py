@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aegis.errors import PolicyError
-from aegis.files import check_output, format_of, leftovers, replacing, spare_input
+from aegis.files import check_output, format_of, leftovers, read_text, replacing, spare_input
 
 HOLDS = """
 import signal, sys, time
@@ -23,6 +23,22 @@ with watching(), replacing(Path(sys.argv[1])) as temporary:
     print("written", flush=True)
     time.sleep(60)
 """
+
+
+@pytest.mark.parametrize(
+    ("what", "near"), [("policy", "oneb.yaml"), ("configuration", "best.yaml")]
+)
+def test_a_missing_file_is_not_mistaken_for_one_of_another_kind(
+    tmp_path: Path, what: str, near: str
+) -> None:
+    (tmp_path / "best.yaml").write_text("configurations:\n  best-1:\n    age: identity\n")
+    (tmp_path / "beso.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(PolicyError) as alone:
+        read_text(tmp_path / "bes.yaml", what, PolicyError)
+    assert ("best.yaml" in str(alone.value)) is (what == "configuration")
+    (tmp_path / "oneb.yaml").write_text('{"version": 1, "attributes": {}}')
+    with pytest.raises(PolicyError, match=f"Did you mean '.*{near}'"):
+        read_text(tmp_path / f"{near[:3]}{near[4:]}", what, PolicyError)
 
 
 def killed(path: Path, number: signal.Signals) -> None:

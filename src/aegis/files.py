@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -286,21 +287,40 @@ def _unreadable(path: Path, what: str, error: type[AegisError], cause: OSError) 
     more = " `aegis init TABLE -o policy.yaml` proposes a policy." if what == "policy" else ""
     return error(
         f"Cannot read {what} file {path}: {cause.strerror}.",
-        hint=f"{nearest(path)}Check the path.{more}",
+        hint=f"{nearest(path, what)}Check the path.{more}",
     )
 
 
-def nearest(path: Path) -> str:
+_MOST_SIMILAR = 5
+"""Similar names that are looked into for one file of the right kind."""
+_KEYS = {"policy": "attributes", "configuration": "configurations"}
+"""The key that files of a kind have, where another kind has the same file names."""
+
+
+def nearest(path: Path, what: str = "") -> str:
     """Return "Did you mean ...? " with the file beside a missing one whose name is most similar.
 
-    The result is empty if no file has a similar name, or the folder cannot be read.
+    The result is empty if no file of this kind has a similar name, or the folder cannot be read.
     """
     try:
         names = [] if path.exists() else [file.name for file in path.parent.iterdir()]
     except OSError:
         return ""
-    near = get_close_matches(path.name, names, n=1, cutoff=0.7)
-    return f"Did you mean {str(path.with_name(near[0]))!r}? " if near else ""
+    similar = map(path.with_name, get_close_matches(path.name, names, n=_MOST_SIMILAR, cutoff=0.7))
+    near = next((file for file in similar if _is_a(file, what)), None)
+    return "" if near is None else f"Did you mean {str(near)!r}? "
+
+
+def _is_a(file: Path, what: str) -> bool:
+    """Return whether a file can be of a kind: it has the key of this kind, if there is one."""
+    if what not in _KEYS:
+        return True
+    try:
+        short = file.is_file() and file.stat().st_size <= MOST_TEXT
+        text = file.read_text(encoding="utf-8") if short else ""
+    except (OSError, ValueError):
+        return False
+    return re.search(rf"(^|[{{,]\s*)[\"']?{_KEYS[what]}[\"']?\s*:", text, re.MULTILINE) is not None
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:

@@ -78,6 +78,32 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
+def alike(*values: float) -> tuple[str, ...]:
+    """Return measured numbers with the decimals that the largest needs for four significant digits.
+
+    Examples
+    --------
+    >>> from aegis.words import alike
+    >>> alike(6.1017, 6.1002), alike(4912.36, 97.2)
+    (('6.102', '6.100'), ('4,912', '97'))
+    """
+    largest = max(map(abs, values))
+    decimals = min(max(3 - math.floor(math.log10(largest)), 0), _DIGITS) if largest else 0
+    return tuple(f"{value:,.{decimals}f}" for value in values)
+
+
+def portion(share: float) -> str:
+    """Return a share in [0, 1] as a percentage for people: one decimal, below 1 % two.
+
+    Examples
+    --------
+    >>> from aegis.words import portion
+    >>> portion(0.0144), portion(0.0042), portion(1)
+    ('1.4 %', '0.42 %', '100.0 %')
+    """
+    return percent(100 * share, 2 if 0 < share < 0.00995 else 1)
+
+
 def percent(value: float, decimals: int = 1) -> str:
     """Return a percentage for people.
 

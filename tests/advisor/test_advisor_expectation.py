@@ -135,8 +135,8 @@ def test_a_label_class_that_vanishes_comes_first_among_the_warnings(tmp_path):
 
 def test_a_release_that_scores_better_without_hard_classes_says_so():
     figure = UtilityFigure("held-out-auc", 0.876, 0.859, stderr=0.006, lost_classes={"rare": 2})
-    assert figure.why_better(3) == ": better, because the classes that vanish no longer count"
-    assert "fewer values" in replace(figure, lost_classes={}).why_better(3)
+    assert figure.why_better == ": better, because the classes that vanish no longer count"
+    assert "fewer values" in replace(figure, lost_classes={}).why_better
 
 
 def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissible():
@@ -193,8 +193,7 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
     )
     loss = UtilityFigure("held-out-log-loss", 0.3, 0.4, stderr=0.06)
     assert loss.detail == (
-        "held-out-log-loss 0.3000 of 0.4000 unmasked: better by less than the sampling error, so count "
-        "both as equal"
+        "held-out-log-loss 0.30 of 0.40 unmasked: as much as unmasked, within the sampling error"
     )
     equal = UtilityFigure("held-out-auc", 0.9304, 0.9301, stderr=0.0018)
     assert equal.expected([70, 30]) == (

@@ -18,6 +18,7 @@ import aegis
 from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risks import label_share, outside_of_release
 from aegis.errors import PolicyError
+from aegis.policy.mapping import policy_mapping
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.sources import open_table
@@ -66,6 +67,28 @@ def test_what_stands_outside_the_rule_is_named() -> None:
     assert all(sentence in advice.warnings for sentence in told.sentences)
     assert "may repeat the label in other words" in aegis.render_report(advice)
     assert advice.to_dict()["uncovered"]["unique_rows"] == told.unique_rows
+
+
+def test_warnings_begin_with_the_rule_and_with_risks_to_persons() -> None:
+    sick = pa.array(["yes" if i < ROWS // 2 else "no" for i in range(ROWS)])
+    given = table().append_column("sick", sick).append_column("unnamed", sick)
+    asked = policy_mapping(policy())
+    asked["attributes"]["sick"] = {"role": "sensitive"}
+    advice = aegis.Study(given, aegis.load_policy(asked)).search()
+    order = [
+        next(i for i, text in enumerate(advice.warnings) if part in text)
+        for part in (
+            "single value of sick",
+            "the only ones with their values",
+            "nearly a key",
+            "not in the policy",
+        )
+    ]
+    assert order == sorted(order)
+    for name in ("age", "sick"):
+        asked["attributes"][name] = {"role": "feature"}
+    unprotected = aegis.Study(given, aegis.load_policy(asked)).search()
+    assert "no quasi-identifiers" in unprotected.warnings[0]
 
 
 def test_what_is_left_out_is_neither_scored_nor_released() -> None:

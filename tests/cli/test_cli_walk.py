@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 from pathlib import Path
@@ -95,6 +96,34 @@ def test_values_that_a_class_gives_away_are_said_everywhere(said, walk: Path) ->
     assert told in plain((walk / "release.html").read_text())
 
 
+def test_an_audit_says_in_words_what_it_did_not_check(said, walk: Path) -> None:
+    said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
+    applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
+    said("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
+    audit = ("audit", "masked.csv", "--certificate", "certificate.json")
+    part = said(*audit)[0].partition("Not checked")[2].partition("Certificate\n")[0]
+    assert re.search("sampling error of the utility.*original table .--original TABLE", plain(part))
+    assert "released columns that give away masked ones: " in plain(part)
+    assert not re.search(r"[a-z]\.[a-z]|_", part)
+    with_table = said(*audit, "--original", "table.csv")[0].partition("Not checked")[2]
+    assert "sampling error" not in with_table
+
+
+def test_apply_and_the_page_of_its_certificate_list_the_same_in_one_order(said, walk: Path) -> None:
+    said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
+    applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
+    out, _ = said("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
+    part = out[out.index("Before you rely on this") : out.index("Written:")]
+    listed = [line.removeprefix("- ").rstrip(".") for line in part.splitlines() if line[:2] == "- "]
+    said("report", "certificate.json", "-o", "release.html", "--force")
+    page = html.unescape((walk / "release.html").read_text())
+    shown = re.search(r'role="note">.*?<ul>(.*?)</ul>', page, flags=re.DOTALL)
+    assert shown is not None
+    assert [text.rstrip(".") for text in re.findall("<li>(.*?)</li>", shown[1])] == listed
+    assert listed[0].startswith("some classes have a single value of health")
+    assert any("the attacker knows that the person is in the table" in text for text in listed)
+
+
 def test_one_figure_of_utility_in_apply_and_on_the_page_of_its_certificate(said, walk) -> None:
     said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
     applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
@@ -125,7 +154,10 @@ def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk
     highest = rows[scores.index(max(scores))]
     assert highest[3] != "~"
     assert rows[0][3] == "~"
-    assert "score slightly higher, which Aegis treats as ties" in plain(out)
+    assert (
+        "score higher by less than Aegis can measure; of these, it took the one that masks least"
+        in plain(out)
+    )
     assert "proven best" not in out
     assert "~: not significantly different from the highest score" in plain(out)
 
@@ -200,3 +232,12 @@ def test_one_figure_of_utility_where_a_mask_cuts_a_column_of_many_values(said, t
     said("apply", table, "-p", given, "-c", best, "-o", release, "--certificate", certificate)
     stated = json.loads(Path(certificate).read_text())["utility"]
     assert json.loads(advised)["utility"]["reference"] == pytest.approx(stated["reference"])
+
+
+def test_init_says_in_words_that_no_row_stands_out(said, walk: Path) -> None:
+    rows = "\n".join(f"{i % 40 + 20},{'ab'[i % 2]},{'yn'[i // 2 % 2]}" for i in range(400))
+    (walk / "plain.csv").write_text(f"age,arm,paid\n{rows}\n")
+    out, _ = said("init", "plain.csv", "--label", "paid", "-o", "plain.yaml")
+    told = "1 feature keeps all values in the release; no row stands out by it alone."
+    assert told in plain(out)
+    assert "0 of 400" not in out

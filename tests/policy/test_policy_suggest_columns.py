@@ -119,6 +119,8 @@ def test_dates_with_time_zones_and_of_every_span() -> None:
         "decades": ["day", "month", "year", "year5", "year10decade"],
     }
     assert all(a.role is Role.QUASI_IDENTIFIER for a in proposed.policy.attributes.values())
+    named = {n: "`show: year`" in proposed.profiles[n].masks_reason for n in spans}
+    assert named == {n: "year" in units[n] for n in spans}
 
 
 def visits(rows: int = 3000) -> pa.Table:

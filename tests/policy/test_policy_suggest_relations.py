@@ -64,6 +64,37 @@ def test_likely_copies_are_asked_about_and_sensitive_ones_stay() -> None:
     assert "gives sex away" in proposed.profiles["diagnosis"].warning
 
 
+def test_many_columns_with_one_warning_share_a_line() -> None:
+    columns, draw = people(), random.Random(2)
+    for i in range(12):
+        columns[f"q{i}"] = [
+            draw.choice("fm") if draw.random() < 0.15 else s for s in columns["sex"]
+        ]
+    proposed = propose(**columns)
+    asked = [name for name, own in proposed.profiles.items() if "gives sex" in (own.warning or "")]
+    assert len(asked) > 8
+    [line] = [text for text in proposed.warnings if "gives sex away" in text]
+    assert line.startswith(f"{asked[0]!r}: gives sex away in ")
+    assert (
+        f". The same holds for {len(asked) - 1} more columns: {asked[1]!r}, {asked[2]!r}, " in line
+    )
+
+
+def test_columns_that_are_empty_in_the_same_rows_do_not_reveal_each_other() -> None:
+    """A part of a questionnaire that most rows lack: its answers say nothing of the language."""
+    columns, draw = people(), random.Random(8)
+    asked = [draw.random() < 0.4 for _ in range(ROWS)]
+    for name, seldom in (("md_lang", 0.2), ("a1", 0.3), ("a2", 0.5)):
+        columns[name] = [int(draw.random() < seldom) if there else None for there in asked]
+    columns["sex"] = [s if there else None for s, there in zip(columns["sex"], asked, strict=True)]
+    columns["a4"] = [None if s is None else f"{s}-" for s in columns["sex"]]
+    proposed = propose(**columns)
+    for name in ("md_lang", "a1", "a2"):
+        assert "gives" not in (proposed.profiles[name].warning or "")
+        assert "gives" not in proposed.profiles[name].reason
+    assert proposed.profiles["a4"].reason == "gives sex away in 100 % of the rows"
+
+
 def test_groups_of_a_quasi_identifier_are_asked_about() -> None:
     """A decade that is released shows an age that is suppressed, in larger classes."""
     columns = people()

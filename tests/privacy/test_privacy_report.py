@@ -3,18 +3,21 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from privacy_brute import LEVELS, Rows, groups, rows, table_of
 
 from aegis.errors import DataError
-from aegis.privacy import ClassTable, report
-from aegis.privacy.report import BINS
+from aegis.privacy import ClassTable, PrivacyRule, report
+from aegis.privacy.report import BINS, same_values
 
 
 def table_from(
@@ -143,7 +146,7 @@ def test_without_population_the_report_says_so() -> None:
     found = report(ClassTable(np.array([4, 2])))
     assert found.journalist == found.prosecutor
     assert found.homogeneous_rows_any is None
-    assert "journalist risk equals prosecutor risk" in " ".join(found.notes)
+    assert "the attacker knows that the person is in the table" in " ".join(found.notes)
     assert "only identity disclosure" in repr(found)
 
 
@@ -187,3 +190,18 @@ def test_nulls_that_count_as_a_value_are_named() -> None:
     assert any("Null counts as a value of job (7 rows)" in note for note in held.notes)
     none = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "maid", "null"))}))
     assert not any("Null" in note for note in none.notes)
+
+
+@pytest.mark.parametrize("names", [("health",), ("health", "income")])
+def test_the_remedy_for_a_single_value_is_a_rule_that_prevents_it(names: tuple[str, ...]) -> None:
+    [sentence] = same_values({**dict.fromkeys(names, 3), "sex": 0}, "rows")
+    written = re.search(r"`(l_diversity: .*?)` under `privacy`", sentence)
+    assert written is not None
+    demanded = PrivacyRule.parse(yaml.safe_load(written[1]))
+    assert demanded.sensitive == names
+    positions = dict(zip("01", names, strict=False))
+    table = table_from(
+        [(v, v, c) for v, c in (("flu", "a"), ("flu", "a"), ("none", "b"))], [2], [0, 1]
+    )
+    counts = {positions[place]: own for place, own in table.sensitive.items() if place in positions}
+    assert not demanded.check(replace(table, sensitive=counts)).kept_classes.any()

@@ -17,8 +17,10 @@ import pytest
 import aegis
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy, policy_digest
+from aegis.privacy.report import FORMER_NOTES
 from aegis.release import check_certificate
 from aegis.release.mismatch import alike
+from aegis.report import render_certificate
 from aegis.signing import load_private_key, load_public_key, make_keys, seal, sealed_digest
 
 TABLE = pa.table(
@@ -220,6 +222,20 @@ def keys(folder: Path, name: str) -> tuple[Path, Path]:
     for path, data in zip((private, public), make_keys(), strict=True):
         path.write_bytes(data)
     return private, public
+
+
+def test_a_certificate_with_a_former_note_holds(released: tuple[Path, dict[str, Any]]) -> None:
+    path, document = released
+    (former,) = FORMER_NOTES
+    changed = copy.deepcopy(document)
+    notes = changed["privacy"]["notes"]
+    place = notes.index(FORMER_NOTES[former])
+    for note, holds in ((former, True), (f"Not {former}", False)):
+        notes[place] = note
+        check = check_certificate(path, seal(changed))
+        assert check.passed is holds, check.mismatches
+    notes[place] = former
+    assert FORMER_NOTES[former] in render_certificate(changed)
 
 
 def test_a_signature_binds_what_nothing_is_compared_with(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.advisor.utility import UtilityFigure
+from aegis.advisor.utility import NumberErrors, UtilityFigure
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
 from aegis.report import render
@@ -57,6 +57,18 @@ def test_the_expected_auc_has_the_error_that_the_terminal_prints() -> None:
     notes = {one["label"]: one["note"] for one in context(given)["key_figures"]}
     assert "of models, give or take 0.07; 0.80 unmasked" in notes["Expected AUC"]
     assert ", give or take 0.07" in given.headline
+
+
+def test_the_report_states_the_expected_r2_and_the_errors_that_the_terminal_prints() -> None:
+    errors = NumberErrors(6.102, 6.0961)
+    figure = UtilityFigure("held-out-r2", 0.1842, 0.1853, stderr=0.01, number=errors)
+    given = advice([replace(ranked("c7"), utility=figure)], measure="held-out-r2")
+    stated = {one["label"]: (one["value"], one["note"]) for one in context(given)["key_figures"]}
+    assert stated["Expected R2"][0] == "0.18"
+    assert given.headline is not None
+    assert figure.errors.startswith(", error of a prediction 6.102 instead of")
+    assert figure.errors in given.headline
+    assert figure.errors in stated["Expected R2"][1]
 
 
 def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:

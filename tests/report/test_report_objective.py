@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from aegis.advisor.figures import SearchFigures, SearchWork
+from aegis.advisor.utility import Rows, UtilityFigure
+from aegis.present import Finding
 from aegis.report import render
 from report_factory import FRONT, advice, ranked
 
@@ -38,9 +42,19 @@ def test_a_recommendation_that_scores_less_says_why_with_and_without_a_proof() -
     for proven in (True, False):
         search = replace(SEARCH, objective="adjusted-pillai", optimal=proven, preferred=why)
         page = render(replace(advice(optimal=proven), search=search))
-        assert "score slightly higher, which Aegis treats as ties." in page
+        assert "score higher by less than Aegis can measure; of these, it took" in page
         assert f"{why[:1].upper()}{why[1:]}." in page
         assert "does better" not in page
+
+
+@pytest.mark.parametrize(("suppressed", "rows"), [(10, "released"), (10, "all"), (0, "released")])
+def test_a_proof_names_the_rows_on_which_scores_were_compared(suppressed: int, rows: str) -> None:
+    utility = UtilityFigure("adjusted-pillai", 0.3, 0.4, rows=Rows(rows))
+    best = replace(ranked(suppressed=suppressed), utility=utility)
+    proof = Finding.of(advice([best], optimal=True), best).proof
+    other = suppressed > 0 and rows == "released"
+    assert ("does better on all rows, before any is suppressed: proven." in proof) is other
+    assert ("does better: proven." in proof) is not other
 
 
 def test_the_measure_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -12,17 +13,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import aegis
 from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+from aegis.cli.pages.audit import print_audit
 from aegis.errors import DataError, PolicyError
+from aegis.policy import policy_digest
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.sections.values import mask_words
 from aegis.sources import open_table
-from aegis.words import percent
+from aegis.words import percent, portion
 
 RELEASE = {"purpose": "Teaching <b>", "author": "Office", "date": "2026-11-22"}
 
@@ -116,8 +122,8 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
     )
     assert listed == [
         ("age", "quasi-identifier", "bucketize, width 5"),
-        ("town", "quasi-identifier", "as it is"),
-        ("y", "label", "as it is"),
+        ("town", "quasi-identifier", "unchanged"),
+        ("y", "label", "unchanged"),
     ]
     for changed in ({"attributes": [1]}, {"labels": "any"}, {"labels": [{"column": "y"}, 7]}):
         shown = render_certificate(document | {"policy": document["policy"] | changed})
@@ -133,10 +139,63 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         render_certificate({name: document[name] for name in document if name != "output"})
 
 
+def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) -> None:
+    who = pa.array([f"p{i // 2}" for i in range(len(table()))])
+    pyarrow.csv.write_csv(table().append_column("who", who), tmp_path / "visits.csv")
+    study = aegis.Study(tmp_path / "visits.csv", policy(person="who"))
+    study.apply(study.rank(), tmp_path / "out.csv", certificate=tmp_path / "c.json")
+    document = json.loads((tmp_path / "c.json").read_text())
+    head = render_certificate(document).partition("<main>")[0]
+    assert "out.csv, made from visits.csv; persons: who (150)" in head
+    in_memory = document | {"output": {"file": None}, "persons": None, "input": {}}
+    assert "A release; persons: who<" in render_certificate(in_memory)
+
+
+def test_a_risk_and_a_utility_have_one_precision_on_all_screens(
+    study: aegis.Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    advice, path = study.rank(), tmp_path / "certificate.json"
+    release = study.apply(advice, tmp_path / "masked.csv", certificate=path)
+    print_audit(Output(Format.TABLE, quiet=False), release.audit, "masked.csv")
+    terminal = capsys.readouterr().out
+    page = render_certificate(json.loads(path.read_text())).replace("\u00a0", " ")
+    report = study.report(advice).replace("\u00a0", " ")
+    average = release.audit.report.prosecutor.average
+    assert average is not None
+    utility = release.utility
+    assert utility is not None
+    assert advice.headline is not None
+    shown = f"{utility.value:.{utility.digits}f} of {utility.reference:.{utility.digits}f}"
+    for text in (terminal, page, report):
+        assert portion(average) in text
+    for text in (advice.headline, utility.detail, page):
+        assert shown in text
+    assert portion(release.suppressed_rows / release.rows) in page
+    assert portion(release.suppressed_rows / release.rows) in report
+
+
+def test_the_page_says_what_each_digest_is_of(tmp_path: Path) -> None:
+    pyarrow.csv.write_csv(table(), tmp_path / "table.csv")
+    from_file = aegis.Study(tmp_path / "table.csv", policy())
+    from_memory = aegis.Study(table(), policy())
+    pages = []
+    for place, opened in enumerate((from_file, from_memory)):
+        certificate = tmp_path / f"{place}.json"
+        opened.apply(opened.rank(), tmp_path / f"{place}.csv", certificate=certificate)
+        pages.append(render_certificate(json.loads(certificate.read_text())))
+    stated = [dict(re.findall(r"<dt>(.*?)</dt><dd><code>(.*?)</code>", page)) for page in pages]
+    for name, title in (("table.csv", "Input, SHA-256"), ("0.csv", "Release, SHA-256")):
+        of_file = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        assert stated[0][title] == of_file
+    assert "Input, SHA-256 of its rows in their order" in stated[1]
+    declared = policy_digest(policy())
+    assert stated[0]["Policy, SHA-256 of its declarations"] == declared
+
+
 @pytest.mark.parametrize(
     ("mask", "words"),
     [
-        ("identity", "as it is"),
+        ("identity", "unchanged"),
         ("suppress", "suppressed"),
         ("level(1)", "level 1"),
         ("keep_frequent(count=5)", "keep frequent, count 5"),

@@ -16,5 +16,7 @@ def test_a_study_reports_what_its_summary_gives_away():
         "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
     }
     page = aegis.Study(table, aegis.load_policy(policy)).report()
-    assert "What its summary gives away" in page
+    title = "Only if you pass on a summary file (.aegis)"
+    assert f"<summary>{title}</summary>" in page
+    assert f'<h2 id="leak-title">{title}</h2>' in page
     assert '<th scope="row">frequency table</th>' in page

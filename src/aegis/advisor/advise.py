@@ -233,8 +233,19 @@ def weight_notes(summary: Summary) -> list[str]:
     return notes
 
 
+def rule_notes(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
+    """Return a warning if the rule protects nobody."""
+    if not plan.rule.criteria:
+        return ("the policy has no privacy criterion: every configuration is admissible",)
+    if all(a.role != Role.QUASI_IDENTIFIER for a in summary.all_attributes):
+        return (
+            "the policy has no quasi-identifiers: all rows form one class, so any masks meet the rule",
+        )
+    return ()
+
+
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return warnings on sampling, weights, left-out rows and columns, and rules that protect little."""
+    """Return warnings on sampling, weights, and left-out rows and columns."""
     notes = []
     if summary.unnamed:
         notes.append(
@@ -262,14 +273,6 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         notes.append(
             "classes were counted in the engine: the frequency table is too large for memory"
         )
-    if plan.rule.criteria and not any(
-        a.role == Role.QUASI_IDENTIFIER for a in summary.all_attributes
-    ):
-        notes.append(
-            "the policy has no quasi-identifiers: all rows form one class, so any masks meet the rule"
-        )
-    if not plan.rule.criteria:
-        notes.append("the policy has no privacy criterion: every configuration is admissible")
     for attribute in summary.all_attributes:
         for candidate in attribute.candidates:
             account = privacy_account({attribute.name: candidate.mask})

@@ -17,7 +17,8 @@ from aegis.summary import Summary
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
     """Return the advice with privacy reports before and after masking.
 
-    They come from the frequency table on which the rule is checked, so a summary is enough.
+    They come from the frequency table on which the rule is checked, so a summary is enough. A class
+    with a single sensitive value is a risk to persons: its warning is the first.
     """
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
@@ -26,7 +27,7 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
     return replace(
         advice,
         privacy=PrivacyChange(before, after, finest=not plan.as_it_is),
-        warnings=(*advice.warnings, *said),
+        warnings=(*said, *advice.warnings),
     )
 
 

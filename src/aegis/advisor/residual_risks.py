@@ -39,7 +39,7 @@ MISSING_LEAK = 0.9
 
 
 def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
-    """Add to the advice the risks of its best release that the rule does not cover.
+    """Add to the advice the risks of its best release that the rule does not cover, as first warnings.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
 
 
 def _told(advice: Advice, uncovered: Uncovered) -> Advice:
-    return replace(advice, uncovered=uncovered, warnings=(*advice.warnings, *uncovered.sentences))
+    return replace(advice, uncovered=uncovered, warnings=(*uncovered.sentences, *advice.warnings))
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:

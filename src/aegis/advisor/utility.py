@@ -17,7 +17,7 @@ from aegis.advisor.column_figures import ColumnFigure
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.policy.labels import MUCH_IN_ONE_ROW
-from aegis.words import counted, percent, short
+from aegis.words import alike, counted, percent
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """The words for a metric of models in a sentence, by the unit of its measure."""
@@ -131,7 +131,7 @@ class UtilityFigure:
     --------
     >>> from aegis.advisor.utility import UtilityFigure
     >>> UtilityFigure("held-out-auc", 0.9081, 0.9169).detail
-    'held-out-auc 0.9081 of 0.9169 unmasked'
+    'held-out-auc 0.91 of 0.92 unmasked'
     """
 
     measure: str
@@ -224,16 +224,18 @@ class UtilityFigure:
 
     @property
     def detail(self) -> str:
-        """The value and its reference, such as "held-out-auc 0.9081 of 0.9169 unmasked"."""
-        return f"{self.measure} {self._compared(4)}{self._error}{self.why_better(4)}"
+        """The value and its reference, such as "held-out-auc 0.91 of 0.92 unmasked"."""
+        return f"{self.measure} {self._compared}{self.errors}{self.why_better}"
 
     @property
-    def _error(self) -> str:
+    def errors(self) -> str:
         """The prediction errors for a numeric label, as the end of a sentence; empty if unknown."""
         own = self.number
         if own is None:
             return ""
-        return f", error of a prediction {short(own.rmse)} instead of {short(own.reference_rmse)}"
+        return ", error of a prediction {} instead of {}".format(
+            *alike(own.rmse, own.reference_rmse)
+        )
 
     @property
     def on(self) -> str:
@@ -242,27 +244,38 @@ class UtilityFigure:
 
     @property
     def digits(self) -> int:
-        """Number of decimals to show, so that one digit of the standard error is visible; by default 2."""
-        return min(max(2, math.ceil(-math.log10(self.stderr))), 4) if self.stderr else 2
+        """Number of decimals to show, so that one digit of the standard error is visible.
 
-    def _compared(self, digits: int) -> str:
-        return f"{self.value:.{digits}f} of {self.reference:.{digits}f} {self.reference_name.short}"
+        Without a standard error, 2 for a metric of models, else 4.
+        """
+        if not self.stderr:
+            return 2 if MEASURES.get(self.measure).unit in IN_WORDS else 4
+        return min(max(2, math.ceil(-math.log10(self.stderr))), 4)
 
-    def why_better(self, digits: int) -> str:
+    @property
+    def _compared(self) -> str:
+        value, reference = (f"{v:.{self.digits}f}" for v in (self.value, self.reference))
+        return f"{value} of {reference} {self.reference_name.short}"
+
+    @property
+    def why_better(self) -> str:
         """Return why the release scores better than its reference, as the end of a sentence.
 
-        Empty if it does not score better, or if `digits` decimals do not show the difference.
+        Empty if it does not score better, or if its decimals do not show the difference.
 
         Examples
         --------
         >>> from aegis.advisor.utility import UtilityFigure
-        >>> UtilityFigure("held-out-auc", 0.618, 0.616, stderr=0.01).why_better(3)
-        ': better by less than the sampling error, so count both as equal'
+        >>> UtilityFigure("held-out-auc", 0.618, 0.616, stderr=0.002).why_better
+        ': as much as unmasked, within the sampling error'
         """
-        if not self.exceeds or f"{self.value:.{digits}f}" == f"{self.reference:.{digits}f}":
+        if (
+            not self.exceeds
+            or f"{self.value:.{self.digits}f}" == f"{self.reference:.{self.digits}f}"
+        ):
             return ""
         if self.stderr is not None and abs(self.value - self.reference) <= 2 * self.stderr:
-            return ": better by less than the sampling error, so count both as equal"
+            return f": as much as {self.reference_name.short}, within the sampling error"
         if self.lost_classes:
             return ": better, because the classes that vanish no longer count"
         return ": better, because models learn better from fewer values"
@@ -283,15 +296,16 @@ class UtilityFigure:
         'Models are expected to reach AUC 0.918 of 0.921 unmasked, give or take 0.06'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
-        digits, why = self.digits, self.why_better(self.digits)
-        said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared(digits)}"
+        said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared}"
         if error is None:
-            return f"{said}{self._error}{why}"
+            return f"{said}{self.errors}{self.why_better}"
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
-        small = ": the table is too small to distinguish masks" if gain < 2 * error else why
-        return f"{said}{self.plus_minus}{self._error}{small}"
+        small = (
+            ": the table is too small to distinguish masks" if gain < 2 * error else self.why_better
+        )
+        return f"{said}{self.plus_minus}{self.errors}{small}"
 
     @property
     def plus_minus(self) -> str:

@@ -12,7 +12,7 @@ from aegis.cli.pages.labels import label_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
 from aegis.cli.pages.short import ShortPage
-from aegis.present import Finding, label_words, score_words
+from aegis.present import Finding, label_words, mask_shown, score_words
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -480,7 +480,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         (
             (
                 name,
-                masks[name],
+                mask_shown(masks[name]),
                 *shown(name, score),
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.apply import nothing_to_predict
 from aegis.cli.files import (
     HTML,
     JSON,
@@ -209,12 +208,13 @@ def _print(
     if shell.quiet:
         return
     from aegis.cli.pages.anonymize import print_front, print_release
+    from aegis.present.cautions import nothing_to_predict
 
     print_release(shell, release, policy)
     if release.front:
         print_front(shell, release)
     nothing = release.certificate is not None and release.utility is None
-    nothing_said = (nothing_to_predict(policy),) if nothing else ()
+    nothing_said = (nothing_to_predict(policy.label.column),) if nothing else ()
     shell.caution([*release.notes, *release.warnings, *nothing_said])
     shell.say(*written(paths))
     shell.suggest(*_next(release, policy_file))

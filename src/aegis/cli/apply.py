@@ -196,7 +196,7 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
     paths = [asked.release.output, certificate]
     shell = Output(asked.format, asked.quiet)
     _print(shell, release, policy, paths)
-    shell.caution(_cautions(release, policy, certified=certificate is not None))
+    shell.caution(_cautions(release, policy))
     if shell.tabular:
         shell.say(*written(paths))
     if release.path is not None and (certificate or not by_weight):
@@ -258,36 +258,12 @@ def choose(
     return next(iter(configurations.values()))
 
 
-def nothing_to_predict(policy: Policy) -> str:
-    """Return a warning that the released label has fewer than two classes."""
-    return (
-        f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
-        "is nothing to predict, and the certificate states no utility"
-    )
+def _cautions(release: Release, policy: Policy) -> list[str]:
+    """Return what to read before you rely on a release: what its certificate's page lists, and notes on the file."""
+    from aegis.present.cautions import cautions_of, release_document
 
-
-def not_released(weight: str | None) -> str:
-    """Return a warning that the release lacks the weights of its rows, with a remedy."""
-    return (
-        f"the release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
-        "use the release count each row once. To release rounded weights, give the column masks such as "
-        "[{round: {step: 100}}, suppress]"
-    )
-
-
-def _cautions(release: Release, policy: Policy, *, certified: bool) -> list[str]:
-    """Return the warnings to read before you rely on a release."""
-    account, override = release.differential_privacy, release.rule_override
-    outside = release.audit.outside
-    return [
-        *release.warnings,
-        *release.audit.report.cautions,
-        *(() if outside is None else outside.sentences),
-        *(() if override is None else (override.sentence,)),
-        *(() if account is None else account.notes),
-        *((not_released(policy.weight),) if policy.weight in release.dropped else ()),
-        *((nothing_to_predict(policy),) if certified and release.utility is None else ()),
-    ]
+    said = cautions_of(release_document(release, policy))
+    return [*said, *(text for text in release.warnings if text not in said)]
 
 
 def _print(
@@ -343,15 +319,15 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
     """Return figures on the weight of suppressed rows, and on how many people could be found."""
-    from aegis.cli.tables import percent
+    from aegis.cli.tables import portion
 
-    figures = [("weight suppressed", percent(100 * weight.suppressed_share))]
+    figures = [("weight suppressed", portion(weight.suppressed_share))]
     if weight.expected is not None and weight.largest is not None:
         figures.append(
             (
                 "people found, if all records are tried",
                 f"{weight.expected:,.1f} of {weight.released:,.0f}; the likeliest with a chance of "
-                f"{percent(100 * weight.largest)}",
+                f"{portion(weight.largest)}",
             )
         )
     return figures

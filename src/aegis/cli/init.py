@@ -146,6 +146,8 @@ def _alone(proposed: ProposedPolicy) -> str:
     """Say how many rows the features that keep all values single out; empty if it was not counted."""
     if proposed.alone is None:
         return ""
+    if not proposed.alone:
+        return f"; no row stands out by {'it' if len(proposed.unmasked) == 1 else 'them'} alone"
     rows = next(iter(proposed.profiles.values())).facts.rows
     others = "others" if proposed.person is None else "rows of other persons"
     return f", and by them alone {proposed.alone:,} of {rows:,} rows differ from all {others}"

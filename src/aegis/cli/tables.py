@@ -113,4 +113,9 @@ def percent(value: float | None, decimals: int = 1) -> str:
 
 def share(part: int, whole: int) -> str:
     """Return a number of rows with its share of all rows: `312 (1.0 %)`."""
-    return f"{part:,} ({percent(100 * part / whole)})" if whole else f"{part:,}"
+    return f"{part:,} ({words.portion(part / whole)})" if whole else f"{part:,}"
+
+
+def portion(value: float | None) -> str:
+    """Return a share or a risk in [0, 1] as a percentage; `-` for None and NaN."""
+    return NOTHING if value is None or math.isnan(value) else words.portion(value)

@@ -45,8 +45,8 @@ class Truncate(Mask):
     show: str = field(
         default="date",
         metadata={
-            "doc": '"date" (the first day). With unit year also "year". With count 10 also "decade", '
-            "such as 1980s"
+            "doc": '"date": the first day, so unit year shows 2014 as 2014-01-01. With unit year also '
+            '"year": 2014. With count 10 also "decade": 2010s'
         },
     )
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from aegis.advisor.utility import UtilityFigure
 
 UNCHANGED, DROPPED = "identity", "suppress"
+IN_WORDS = {UNCHANGED: "unchanged", DROPPED: "suppressed"}
+"""The masks that people read by another word than policies have for them."""
 _NAMED = 2
 """Largest number of columns that a sentence names."""
 SERVED = {
@@ -41,7 +43,7 @@ class Finding:
         Columns whose values change: name, mask, and the loss in percent if only this column were
         masked (None if unknown).
     dropped, unchanged
-        Columns that the release leaves out, and columns that it does not change.
+        Columns whose every value is suppressed, and columns that do not change.
     """
 
     title: str
@@ -69,6 +71,18 @@ class Finding:
             dropped=tuple(name for name in masks if masks[name] == DROPPED),
             unchanged=tuple(name for name in masks if masks[name] == UNCHANGED),
         )
+
+
+def mask_shown(mask: object) -> str:
+    """Return a mask as people read it: as a policy has it, except for `IN_WORDS`.
+
+    Examples
+    --------
+    >>> from aegis.present import mask_shown
+    >>> mask_shown("identity"), mask_shown("suppress"), mask_shown("level(1)")
+    ('unchanged', 'suppressed', 'level(1)')
+    """
+    return IN_WORDS.get(str(mask), str(mask))
 
 
 def _figure(advice: Advice, figure: UtilityFigure) -> str:
@@ -135,13 +149,17 @@ def _proof(advice: Advice) -> str:
         return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
         more = (
-            "No score is higher than theirs: proven"
+            "Proven: no combination scores higher than these"
             if advice.optimal
             else f"Not proven: {_possible(search)}"
         )
-        return f"Some of the {among} score slightly higher, which Aegis treats as ties. {more}."
+        how = "most" if "masks most" in search.preferred else "least"  # as you prefer
+        return (
+            f"Some of the {among} score higher by less than Aegis can measure; of these, it took the one "
+            f"that masks {how}. {more}."
+        )
     if advice.optimal:
-        return f"None of the {among} does better{_objective(advice)}: proven."
+        return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     if search is not None:
         return f"It is the best found among {among}; {_possible(search)}."
     if len(advice.ranking) == 1 and not advice.masked_tables:
@@ -159,6 +177,14 @@ def _objective(advice: Advice) -> str:
     search = advice.search
     same = search is None or search.objective == advice.measure
     return "" if same or search is None else f" by {search.objective}"
+
+
+def _ranked_on(advice: Advice) -> str:
+    """Return on which rows a proof compares scores, if the stated utility is measured on others."""
+    best, figure = advice.best, advice.utility
+    if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":
+        return ""
+    return " on all rows, before any is suppressed"
 
 
 def _possible(search: SearchFigures) -> str:

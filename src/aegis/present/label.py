@@ -18,7 +18,7 @@ def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
     --------
     >>> from aegis.advisor.utility import UtilityFigure
     >>> score_words({}, UtilityFigure("held-out-auc", 0.9081, 0.9169))
-    'Held-out-auc 0.9081 of 0.9169 unmasked'
+    'Held-out-auc 0.91 of 0.92 unmasked'
     >>> score_words({"label_rounded": ["0", "9"]}, UtilityFigure("held-out-target-coded", 0.02, 0.03))
     'The masks explain about 2.0 % of the variance of the rounded number, of 3.0 % unmasked'
     """

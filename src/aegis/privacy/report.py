@@ -47,6 +47,17 @@ RECURSIVE_L = tuple(range(2, 11))
 """The values of l for which the audit reports the c of recursive (c,l)-diversity."""
 
 
+KNOWN_TO_BE_THERE = (
+    "We assume that the attacker knows that the person is in the table (no population is given)."
+)
+"""Note on a table without its population: journalist risk equals prosecutor risk."""
+FORMER_NOTES = {
+    "No population is given, so the table represents it: journalist risk equals prosecutor "
+    "risk.": KNOWN_TO_BE_THERE
+}
+"""Notes that certificates of version 0.2 state, with their words of today."""
+
+
 @dataclass(frozen=True)
 class Risk:
     """Re-identification risk under one kind of attack, each in [0, 1]; null for an empty table.
@@ -401,12 +412,15 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     unit
         The counted unit, such as "rows".
     """
-    told = [f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows]
+    told = {name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows}
     if not told:
         return ()
+    remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in told)
+    remedy = remedies if len(told) == 1 else f"[{remedies}]"
     return (
-        f"some classes have a single value of {joined(told)}: somebody who knows that a person is in such a class "
-        "knows the value. A line under `l_diversity` in the policy prevents it",
+        f"some classes have a single value of {joined(told.values())}: somebody who knows that a person is in such "
+        f"a class knows the value. To prevent it, uncomment or write `l_diversity: {remedy}` under `privacy` in the "
+        "policy",
     )
 
 
@@ -497,10 +511,7 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
             "in several classes counts in each, one with several values with each of them."
         )
     if table.population is None:
-        notes.append(
-            "No population is given, so the table represents it: journalist risk equals "
-            "prosecutor risk."
-        )
+        notes.append(KNOWN_TO_BE_THERE)
     if not table.sensitive:
         notes.append("No sensitive attribute is given, so only identity disclosure is measured.")
     for name, counts in table.sensitive.items():

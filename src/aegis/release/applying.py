@@ -40,7 +40,7 @@ from aegis.progress import SILENT, Progress
 from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
 from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
-from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
+from aegis.release.released import Released, refuse_other_classes, refuse_unplanned, seed_note
 from aegis.release.sql.query import create_statements, require_database
 from aegis.release.weighing import KeptWeight, kept_weight
 from aegis.release.writing import Destination, ReleasePlan, release_rows
@@ -115,8 +115,7 @@ class Release(Released):
         """Warnings to read before you pass the release on."""
         if not self.seeded_noise:
             return super().warnings
-        names = ", ".join(self.seeded_noise)
-        return (*super().warnings, f"The noise of {names} has a seed: {SEEDED}.")
+        return (*super().warnings, seed_note(self.seeded_noise))
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:

@@ -36,6 +36,7 @@ from aegis.policy import (
 )
 from aegis.policy.load import load_policy
 from aegis.privacy import ModelNeed, PrivacyRule
+from aegis.privacy.report import FORMER_NOTES
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit, audit_rows
 from aegis.release.certified_labels import OF_INPUT, labels_differ
@@ -527,8 +528,11 @@ class _Check:
             outside = figures.pop("outside")
             if "outside" in said:
                 figures["outside"] = stated_fields(said["outside"], outside)
-        needless = self._needing_more()
-        for what, stated, measured in differing(without(said, *_OF_RULE), figures, "privacy"):
+        needless, stated_now = self._needing_more(), without(said, *_OF_RULE)
+        if isinstance(said.get("notes"), list):
+            notes = [FORMER_NOTES.get(n, n) if isinstance(n, str) else n for n in said["notes"]]
+            stated_now["notes"] = notes
+        for what, stated, measured in differing(stated_now, figures, "privacy"):
             if not any(fnmatch(what, pattern) for pattern in needless):
                 self.mismatches.append(Mismatch(what, stated, measured))
         return audited
@@ -760,7 +764,9 @@ class _Check:
     def _original(self) -> None:
         """Compare what only the table shows that the release was made from, or say that nothing did."""
         if self.original is None:
-            self.unchecked += [f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original)"]
+            self.unchecked += [
+                f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"
+            ]
             return
         self._digest("input", self.original)
         for mismatch in original_differs(self.document, self.original, self.source, self.declared):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
@@ -107,6 +107,11 @@ SEEDED = (
     "from that reader; leave the seed out of a release"
 )
 """Note that advises to draw a release without a seed."""
+
+
+def seed_note(names: Iterable[str]) -> str:
+    """Return a warning that anyone who knows the seed can remove the noise of these columns."""
+    return f"The noise of {', '.join(names)} has a seed: {SEEDED}."
 
 
 def with_hidden(output: Source, policy: Policy) -> Source:

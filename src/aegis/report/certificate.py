@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from aegis._version import __version__
-from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import rule_of
-from aegis.privacy.report import same_values
-from aegis.release.auditing import UNPROTECTED
+from aegis.present.cautions import cautions_of, outside_stated, utility_stated
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
-from aegis.report.words import clean, count, measured, percent, share
-from aegis.summary.outside import Outside
+from aegis.report.words import clean, count, measured, percent, portion, share
+from aegis.sources.source import DIGESTED
 
+DECLARED = "declarations"
+"""The digest of a policy covers its declarations, not the bytes of its file."""
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys without which a document is not a certificate."""
 
@@ -45,6 +46,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
     rule = rule_of(policy.get("privacy"))
     context = {
         "title": clean(title, limit=120),
+        "made": _made(certificate),
         "release": release_facts(policy),
         "passed": audit.get("passed"),
         "rule": str(rule).replace(" = ", "\u00a0=\u00a0") if rule.criteria else "",
@@ -52,11 +54,24 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "masks": list(_columns(certificate)),
         "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
-        "notes": [clean(note, limit=600) for note in _notes(certificate)],
+        "notes": [clean(note, limit=600) for note in cautions_of(certificate)],
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", __version__), limit=40),
     }
     return environment().get_template("certificate.html.j2").render(context)
+
+
+def _made(certificate: Mapping[str, Any]) -> str:
+    """Name the released file, the table of which it was made, and the persons whom the rule counts."""
+    file, origin = certificate["output"].get("file"), certificate["input"].get("origin")
+    said = clean(file, limit=120) if file else "A release"
+    if origin:
+        said += f", made from {clean(PurePath(str(origin)).name, limit=120)}"
+    column, persons = certificate["privacy"].get("person"), certificate.get("persons")
+    if column is not None:
+        said += f"; persons: {clean(column, limit=120)}"
+        said += f" ({count(persons)})" if isinstance(persons, int) else ""
+    return said
 
 
 def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -102,23 +117,12 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         "note": f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
         "quasi-identifier, measured on the written file",
     }
-    alone = unique_figure(_outside(certificate))
+    alone = unique_figure(outside_stated(certificate))
     if alone is not None:
         yield alone
     utility = certificate.get("utility")
     if utility:
         yield _utility(utility)
-
-
-def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility that the certificate states."""
-    try:
-        return UtilityFigure.from_dict(utility)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            "The certificate states a utility that cannot be read.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        ) from error
 
 
 def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
@@ -129,7 +133,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
     value = measured(utility.get("value", utility.get("released")))
     note = f"by {utility['measure']}"
     if "reference_name" in utility:
-        note = _stated(utility).detail
+        note = utility_stated(utility).detail
     return {
         "label": "Utility kept",
         "value": value if share is None else percent(share),
@@ -145,45 +149,19 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for name in ("prosecutor", "marketer"):
         for kind, value in (risk.get(name) or {}).items():
             if value is not None:
-                yield {"name": f"Risk, {name}, {kind}", "value": percent(100 * value, 2)}
+                yield {"name": f"Risk, {name}, {kind}", "value": portion(value)}
     for column, figures in (audit.get("l_diversity") or {}).items():
         label = f"Fewest values of {clean(column, limit=60)} in a class"
         yield {"name": label, "value": count(figures.get("distinct"))}
 
 
-def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the notes for the reader: first on lost classes and an overridden rule, then all others."""
-    privacy = certificate["privacy"]
-    if privacy.get("rule") and not privacy.get("quasi_identifiers"):
-        yield UNPROTECTED
-    utility = certificate.get("utility")
-    if utility and "reference_name" in utility:
-        yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))
-    override = certificate.get("rule_override")
-    if isinstance(override, Mapping):
-        yield str(override.get("sentence"))
-    yield from certificate["privacy"].get("notes") or ()
-    unit = "rows" if certificate["privacy"].get("person") is None else "persons"
-    yield from same_values(certificate["privacy"].get("homogeneous_rows") or {}, unit)
-    outside = _outside(certificate)
-    if outside is not None:
-        yield from outside.sentences
-
-
-def _outside(certificate: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that the certificate states and the rule does not cover; None if it states none."""
-    outside = certificate["privacy"].get("outside")
-    if not isinstance(outside, Mapping):
-        return None
-    label = certificate["policy"].get("label")
-    return Outside.from_dict(outside, label.get("column") if isinstance(label, Mapping) else label)
-
-
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for key, title in (("input", "Input"), ("output", "Release"), ("policy", "Policy")):
-        digest = certificate[key].get("sha256")
+        digest, of = certificate[key].get("sha256"), certificate[key].get("sha256_of")
+        of = DECLARED if key == "policy" else None if of == DIGESTED[0] else of
         if digest:
-            yield {"name": f"{title}, SHA-256", "value": clean(digest, limit=80)}
+            name = f"{title}, SHA-256{f' of its {clean(of, limit=40)}' if of else ''}"
+            yield {"name": name, "value": clean(digest, limit=80)}
     for earlier in certificate.get("after") or ():
         digest = earlier.get("certificate") if isinstance(earlier, Mapping) else None
         yield {

@@ -15,7 +15,7 @@ import yaml
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure, Need
-from aegis.present import Finding, label_lines, label_words, ranked_words
+from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.palette import heat_step
 from aegis.report.sections.confidence import (
@@ -243,8 +243,9 @@ def _key_figures(
     note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says beyond chance"
     figures = [
         {"label": "Utility kept", "value": utility, "note": note},
-        *_expected_figure(advice),
     ]
+    if (expected := ExpectedFigure.of(advice)) is not None:
+        figures.append({"label": expected.title, "value": expected.value, "note": expected.note})
     if subject.suppressed_rows is None:
         said = "meets it" if subject.admissible else "not said"
         figures.append({"label": "Rule", "value": said, "note": "by the owner of the table"})
@@ -271,17 +272,6 @@ def _key_figures(
         )
     alone = unique_figure(advice.uncovered)
     return figures if alone is None else [*figures, alone]
-
-
-def _expected_figure(advice: Advice) -> list[dict[str, str]]:
-    """Return the expected AUC of models as a key figure; an empty list if it is unknown."""
-    told = advice.expectation
-    if told is None or MEASURES.get(told.measure).unit != "AUC":
-        return []
-    digits = told.digits
-    note = f"of models{told.plus_minus}; {told.reference:.{digits}f} {told.reference_name.short}"
-    note += told.why_better(digits)
-    return [{"label": "Expected AUC", "value": f"{told.value:.{digits}f}", "note": note}]
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:

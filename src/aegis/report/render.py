@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis._version import __version__
+from aegis.present import mask_shown
 from aegis.report import charts
 from aegis.report.context import build_context
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT, heat_step
@@ -33,6 +34,7 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
         count,
         heat_step,
         listed_masks,
+        mask_shown,
         measured,
         options_text,
         part,

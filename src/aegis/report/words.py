@@ -62,9 +62,12 @@ def _unbroken(text: str) -> str:
 
 def share(number: int, whole: int) -> str:
     """Return `number` as a percentage of `whole`; a dash if the whole is 0."""
-    if not whole:
-        return NONE
-    return percent(100 * number / whole, 2 if 0 < number < 0.01 * whole else 1)
+    return portion(number / whole if whole else None)
+
+
+def portion(value: float | None) -> str:
+    """Return a share or a risk in [0, 1] as a percentage; a dash for None."""
+    return NONE if value is None else _unbroken(words.portion(value))
 
 
 def part(number: int, whole: int) -> str:

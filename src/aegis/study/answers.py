@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aegis.advisor import Advice, Ranked, with_privacy, with_residual_risks
+from aegis.advisor.advise import rule_notes
 from aegis.advisor.estimates import ESTIMATES
 from aegis.advisor.owner import with_owner_rule
 from aegis.advisor.rank import with_label_mask
@@ -78,6 +79,7 @@ def complete_advice(
 ) -> Advice:
     """Return the advice with record-level releases and with its privacy figures.
 
+    Its warnings begin with those on the rule, followed by risks to persons.
     If `measured`, the utility is measured on the rows that the best release keeps.
     """
     policy, summary = subject.policy, subject.summary
@@ -102,9 +104,10 @@ def complete_advice(
         if measured:
             advice = with_utility(advice, rows, scorer, subject.progress)
         advice = with_residual_risks(advice, rows)
+    advice = with_privacy(advice, summary, subject.plan, policy)
+    advice = replace(advice, warnings=(*rule_notes(summary, subject.plan), *advice.warnings))
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
-    advice = with_privacy(advice, summary, subject.plan, policy)
     return with_label_mask(advice, summary, policy)
 
 

@@ -20,6 +20,34 @@ if TYPE_CHECKING:
 BESIDE = 3
 """Sensitive attributes that one table shows next to each other."""
 LONGEST_BAR = 30
+FIELDS = {
+    "after": "earlier releases",
+    "aegis": "version of Aegis",
+    "configuration.name": "name of the configuration",
+    "created": "time of the certificate",
+    "dropped_columns": "columns left out",
+    "input": "rows and digest of the original table",
+    "input.origin": "name of the original table",
+    "input.sha256": "digest of the original table",
+    "output.file": "name of the released file",
+    "output.sha256": "digest of the released file",
+    "persons": "number of persons",
+    "policy.sha256": "digest of the policy",
+    "privacy.outside.implied": "released columns that give away masked ones",
+    "seeded_noise": "columns whose noise has a seed",
+    "suppressed_persons": "persons suppressed",
+    "unseen_rows": "values that a mask did not know",
+    "utility.columns.*.weight": "utility of each column",
+    ".unmasked and .kept": "",
+    "utility.kept": "percentage of the utility kept",
+    "utility.lost_classes": "label classes of which no row is left",
+    "utility.reference": "utility of the original table",
+    "utility.reference_rmse": "error of predictions from the original table",
+    "utility.stderr": "sampling error of the utility",
+}
+"""Fields of a certificate in words; of a later part of a name that is said already, the empty text."""
+MASK_FIELD = "configuration.masks."
+OF_LABELS = " of each label"
 CHECK_SCHEMA = 1
 """Version of the JSON form of a certificate's check."""
 
@@ -63,10 +91,31 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         differing = map(line, map(str, check.mismatches))
         shell.show(heading(f"{certificate} differs"), *differing)
     if check.unchecked:
-        shell.show(heading("Not checked"), *(line(text) for text in check.unchecked))
+        shell.show(heading("Not checked"), *(line(in_words(text)) for text in check.unchecked))
     if check.passed:
         but = ", except for the fields listed above as not checked" if check.unchecked else ""
         shell.show(heading("Certificate"), line(f"{certificate} matches this file{but}."))
+
+
+def in_words(unchecked: str) -> str:
+    """Return which fields of a certificate were not checked, in words, and why.
+
+    Examples
+    --------
+    >>> in_words("utility.stderr, utility.kept: needs the original table (--original TABLE)")
+    'sampling error of the utility, percentage of the utility kept: needs the original table (--original TABLE)'
+    """
+    fields, colon, why = unchecked.partition(": ")
+    named = filter(None, map(_field, fields.split(", ")))
+    return f"{', '.join(named)}{colon}{why}"
+
+
+def _field(name: str) -> str:
+    if name.startswith(MASK_FIELD):
+        return f"mask of {name.removeprefix(MASK_FIELD)}"
+    each = OF_LABELS if name.endswith(OF_LABELS) else ""
+    own = name.removesuffix(each)
+    return f"{FIELDS.get(own, own)}{each}"
 
 
 def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
@@ -90,7 +139,7 @@ def _promised(audited: Audit) -> Iterator[tuple[str, str]]:
 
 
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, figure, fixed, heading, number, pairs, share, table
+    from aegis.cli.tables import Column, figure, heading, number, pairs, portion, share, table
 
     unit, members = report.unit, report.members
     yield heading("Can a person be found?")
@@ -108,17 +157,17 @@ def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
         (
             (
                 "prosecutor",
-                figure(report.prosecutor.maximum),
-                figure(report.prosecutor.average),
+                portion(report.prosecutor.maximum),
+                portion(report.prosecutor.average),
                 "a person known to be in the table",
             ),
             (
                 "journalist",
-                figure(report.journalist.maximum),
-                figure(report.journalist.average),
+                portion(report.journalist.maximum),
+                portion(report.journalist.average),
                 "any person of the population",
             ),
-            ("marketer", "", fixed(report.marketer), "all rows at once"),
+            ("marketer", "", portion(report.marketer), "all rows at once"),
         ),
     )
     yield heading(f"{unit.capitalize()} at risk")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aegis.present import mask_shown
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -28,7 +30,13 @@ def change_sections(advice: Advice) -> Iterator[RenderableType]:
     yield table(
         (Column("attribute"), Column("mask"), number("change"), number("stderr"), Column("")),
         (
-            (c.attribute, c.mask, f"{c.change:+.4g}", f"{c.stderr:.2g}", "tied" * c.tied)
+            (
+                c.attribute,
+                mask_shown(c.mask),
+                f"{c.change:+.4g}",
+                f"{c.stderr:.2g}",
+                "tied" * c.tied,
+            )
             for c in changes
         ),
     )

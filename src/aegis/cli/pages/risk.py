@@ -55,7 +55,7 @@ def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
 
 
 def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
-    from aegis.cli.tables import figure, heading, pairs, share
+    from aegis.cli.tables import heading, pairs, portion, share
 
     rows, risk = data["rows"], data["risk"]
     yield heading("Can the person behind a record be found?")
@@ -63,8 +63,8 @@ def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
         (
             ("records alone with their key", share(data["unique"], rows)),
             ("records in pairs", share(data["in_pairs"], rows)),
-            ("risk of the worst record", figure(risk["maximum"])),
-            ("average risk", figure(risk["average"])),
+            ("risk of the worst record", portion(risk["maximum"])),
+            ("average risk", portion(risk["average"])),
             ("people found if all are tried", f"{risk['expected']:,.1f}"),
             *((f"records at a risk above {t}", share(n, rows)) for t, n in risk["at_risk"].items()),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aegis.present import mask_shown
 from aegis.words import amount
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
         (
             (
                 relaxation.attribute,
-                relaxation.mask,
+                mask_shown(relaxation.mask),
                 signed(relaxation.gain),
                 f"{relaxation.rows_failing:,}" if relaxation.violations else "none",
                 f"{relaxation.allowed_rows:,}",
@@ -123,7 +124,7 @@ def _gain(relaxation: Relaxation) -> str:
     if not relaxation.shows:
         return "nothing" if relaxation.proven else "nothing that was found"
     proof = "" if relaxation.proven else ", not proven"
-    masks = ", ".join(f"{name} {mask}" for name, mask in relaxation.masks.items())
+    masks = ", ".join(f"{name} {mask_shown(mask)}" for name, mask in relaxation.masks.items())
     return f"{signed(relaxation.gain)}, to {fixed(relaxation.score)}{proof}" + (
         f", with {masks}" if masks else ""
     )

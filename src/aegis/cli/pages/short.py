@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from aegis.present import Finding
+from aegis.present import IN_WORDS, Finding
+from aegis.present.finding import DROPPED, UNCHANGED
 from aegis.words import counted, predicted
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ShortPage:
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
         words = Finding.of(advice, best)
         listed = [(name, mask + alone(lost)) for name, mask, lost in words.changed]
-        named = [("suppressed", words.dropped), ("unchanged", words.unchanged)]
+        named = [(IN_WORDS[DROPPED], words.dropped), (IN_WORDS[UNCHANGED], words.unchanged)]
         reserved = sum(map(_height, cautions[:1])) + sum(bool(names) for _, names in named)
         room = max(left - reserved, FEWEST_MASKS)
         if len(listed) > room:

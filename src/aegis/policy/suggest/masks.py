@@ -189,7 +189,9 @@ def _dates(facts: ColumnFacts) -> tuple[list[Spec], str]:
         for years, show in ((5, {}), (10, {"show": "decade"}))
         if days > 2 * years * 366
     ]
-    return specs, f"the dates span {days:,} days"
+    by_year = "year" in units and low.year != high.year
+    shows = "; unit year shows 2014-01-01, or 2014 with `show: year`" if by_year else ""
+    return specs, f"the dates span {days:,} days{shows}"
 
 
 def _day(value: Any) -> date | None:

@@ -18,6 +18,7 @@ from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.masks import RISKY_SHARE, propose_masks
 from aegis.policy.suggest.profile import measure_columns
 from aegis.policy.suggest.relations import (
+    alike_once,
     count_alone,
     find_derived,
     find_identifying,
@@ -90,10 +91,12 @@ class ProposedPolicy:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Questions that you must answer: about single columns, then about several together."""
-        by_column = tuple(
-            f"{'label ' if profile.role is None else ''}{show(profile.name)!r}: {profile.warning}"
-            for profile in self.profiles.values()
-            if profile.warning
+        by_column = alike_once(
+            {
+                f"{'label ' if profile.role is None else ''}{show(profile.name)!r}": profile.warning
+                for profile in self.profiles.values()
+                if profile.warning
+            }
         )
         return (*by_column, self.identifying) if self.identifying else by_column
 

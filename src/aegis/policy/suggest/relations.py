@@ -7,6 +7,7 @@ together may single out nearly every row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,10 +47,15 @@ MOST_CELLS = 20_000_000
 """Largest number of values that are compared in all rows."""
 SINGLED_SHARE = 0.2
 """Share of singled-out rows from which a person is asked about the columns."""
+MOST_ALIKE = 3
+"""Largest number of columns with the same warning, except for its figures, that are warned of one by one."""
 MOST_COPIED = 20
 """Largest number of quasi-identifiers whose copies are searched."""
 MOST_COMPARED = 100
 """Largest number of other columns that are compared: those with the fewest values."""
+
+NULL = -1
+"""Code of null."""
 
 Codes = npt.NDArray[np.int64]
 
@@ -87,7 +93,8 @@ def find_twins(
     """Return for each column the quasi-identifier that it reveals best, if there is one.
 
     The share of right guesses (`Twin.right`) is measured on held-out rows of a sample. So a key, which
-    has a different value in each row, reveals nothing.
+    has a different value in each row, reveals nothing. Only rows with a value to guess count, so columns
+    that are empty in the same rows do not reveal each other.
 
     Raises
     ------
@@ -119,6 +126,30 @@ def find_twins(
             if twin is not None:
                 twins.setdefault(other.name, twin)
     return twins
+
+
+def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the warnings of columns; if many say the same except for figures, only the first of them,
+    with the number of other columns and the names of a few.
+
+    Examples
+    --------
+    >>> alike_once({f"'a{i}'": f"gives sex away in 9{i} % of the rows" for i in range(6)})
+    ("'a0': gives sex away in 90 % of the rows. The same holds for 5 more columns: 'a1', 'a2', 'a3', ...",)
+    """
+    alike: dict[str, list[str]] = {}
+    for name, text in warnings.items():
+        alike.setdefault(re.sub(r"[<>]?[\d,.]*\d", "", text), []).append(name)
+    said = []
+    for first, *others in alike.values():
+        if len(others) < MOST_ALIKE:
+            said += [(name, f"{name}: {warnings[name]}") for name in (first, *others)]
+            continue
+        few = f"{', '.join(others[:MOST_ALIKE])}{', ...' * (len(others) > MOST_ALIKE)}"
+        text = f"{first}: {warnings[first]}. The same holds for {len(others):,} more columns: {few}"
+        said.append((first, text))
+    places = {name: place for place, name in enumerate(warnings)}
+    return tuple(text for _, text in sorted(said, key=lambda entry: places[entry[0]]))
 
 
 def find_derived(
@@ -190,11 +221,11 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
     rows = len(next(iter(codes.values())))
 
     def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
-        sizes = [np.bincount(_together([codes[name] for name in names])) for names in sets]
+        sizes = [np.bincount(_together([codes[name] - NULL for name in names])) for names in sets]
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
     unique = count([tuple(codes)])[0][0]
-    values = {name: int(own.max(initial=0)) + 1 for name, own in codes.items()}
+    values = {name: len(np.unique(own)) for name, own in codes.items()}
     few = find_singling(values, unique, count)
     if few is None or few.unique_rows < SINGLED_SHARE * rows:
         return None
@@ -241,9 +272,9 @@ def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[st
 
 
 def _codes(column: pa.Array) -> Codes:
-    """Return a code for each row, equal for equal values; null has a separate code."""
-    encoded = column.dictionary_encode(null_encoding="encode")
-    codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    """Return a code for each row, equal for equal values; null has the code `NULL`."""
+    encoded = column.dictionary_encode()
+    codes: Codes = pc.fill_null(encoded.indices, NULL).to_numpy().astype(np.int64)
     return codes
 
 
@@ -278,8 +309,7 @@ def _linear(own: str, other: str, numbers: Mapping[str, npt.NDArray[np.float64]]
 
 
 def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    values, groups = codes[own], codes[other]
-    right, gain = _guessed(values, groups)
+    right, gain = _guessed(codes[own], codes[other])
     return Twin(own, right, certain=gain >= TWIN) if gain >= LIKELY_TWIN else None
 
 
@@ -293,11 +323,13 @@ def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
     """Return the share of rows whose value the group predicts, and its lift; zeros if that proves
-    nothing.
+    nothing. Rows without a value do not count.
     """
+    there = values != NULL
+    values, groups = values[there], np.unique(groups[there], return_inverse=True)[1]
     rows = len(values)
     sizes = np.bincount(values)
-    if rows - sizes.max() < FEWEST_OTHERS or (groups.max() + 1) * ROWS_PER_VALUE > rows:
+    if rows - sizes.max(initial=0) < FEWEST_OTHERS or (groups.max() + 1) * ROWS_PER_VALUE > rows:
         return 0.0, 0.0
     right = predictability_of_rows(groups, values).right
     return right, lift(right, float(sizes.max() / rows))

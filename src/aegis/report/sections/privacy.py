@@ -7,7 +7,7 @@ from typing import Any
 
 from aegis.privacy import PrivacyReport
 from aegis.privacy.report import AttributeFigures
-from aegis.report.words import NONE, clean, count, figure, part, percent, share
+from aegis.report.words import NONE, clean, count, figure, part, portion, share
 
 Column = tuple[str, PrivacyReport]
 
@@ -36,22 +36,22 @@ _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
     (
         "Highest prosecutor risk",
         "chance to find the row of a person known to be in the table",
-        lambda r: _risk(r.prosecutor.maximum),
+        lambda r: portion(r.prosecutor.maximum),
     ),
     (
         "Average prosecutor risk",
         "the same, averaged over all {unit}",
-        lambda r: _risk(r.prosecutor.average),
+        lambda r: portion(r.prosecutor.average),
     ),
     (
         "Highest journalist risk",
         "chance to find the row of anybody in the population",
-        lambda r: _risk(r.journalist.maximum),
+        lambda r: portion(r.journalist.maximum),
     ),
     (
         "Marketer risk",
         "share of {unit} that an attack on all of them would identify",
-        lambda r: _risk(r.marketer),
+        lambda r: portion(r.marketer),
     ),
 )
 
@@ -64,7 +64,7 @@ _SENSITIVE: tuple[tuple[str, str, Callable[[AttributeFigures, int], str]], ...] 
     (
         "Largest share of one value",
         "in any class; the alpha of (alpha,k)-anonymity",
-        lambda a, _: _risk(a.alpha),
+        lambda a, _: portion(a.alpha),
     ),
     (
         "Fewest distinct values",
@@ -198,10 +198,6 @@ def _of(name: str, show: Callable[[AttributeFigures, int], str], report: Privacy
 def _part(number: int, whole: int) -> str:
     """Return a number of rows or persons with its share, on two lines that wide tables join."""
     return part(number, whole).replace(" (", "\n(")
-
-
-def _risk(risk: float | None) -> str:
-    return NONE if risk is None else percent(100 * risk)
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:

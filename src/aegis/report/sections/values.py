@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.words import clean, count, percent
+from aegis.present import IN_WORDS, mask_shown
+from aegis.report.words import clean, count, share
 
 if TYPE_CHECKING:
     from aegis.summary.outside import Outside
@@ -40,8 +41,8 @@ def mask_words(mask: object) -> str:
     means 60 or more".
     """
     text = str(mask)
-    if text in ("identity", "suppress"):
-        return "as it is" if text == "identity" else "suppressed"
+    if text in IN_WORDS:
+        return mask_shown(text)
     match = re.fullmatch(r"(\w+)\((.*)\)", text, flags=re.DOTALL)
     if match is None:
         return clean(text.replace("_", " "), limit=120)
@@ -61,7 +62,9 @@ def changed_masks(masks: Mapping[str, str]) -> str:
 
 def listed_masks(masks: Mapping[str, str]) -> str:
     """Return masks by attribute as text."""
-    return clean("; ".join(f"{name}: {mask}" for name, mask in masks.items()), limit=600)
+    return clean(
+        "; ".join(f"{name}: {mask_shown(mask)}" for name, mask in masks.items()), limit=600
+    )
 
 
 def unique_figure(outside: Outside | None) -> dict[str, str] | None:
@@ -72,7 +75,7 @@ def unique_figure(outside: Outside | None) -> dict[str, str] | None:
         return None
     return {
         "label": "Unique in all columns",
-        "value": percent(100 * outside.unique_rows / outside.rows),
+        "value": share(outside.unique_rows, outside.rows),
         "note": f"{count(outside.unique_rows)} of {count(outside.rows)} released rows; "
         "the rule covers the quasi-identifiers alone",
     }

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from aegis.summary import Summary
 
 
+TITLE = "Only if you pass on a summary file (.aegis)"
+"""Title of the section on an unprotected summary, which most readers of a report can skip."""
+
+
 def templates() -> jinja2.Environment:
     """Return the templates of this package, which extend those of the report."""
     return environment(Path(__file__).parent / "templates")
@@ -28,8 +32,8 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
     from aegis.safe.protect import audit_leak
 
     leak = leak_section(audit_leak(summary).to_dict())
-    html = templates().get_template("gives-away.html.j2").render({"leak": leak})
-    return ReportSection("leak", "What the summary reveals", html)
+    html = templates().get_template("gives-away.html.j2").render({"leak": leak, "title": TITLE})
+    return ReportSection("leak", TITLE, html)
 
 
 def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:

@@ -16,7 +16,7 @@ from aegis.errors import AegisError
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import Call, Visit, identified
-from aegis.words import percent
+from aegis.words import percent, portion
 
 _TEMPLATES = Environment(
     loader=PackageLoader("aegis.service"),
@@ -37,7 +37,7 @@ def day(value: datetime | None) -> str:
 
 def share(value: float | None) -> str:
     """Return a share in [0, 1] as a percentage, or a dash for None."""
-    return "–" if value is None else percent(100 * value)
+    return "–" if value is None else portion(value)
 
 
 def size(value: int) -> str:

@@ -1,0 +1,109 @@
+"""List what to read before you rely on a release, in one order for the terminal and all pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aegis.advisor.utility import UtilityFigure
+from aegis.errors import DataError
+from aegis.policy import Policy
+from aegis.policy.mapping import policy_mapping
+from aegis.privacy.report import FORMER_NOTES, same_values
+from aegis.release.auditing import UNPROTECTED
+from aegis.release.released import Released, seed_note
+from aegis.summary.outside import Outside
+
+
+def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what to read before you rely on a release, from its certificate.
+
+    The order is: reasons why the rule protects less than its name says, risks to persons, limits of
+    the use, and notes on how the figures were measured.
+
+    Raises
+    ------
+    DataError
+        The certificate states a utility that cannot be read.
+    """
+    return tuple(dict.fromkeys((*_of_rule(document), *_of_persons(document), *_of_use(document))))
+
+
+def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
+    """Return the certificate of a release; without one, the part of it that needs no digests."""
+    if release.certificate is not None:
+        return release.certificate
+    known = {key: value for key, value in release.to_dict().items() if value is not None}
+    return known | {"policy": policy_mapping(policy)}
+
+
+def outside_stated(document: Mapping[str, Any]) -> Outside | None:
+    """Return the risks that a certificate states and the rule does not cover; None if it states none."""
+    outside = document["privacy"].get("outside")
+    if not isinstance(outside, Mapping):
+        return None
+    label = document["policy"].get("label")
+    return Outside.from_dict(outside, label.get("column") if isinstance(label, Mapping) else label)
+
+
+def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
+    """Return the utility that a certificate states."""
+    try:
+        return UtilityFigure.from_dict(utility)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            "The certificate states a utility that cannot be read.",
+            hint="Give what `aegis apply --certificate` wrote.",
+        ) from error
+
+
+def nothing_to_predict(column: str) -> str:
+    """Return a warning that the released label has fewer than two classes."""
+    return (
+        f"the label {column} shows fewer than two classes in the released rows: there "
+        "is nothing to predict, and the certificate states no utility"
+    )
+
+
+def _of_rule(document: Mapping[str, Any]) -> Iterator[str]:
+    privacy, override = document["privacy"], document.get("rule_override")
+    if privacy.get("rule") and not privacy.get("quasi_identifiers"):
+        yield UNPROTECTED
+    if isinstance(override, Mapping):
+        yield str(override.get("sentence"))
+
+
+def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
+    privacy, outside = document["privacy"], outside_stated(document)
+    unit = "rows" if privacy.get("person") is None else "persons"
+    yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
+    if outside is not None:
+        yield from outside.sentences
+    if seeded := document.get("seeded_noise"):
+        yield seed_note(seeded)
+    account = privacy.get("differential_privacy")
+    if isinstance(account, Mapping):
+        yield from account.get("notes") or ()
+
+
+def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
+    policy, utility = document["policy"], document.get("utility")
+    if utility and "reference_name" in utility:
+        yield from utility_stated(utility).caveats(int(document.get("suppressed_rows") or 0))
+    weight, label = policy.get("weight"), policy.get("label")
+    if weight is not None and weight in (document.get("dropped_columns") or ()):
+        yield _not_released(weight)
+    if label and "utility" in document and utility is None:
+        column = label.get("column") if isinstance(label, Mapping) else label
+        yield nothing_to_predict(str(column))
+    for note in document["privacy"].get("notes") or ():
+        yield FORMER_NOTES.get(note, note)
+
+
+def _not_released(weight: str) -> str:
+    """Return a warning that the release lacks the weights of its rows, with a remedy."""
+    return (
+        f"the release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
+        "use the release count each row once. To release rounded weights, give the column masks such as "
+        "[{round: {step: 100}}, suppress]"
+    )
