@@ -493,3 +493,18 @@ def test_an_error_of_the_database_quotes_nothing_that_was_to_be_stored(tmp_path)
     with pytest.raises(IntegrityError) as raised, catalog.database.writing() as session:
         session.add(Account(name="ada", roles=[], password="$argon2id$ a hash"))
     assert "argon2id" not in str(raised.value)
+
+
+def test_a_check_that_nobody_waits_for_is_made_once(tmp_path):
+    """The request was approved meanwhile: the agent checked the table five times, for nothing."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        text = "configurations: {c: {age: {bucketize: {width: 40}}, sex: identity}}\n"
+        with place.client("otto") as otto:
+            otto.step(number, "choose", configuration=text)
+            job = otto.shown(number)["job"]["id"]
+            otto.step(number, "approve")
+            place.work()
+            assert (otto.job(job)["state"], otto.job(job)["attempt"]) == ("cancelled", 1)
+            assert otto.shown(number)["state"] == "approved"

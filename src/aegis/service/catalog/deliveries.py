@@ -27,6 +27,7 @@ from aegis.service.catalog.flow import configuration_of, policy_of
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
 from aegis.service.catalog.statements import digest as sha256_of
+from aegis.service.catalog.states import RequestState
 from aegis.service.catalog.summaries import columns_of, read
 from aegis.service.catalog.verifying import MaskedFile, require_answer, require_summary
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
@@ -98,6 +99,8 @@ def checked(
 ) -> Request:
     """Store the configuration that the agent has checked, with the verdicts.
 
+    If the request is no longer in review, the job is cancelled, so that no agent repeats it.
+
     Raises
     ------
     CatalogError
@@ -106,6 +109,9 @@ def checked(
     with catalog.database.writing() as session:
         job, _ = _job(session, by, job_id, attempt, "check")
         request = jobs.request_of(session, job)
+        if request.state != RequestState.IN_REVIEW:  # nobody waits for the answer any more
+            jobs.cancel(session, job, by.name)
+            return request
         require_answer(answer, policy_of(request.version.policy), job.task)
         result = {**job.task["about"], **answer, "releases": job.task["releases"]}
         requests.set_configuration(
