@@ -250,7 +250,7 @@ def test_a_release_says_what_the_rule_does_not_cover():
         "bench_released.html", release=made, base="/", folder="out", files=[]
     ).body.decode()
     assert "40 of 40 released rows are the only ones with their values in all columns" in page
-    assert "Note shows 40 values and is nearly a key" in page
+    assert "The column note shows 40 values and is nearly a key" in page
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")

@@ -85,7 +85,7 @@ def _context(
         "figures": figures,
         "losses": LOSSES,
         "loss": grouped.loss,
-        "notes": [clean(note, limit=600) for note in release.notes],
+        "notes": list(release.notes),
         "privacy": privacy_section(before, audit.report, admissible=True),
         "tradeoff": release.front,
         "recipe": {"text": lines(recipe), "cut": False, "characters": count(len(recipe))},

@@ -54,7 +54,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "masks": list(_columns(certificate)),
         "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
-        "notes": [clean(note, limit=600) for note in cautions_of(certificate)],
+        "notes": list(cautions_of(certificate)),
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", __version__), limit=40),
     }

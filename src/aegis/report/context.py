@@ -26,7 +26,18 @@ from aegis.report.sections.confidence import (
 from aegis.report.sections.privacy import FINEST, privacy_section
 from aegis.report.sections.records import LOSSES
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
-from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
+from aegis.report.words import (
+    clean,
+    count,
+    lines,
+    measured,
+    part,
+    percent,
+    plural,
+    rows,
+    sentence,
+    share,
+)
 from aegis.words import jsonable, predicted
 
 if TYPE_CHECKING:
@@ -95,7 +106,7 @@ def build_context(
         "confidence": confidence_section(advice),
         "noise": None if subject is None else subject.differential_privacy,
         "key_figures": _key_figures(advice, subject, before, after, finest=finest),
-        "warnings": [_sentence(text) for text in advice.warnings],
+        "warnings": list(advice.warnings),
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
         "attributes": _attributes(subject, advice, measure) if subject else [],
@@ -197,7 +208,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
             "suppressed_any": bool(left_out),
             "rows": rows(total),
             "share": None if left_out is None else share(left_out, total),
-            "violations": [_sentence(text) for text in subject.violations],
+            "violations": [sentence(text) for text in subject.violations],
             "limit": None if left_out is None else _admitting_limit(left_out, total),
         }
     return verdict
@@ -211,7 +222,7 @@ def _proof(advice: Advice) -> dict[str, str | None]:
     return {
         "proof": None if best is None else Finding.of(advice, best).proof.replace(" %", "\u00a0%"),
         "proven": None if proven is None else proven.words(),
-        "preferred": None if preferred is None else _sentence(preferred),
+        "preferred": None if preferred is None else sentence(preferred),
     }
 
 
@@ -449,7 +460,7 @@ def _shortfalls(advice: Advice) -> dict[str, Any]:
                 "name": clean(r.name, limit=NAME_LIMIT),
                 "kept": percent(r.utility_kept),
                 "left_out": _part(r.suppressed_rows, total),
-                "violations": [_sentence(text) for text in r.violations],
+                "violations": [sentence(text) for text in r.violations],
             }
             for r in failing[:TOP]
         ],
@@ -466,7 +477,7 @@ def _rule_section(
     limit = float((policy.get("privacy") or {}).get("suppression", 0.0))
     allowed = rule.allowed_rows(total) if rule else total
     return {
-        "criteria": [_sentence(str(criterion)) for criterion in rule.criteria] if rule else [],
+        "criteria": [sentence(str(criterion)) for criterion in rule.criteria] if rule else [],
         "short": _in_one_phrase([str(criterion) for criterion in rule.criteria]) if rule else "",
         "limit": 100 * limit,
         "limit_text": f"{100 * limit:g}\u00a0%",
@@ -540,11 +551,3 @@ def _weights(weights: Mapping[str, Any] | None) -> list[tuple[str, str, bool]]:
         return []
     worth = rows(round(weights["effective_rows"]))
     return [("Weights of the rows", f"{weights['column']}; worth {worth} of equal weight", False)]
-
-
-def _sentence(text: str) -> str:
-    """Return text from outside Aegis as a sentence: control characters replaced, first letter in
-    upper case.
-    """
-    shown = clean(text, limit=600)
-    return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]

@@ -16,7 +16,7 @@ from aegis.report.section import Reported, ReportSection
 from aegis.report.sections.records import options_text
 from aegis.report.sections.values import changed_masks, listed_masks
 from aegis.report.svg import FONT, Drawing, draw
-from aegis.report.words import clean, count, measured, part, percent
+from aegis.report.words import clean, count, measured, part, percent, prose
 
 if TYPE_CHECKING:
     import jinja2
@@ -39,6 +39,7 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
         options_text,
         part,
         percent,
+        prose,
     )
 }
 """Functions with which templates write figures, and text from the data; all other text is escaped only."""

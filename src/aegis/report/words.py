@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from typing import TYPE_CHECKING
 
 from aegis import words
 from aegis.words import amount, counted
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 NONE = "–"
 """Stands where a figure is undefined."""
 
 _SPACE = "\u00a0"
 """Keeps a number and its unit on one line."""
+
+_CODE = re.compile("`([^`]+)`")
 
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that turn the direction of the text that follows them, outside their own name."""
@@ -35,6 +42,21 @@ def clean(text: object, *, limit: int | None = None) -> str:
     if limit is not None and len(shown) > limit:
         return shown[: limit - 1] + "…"
     return shown
+
+
+def sentence(text: str) -> str:
+    """Return text from outside Aegis as a sentence: cleaned, with its first letter in upper case."""
+    shown = clean(text, limit=600)
+    return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]
+
+
+def prose(text: str) -> Markup:
+    """Return text as a sentence of HTML: with a full stop, and what is between backticks as code."""
+    from markupsafe import Markup, escape
+
+    shown = sentence(text)
+    ended = shown if shown.endswith((".", "…")) else f"{shown}."
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(ended))))
 
 
 def lines(text: str) -> str:

@@ -109,7 +109,7 @@ class Outside:
                 f"It is the label: to release ranges of it, write `label: {name}` without kind and bins, and "
                 f"`{name}: {{role: feature, masks: [{{quantiles: {{count: 5}}}}]}}` under `attributes`"
             )
-        return f"{name} shows {values:,} values and is nearly a key: somebody who knows the value finds the row. {remedy}"
+        return f"The column {name} shows {values:,} values and is nearly a key: somebody who knows the value finds the row. {remedy}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -120,7 +120,7 @@ def _implied(implication: Implication) -> str:
     hidden, released = implication.hidden, implication.released
     fixed = f" In {percent(100 * implication.fixed, 0)} of them only one value is possible."
     return (
-        f"{released} gives away {hidden}, which is masked: a guess from {released} is right in "
+        f"The column {released} gives away {hidden}, which is masked: a guess from {released} is right in "
         f"{percent(100 * implication.right, 0)} of the released rows, and without it in "
         f"{percent(100 * implication.right_without, 0)}.{fixed if implication.fixed >= 0.01 else ''} "
         f"Mask {released} more coarsely, or leave it out (--leave-out)"

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from aegis._version import __version__
 from aegis.errors import AegisError
+from aegis.report.words import prose
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import Call, Visit, identified
@@ -47,7 +48,7 @@ def size(value: int) -> str:
     return decimal(value)
 
 
-_TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent)
+_TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent, prose=prose)
 
 
 def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
