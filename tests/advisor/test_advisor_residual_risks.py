@@ -78,9 +78,9 @@ def test_warnings_begin_with_the_rule_and_with_risks_to_persons() -> None:
     order = [
         next(i for i, text in enumerate(advice.warnings) if part in text)
         for part in (
-            "single value of sick",
             "the only ones with their values",
             "nearly a key",
+            "single value of sick",
             "not in the policy",
         )
     ]

@@ -18,7 +18,7 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
     """Return the advice with privacy reports before and after masking.
 
     They come from the frequency table on which the rule is checked, so a summary is enough. A class
-    with a single sensitive value is a risk to persons: its warning is the first.
+    with a single sensitive value is a risk to persons: its warning comes before the others.
     """
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))

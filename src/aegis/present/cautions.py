@@ -76,9 +76,9 @@ def _of_rule(document: Mapping[str, Any]) -> Iterator[str]:
 def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
     privacy, outside = document["privacy"], outside_stated(document)
     unit = "rows" if privacy.get("person") is None else "persons"
-    yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
     if outside is not None:
         yield from outside.sentences
+    yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
     if seeded := document.get("seeded_noise"):
         yield seed_note(seeded)
     account = privacy.get("differential_privacy")

@@ -95,6 +95,7 @@ def complete_advice(
             seed=seed,
             progress=subject.progress,
         )
+    advice = with_privacy(advice, summary, subject.plan, policy)
     scorer, best = scorer_of(summary), advice.best
     released = ReleasedRows(subject.plan, subject.source, policy, subject.seed, subject.known)
     stored: AbstractContextManager[ReleasedRows] = nullcontext(released)
@@ -104,7 +105,6 @@ def complete_advice(
         if measured:
             advice = with_utility(advice, rows, scorer, subject.progress)
         advice = with_residual_risks(advice, rows)
-    advice = with_privacy(advice, summary, subject.plan, policy)
     advice = replace(advice, warnings=(*rule_notes(summary, subject.plan), *advice.warnings))
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
