@@ -238,7 +238,7 @@ def test_an_agent_believes_the_pinned_certificate_and_no_other(tmp_path):
     context.load_cert_chain(own)
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"https://127.0.0.1:{server.server_port}"
         assert Client(url, "t", certificate=own).health() == {}
         for believed in (other, None):
