@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from hypothesis import HealthCheck, settings
 
 from aegis.advisor.search import clock
+from aegis.cli import main
 from aegis.summary import builder
 
 settings.register_profile(
@@ -73,6 +76,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "Spark" if file in SPARK else file
 
     return Scheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from what was loaded: it went through all of that again and again."""
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """Make equal command lines once: a process does so for each run, and the tests run thousands in one."""
+    make_app, make_command = main._app, typer.main.get_command
+    apps: dict[tuple[tuple[str, Any], ...], typer.Typer] = {}
+    commands: dict[typer.Typer, Any] = {}
+
+    def app_of(given: Mapping[str, main.Command]) -> typer.Typer:
+        key = tuple(given.items())
+        if key not in apps:
+            apps[key] = make_app(given)
+        return apps[key]
+
+    def command_of(app: typer.Typer) -> Any:
+        if app not in commands:
+            commands[app] = make_command(app)
+        return commands[app]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(main, "_app", app_of)
+        patch.setattr(typer.main, "get_command", command_of)
+        yield
 
 
 @pytest.fixture
