@@ -34,6 +34,7 @@ os.environ.pop("COLUMNS", None)  # a test that asks for a width sets it
 # and each would compile the package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+gc.disable()  # until the tests are collected
 # Runs of tests share the cores: several threads of one model only wait for those of another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -81,6 +82,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_finish() -> None:
     """Keep the garbage collector away from what was loaded: it went through all of that again and again."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 10, 10)
 
 
