@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from aegis.advisor.search import clock
 from aegis.cli import main
 from aegis.summary import builder
+from postgres_server import Server, server
 
 settings.register_profile(
     "aegis",
@@ -130,6 +131,13 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"real data not found at {DATA}; set AEGIS_DATA to its folder")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server on a free port of this machine, for all tests; skips with the reason where there is none."""
+    with server() as made:
+        yield made
 
 
 @pytest.fixture
