@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from hypothesis import HealthCheck, settings
 
 from aegis.advisor.search import clock
+from aegis.cli import main
 from aegis.summary import builder
+from postgres_server import Server, server
 
 settings.register_profile(
     "aegis",
@@ -31,6 +35,7 @@ os.environ.pop("COLUMNS", None)  # a test that asks for a width sets it
 # and each would compile the package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+gc.disable()  # until the tests are collected
 # Runs of tests share the cores: several threads of one model only wait for those of another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -75,6 +80,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from what was loaded: it went through all of that again and again."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(20_000, 10, 10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """Make equal command lines once: a process does so for each run, and the tests run thousands in one."""
+    make_app, make_command = main._app, typer.main.get_command
+    apps: dict[tuple[tuple[str, Any], ...], typer.Typer] = {}
+    commands: dict[typer.Typer, Any] = {}
+
+    def app_of(given: Mapping[str, main.Command]) -> typer.Typer:
+        key = tuple(given.items())
+        if key not in apps:
+            apps[key] = make_app(given)
+        return apps[key]
+
+    def command_of(app: typer.Typer) -> Any:
+        if app not in commands:
+            commands[app] = make_command(app)
+        return commands[app]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(main, "_app", app_of)
+        patch.setattr(typer.main, "get_command", command_of)
+        yield
+
+
 @pytest.fixture
 def summaries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that were summarised, one entry each time."""
@@ -95,6 +131,13 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"real data not found at {DATA}; set AEGIS_DATA to its folder")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server on a free port of this machine, for all tests; skips with the reason where there is none."""
+    with server() as made:
+        yield made
 
 
 @pytest.fixture

@@ -31,9 +31,7 @@ def copy_core(folder: Path, without: Collection[str] = WINGS) -> dict[str, str]:
     of the installed package.
     """
     package = folder / "aegis"
-    shutil.copytree(
-        ROOT / "src" / "aegis", package, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
-    )
+    shutil.copytree(ROOT / "src" / "aegis", package)  # with what is compiled: times stay the same
     for wing in without:
         shutil.rmtree(package / wing)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
+from uuid import uuid4
 
 import pytest
 
@@ -34,6 +35,15 @@ class Server:
     @property
     def url(self) -> str:
         return f"postgres://aegis:{quote_plus(PASSWORD)}@127.0.0.1:{self.port}/postgres"
+
+    def new_database(self) -> str:
+        """Make an empty database; return its address."""
+        import psycopg
+
+        name = f"of_{uuid4().hex}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return f"{self.url.removesuffix('postgres')}{name}"
 
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off -k {self.folder}"

@@ -60,7 +60,7 @@ def test_every_public_name_has_an_example(name: str) -> None:
     assert not without
 
 
-@pytest.mark.usefixtures("summarised")
+@pytest.mark.usefixtures("summarised", "unhurried")
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_say_what_comes_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

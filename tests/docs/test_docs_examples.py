@@ -57,7 +57,7 @@ def few_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / path.name).symlink_to(path)
     adult = pq.read_table(ROOT / "data" / "adult.parquet")
     (folder / "adult.parquet").unlink()
-    pq.write_table(adult.take(pa.array(range(0, len(adult), 8))), folder / "adult.parquet")
+    pq.write_table(adult.take(pa.array(range(0, len(adult), 24))), folder / "adult.parquet")
     return folder
 
 

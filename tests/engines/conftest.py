@@ -1,4 +1,4 @@
-"""A PostgreSQL server and a Spark session of the tests' own, where their programs are installed."""
+"""A PostgreSQL server that may be stopped and a Spark session, where their programs are installed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from postgres_server import Server, server
 
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of a Java that lives for a minute: what it compiles best pays off after that."""
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A fresh server on a free port of this machine; skips with the reason where there is none."""
-    with server() as made:
-        yield made
 
 
 @pytest.fixture

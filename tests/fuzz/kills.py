@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -57,8 +58,8 @@ class Bench:
     seconds: dict[str, float]
 
     @classmethod
-    def at(cls, folder: Path) -> Bench:
-        """Fill a folder, and run every command once."""
+    def at(cls, folder: Path, commands: Collection[str] = tuple(COMMANDS)) -> Bench:
+        """Fill a folder, and run every command once, or these."""
         import pyarrow as pa
         import pyarrow.csv as csv
         import pyarrow.parquet as pq
@@ -76,7 +77,7 @@ class Bench:
         (folder / "p.yaml").write_text(POLICY)
         (folder / "c.yaml").write_text(CONFIGURATION)
         seconds = {}
-        for name in COMMANDS:
+        for name in commands:
             started = time.monotonic()
             done = _start(folder, name)
             _, error = done.communicate()
@@ -103,6 +104,11 @@ def _start(folder: Path, name: str, *, background: bool = False) -> subprocess.P
 
 def _ignore() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def command_of(seed: int) -> str:
+    """Return which command `attempt` kills."""
+    return Random(f"kill:{seed}").choice(sorted(COMMANDS))
 
 
 def attempt(bench: Bench, seed: int) -> tuple[str, Failure | None]:

@@ -116,7 +116,10 @@ def test_a_release_that_breaks_its_rule_is_found(monkeypatch: pytest.MonkeyPatch
     assert "rows of" in failure.problem
 
 
-@pytest.mark.parametrize("seed", range(2))
+KILLS = range(2)
+
+
+@pytest.mark.parametrize("seed", KILLS)
 def test_kills_leave_files_whole(bench: kills.Bench, seed: int) -> None:
     _, failure = kills.attempt(bench, seed)
     assert failure is None, failure
@@ -124,7 +127,9 @@ def test_kills_leave_files_whole(bench: kills.Bench, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> kills.Bench:
-    return kills.Bench.at(tmp_path_factory.mktemp("kills"))
+    """A folder where the commands that are killed have run once, and one that writes rows."""
+    commands = {"apply", *map(kills.command_of, KILLS)}
+    return kills.Bench.at(tmp_path_factory.mktemp("kills"), sorted(commands))
 
 
 def test_half_a_file_is_found(bench: kills.Bench) -> None:

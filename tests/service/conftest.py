@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from argon2 import PasswordHasher
-from service_support import House, house
+from service_support import Furnished, House, house
 
 from aegis.service.catalog import passwords
 
@@ -26,9 +26,33 @@ def patience() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory) -> House:
-    """A service whose data set `census` is offered."""
-    with house(tmp_path_factory.mktemp("service")) as made:
+@pytest.fixture(scope="session", autouse=True)
+def one_context() -> Iterator[None]:
+    """Read the machine's certificates once: each client does so, in 20 ms, and the tests make thousands."""
+    make = httpx._transports.default.create_ssl_context
+    default = make()
+
+    def made(verify=True, cert=None, trust_env=True):
+        usual = verify is True and cert is None and trust_env
+        return default if usual else make(verify=verify, cert=cert, trust_env=trust_env)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx._transports.default, "create_ssl_context", made)
+        yield
+
+
+@pytest.fixture(scope="session")
+def furnished(tmp_path_factory) -> Furnished:
+    """The folder of a service whose data set `census` is offered; each service gets a copy."""
+    folder = tmp_path_factory.mktemp("furnished")
+    with house(folder) as made:
         made.offer()
+    made.catalog.database.close()
+    return Furnished(folder, made.tokens)
+
+
+@pytest.fixture(scope="module")
+def place(furnished, tmp_path_factory) -> Iterator[House]:
+    """A service whose data set `census` is offered."""
+    with house(tmp_path_factory.mktemp("service"), furnished=furnished) as made:
         yield made

@@ -22,7 +22,7 @@ class Bucket(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), S3)
         self.files: dict[str, bytes] = {}
         self.full = False
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
 
 class S3(BaseHTTPRequestHandler):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copytree
 
 import uvicorn
 
@@ -81,8 +82,13 @@ def new_key(folder: Path, name: str) -> PrivateKey:
 
 
 def approvers_of(folder: Path) -> tuple[dict[str, PrivateKey], Approvers]:
-    """Make the keys of those who approve, and what an agent knows of them."""
-    keys = {name: new_key(folder, name) for name in APPROVERS}
+    """Return the keys of those who approve, made where there are none, and what an agent knows of them."""
+    keys = {
+        name: load_private_key(path)
+        if (path := folder / f"{name}.pem").exists()
+        else new_key(folder, name)
+        for name in APPROVERS
+    }
     return keys, Approvers({name: key.public for name, key in keys.items()}, 1)
 
 
@@ -150,12 +156,24 @@ def running(settings: ServiceSettings, catalog: Catalog | None = None) -> Iterat
         thread.join(timeout=10)
 
 
+@dataclass(frozen=True)
+class Furnished:
+    """A folder of a house that does not run, and the tokens of who calls it."""
+
+    folder: Path
+    tokens: dict[str, str]
+
+
 @contextmanager
-def house(folder: Path, database: str | None = None) -> Iterator[House]:
-    """Run a service with six accounts and an agent."""
-    write_table(folder / "adult.csv")
-    private, _ = make_keys()
-    (folder / "agent.pem").write_bytes(private)
+def house(
+    folder: Path, database: str | None = None, furnished: Furnished | None = None
+) -> Iterator[House]:
+    """Run a service with six accounts and an agent, made anew or from a copy of a furnished folder."""
+    if furnished is None:
+        write_table(folder / "adult.csv")
+        (folder / "agent.pem").write_bytes(make_keys()[0])
+    else:
+        copytree(furnished.folder, folder, dirs_exist_ok=True)
     key = load_private_key(folder / "agent.pem")
     # Work is done in this process: one of its own for each piece takes seconds to start.
     catalog = Catalog.open(
@@ -163,11 +181,7 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
         str(folder / "objects"),
         limits=UploadLimits(work=None),
     )
-    tokens = {}
-    with catalog.database.writing() as session:
-        for name, roles in PEOPLE.items():
-            actor = accounts.actor_of(accounts.create(session, name, roles, password=PASSWORD))
-            _, tokens[name] = accounts.make_token(session, actor, "test", scopes_of(actor))
+    tokens = open_accounts(catalog) if furnished is None else furnished.tokens
     with running(ServiceSettings(worker=False, calls=60_000), catalog) as url:
         sources = {"adult": PinnedSource(str(folder / "adult.csv"), AnyPolicy(), ROOM)}
         keys, approvers = approvers_of(folder)
@@ -179,6 +193,16 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
             yield House(url, catalog, tokens, agent, Worker(catalog), key.public.text, folder, keys)
         finally:
             agent.client.close()
+
+
+def open_accounts(catalog: Catalog) -> dict[str, str]:
+    """Open an account for each of the people; return their tokens."""
+    tokens = {}
+    with catalog.database.writing() as session:
+        for name, roles in PEOPLE.items():
+            actor = accounts.actor_of(accounts.create(session, name, roles, password=PASSWORD))
+            _, tokens[name] = accounts.make_token(session, actor, "test", scopes_of(actor))
+    return tokens
 
 
 def request_of(place: House, name: str) -> tuple[str, str]:

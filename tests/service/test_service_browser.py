@@ -37,7 +37,7 @@ ARGUMENTS = [
 STARTS = 30.0
 """Seconds in which a browser must be ready; else it is killed and another is started."""
 TRIES = 4
-"""Browsers that are started for one test, until one is ready."""
+"""Browsers that are started, until one is ready."""
 ACTS = 60.0
 """Seconds that one action on a page may take."""
 LIVES = 240.0
@@ -129,7 +129,7 @@ def connected(player):
     pytest.fail(f"Chromium was not ready within {STARTS:.0f} s, {TRIES} times")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def chromium():
     from playwright.sync_api import sync_playwright
 

@@ -19,7 +19,6 @@ import pytest
 import yaml
 
 from aegis.cli.main import COMMANDS
-from postgres_server import server
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -133,41 +132,48 @@ def test_the_proxy_that_the_compose_file_trusts_is_the_gateway_of_its_network():
     assert ip_address(trusted) == next(ip_network(network["subnet"]).hosts())
 
 
+def listens(port: int) -> bool:
+    """Whether somebody answers: a check by a process of its own takes the time of what starts."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def asked(check: list[str], environment: dict[str, str]) -> int:
+    return subprocess.run(check, env=environment, capture_output=True, check=False).returncode
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a shell and PostgreSQL")
-def test_the_service_of_the_compose_file_starts_as_it_is_written_and_is_healthy(tmp_path):
+def test_the_service_of_the_compose_file_starts_as_it_is_written_and_is_healthy(tmp_path, postgres):
     """With PostgreSQL of this machine instead of the container, and a free port."""
     about = COMPOSE["services"]["service"]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with server() as postgres:
-        line = about["command"][0].replace("$$", "$")
-        written = re.search(r'--database "[^"]*"', line)[0]
-        line = line.replace(written, f'--database "{postgres.url}" --port {port}')
-        line = line.replace("/objects", str(tmp_path / "objects"))
-        environment = {
-            **os.environ,
-            **about["environment"],
-            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        }
-        process = subprocess.Popen(
-            [*about["entrypoint"], line], env=environment, stdout=subprocess.PIPE, text=True
+    line = about["command"][0].replace("$$", "$")
+    written = re.search(r'--database "[^"]*"', line)[0]
+    line = line.replace(written, f'--database "{postgres.new_database()}" --port {port}')
+    line = line.replace("/objects", str(tmp_path / "objects"))
+    environment = {
+        **os.environ,
+        **about["environment"],
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }
+    process = subprocess.Popen(
+        [*about["entrypoint"], line], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        check = about["healthcheck"]["test"][1:]
+        check[-1] = check[-1].replace("8080", str(port))
+        end = time.monotonic() + 300
+        while not listens(port) or asked(check, environment):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        answer = httpx.get(
+            f"http://127.0.0.1:{port}/api/v1/live", headers={"Host": "aegis.example.org"}
         )
-        try:
-            check = about["healthcheck"]["test"][1:]
-            check[-1] = check[-1].replace("8080", str(port))
-            end = time.monotonic() + 300
-            while subprocess.run(
-                check, env=environment, capture_output=True, check=False
-            ).returncode:
-                assert process.poll() is None
-                assert time.monotonic() < end
-                time.sleep(0.3)  # what asks takes the time of what starts
-            answer = httpx.get(
-                f"http://127.0.0.1:{port}/api/v1/live", headers={"Host": "aegis.example.org"}
-            )
-            assert answer.headers["Strict-Transport-Security"]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            said, _ = process.communicate(timeout=60)
+        assert answer.headers["Strict-Transport-Security"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=60)
     assert '"path": "/api/v1/health", "status": 200' in said

@@ -48,7 +48,7 @@ class Issuer:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def send(self, call: BaseHTTPRequestHandler, status: int, body: object) -> None:
         text = json.dumps(body).encode()

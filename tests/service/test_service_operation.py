@@ -27,9 +27,8 @@ from aegis.sources.embedded import embedded
 
 
 @pytest.fixture
-def place(tmp_path):
-    with house(tmp_path) as made:
-        made.offer()
+def place(furnished, tmp_path):
+    with house(tmp_path, furnished=furnished) as made:
         yield made
 
 

@@ -217,7 +217,7 @@ class Receiver(ThreadingHTTPServer):
                 return
 
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
 
 @pytest.mark.parametrize("status", [204, 307, 500])

@@ -17,7 +17,6 @@ from aegis.service.catalog import database as databases
 from aegis.service.catalog import signs
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.records import Base, SecondFactor
-from postgres_server import server
 
 BEFORE = (
     "INSERT INTO accounts (id, name, roles, disabled, failures, created) VALUES "
@@ -49,8 +48,7 @@ def url(request, tmp_path):
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'catalog.db'}"
         return
-    with server() as running:
-        yield running.url
+    yield request.getfixturevalue("postgres").new_database()
 
 
 def first(url):
