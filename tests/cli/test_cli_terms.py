@@ -82,10 +82,10 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
     assert "c.json matches this file, except for the fields listed above as not checked." in (
         " ".join(true.out.split())
     )
-    assert "input, utility.reference" in true.out
+    assert "utility of the original table" in true.out
     fuller = shell("audit", "m.csv", "--certificate", "c.json", "--original", "table.csv")
     assert fuller.code == 0
-    assert "utility.reference" not in fuller.out
+    assert "utility of the original table" not in fuller.out
     refused = shell("audit", "m.csv", "--original", "table.csv", "--k", "2")
     assert refused.code == 2
     assert "--original needs a certificate" in refused.err

@@ -315,7 +315,7 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
     if summary.information is Information.RAW:
         yield "the file lists every value in the table, with exact counts"
     if summary.frequency is not None and summary.pairs.folds is not None:
-        yield "folds hold the counts of tenths of the rows: differences between them are small cells"
+        yield "it holds the counts of ten parts of the rows, too: small counts follow from their differences"
 
 
 def _protected(
