@@ -279,7 +279,7 @@ class PrivacyReport:
         >>> import aegis
         >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age"], sensitive=["sex"])
         >>> [text[:42] for text in audit.report.cautions]
-        ['some classes have a single value of sex (']
+        ['Some classes have a single value of sex (']
         """
         return same_values(self.homogeneous_rows, self.unit)
 
@@ -418,7 +418,7 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     remedies = ", ".join(f"{{attribute: {name}, l: 2}}" for name in told)
     remedy = remedies if len(told) == 1 else f"[{remedies}]"
     return (
-        f"some classes have a single value of {joined(told.values())}: somebody who knows that a person is in such "
+        f"Some classes have a single value of {joined(told.values())}: somebody who knows that a person is in such "
         f"a class knows the value. To prevent it, uncomment or write `l_diversity: {remedy}` under `privacy` in the "
         "policy",
     )
