@@ -542,11 +542,13 @@ class _Check:
         person = str(said["person"])
         self._differs("privacy.violations", said.get("violations"), [])
         self._differs("privacy.passed", said.get("passed"), True)
-        self.unchecked.append(
-            f"privacy: figures of persons ({person}), whom the release does not distinguish"
-        )
         audited = audit_rows(self.source, said["quasi_identifiers"], said["sensitive"], person)
         least, k, persons = audited.report.k, said.get("k"), self.document.get("persons")
+        self.unchecked.append(
+            f"privacy: figures of persons ({person}), whom the release does not distinguish. The "
+            f"certificate says that the smallest class has {k if is_count(k) else '?'} of them; the file "
+            f"shows {least:,} rows"
+        )
         if isinstance(k, int) and isinstance(persons, int) and least < k <= persons:
             self._differs("privacy.k", k, f"a class of {least:,} rows")
         return audited
