@@ -545,9 +545,8 @@ class _Check:
         audited = audit_rows(self.source, said["quasi_identifiers"], said["sensitive"], person)
         least, k, persons = audited.report.k, said.get("k"), self.document.get("persons")
         self.unchecked.append(
-            f"privacy: figures of persons ({person}), whom the release does not distinguish. The "
-            f"certificate says that the smallest class has {k if is_count(k) else '?'} of them; the file "
-            f"shows {least:,} rows"
+            f"privacy: figures of persons ({person}), whom the release does not distinguish. The smallest "
+            f"class has {k if is_count(k) else '?'} of them by the certificate, and {least:,} rows in the file"
         )
         if isinstance(k, int) and isinstance(persons, int) and least < k <= persons:
             self._differs("privacy.k", k, f"a class of {least:,} rows")
