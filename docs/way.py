@@ -105,7 +105,7 @@ Written by `python docs/way.py` from a trace of one command: do not edit. The co
 aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o best.yaml
 ```
 
-It enters {entered["files"]} files and {entered["functions"]} functions of the package. The table passes these rooms of `src/aegis` in this order:
+It enters {entered["files"]} files and {entered["functions"]} functions of the package. The table passes these rooms (packages) of `src/aegis` in this order:
 
 ```mermaid
 flowchart TD
@@ -116,10 +116,10 @@ flowchart TD
 |---|---|---|
 {lines}
 
-A room imports only earlier rooms: `.importlinter` states the order, and `make imports` checks it.
-`src/aegis` also has five wings (optional packages), which add their commands, formats, sections, estimates, objectives
-and methods by entry points: `arx`, `papers`, `records`, `safe` and `service`
-([why](decisions/0073-wings-add-themselves.md), [and](decisions/0082-papers-and-other-tools-are-wings.md)).
+`.importlinter` lists the rooms in another order. A room imports only rooms below it in that list, and `make imports`
+checks this. `src/aegis` also has five optional packages, called wings: `arx`, `papers`, `records`, `safe` and
+`service`. They add their commands, formats, sections, estimates, objectives and methods by entry points
+([0073](decisions/0073-wings-add-themselves.md), [0082](decisions/0082-papers-and-other-tools-are-wings.md)).
 """
 
 

@@ -61,7 +61,7 @@ def missing_table() -> list[str]:
         for key, one in results().items()
         if one["verdict"] == "not expressible" and _class(key).startswith("Anonymization")
     )
-    lines = ["| what cannot be said | cases |", "|---|---|"]
+    lines = ["| what Aegis cannot express | cases |", "|---|---|"]
     return lines + [f"| {REASONS.get(why, why)} | {n} |" for why, n in missing.most_common()]
 
 
