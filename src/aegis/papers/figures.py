@@ -38,22 +38,22 @@ class Score:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement between the ranking by a measure and a metric of a trained model.
+    """How well the ranking by a measure agrees with a metric of a trained model.
 
     Attributes
     ----------
     measure, model, metric
         Names of the measure, the model and the metric.
     spearman, kendall
-        Rank correlations of the scores and the mean metrics, -1..1, positive if they agree; None if
-        the scores or the metrics are all equal. Kendall's is tau-b.
+        Rank correlations of the scores with the mean metrics, -1..1; positive if both orders agree.
+        None if all scores or all metrics are equal. Kendall's coefficient is tau-b.
     loss
-        How much worse the metric of the measure's best configuration is than the best metric; at
-        least 0. If the measure has several best configurations, it is the mean over them.
+        How much worse the metric of the configuration with the highest score is than the best
+        metric; at least 0. If several configurations have the highest score, it is their mean.
     points
-        The loss in hundredths for a share such as accuracy, else the loss.
+        If the metric is a share, such as accuracy: the loss in hundredths. Otherwise, the loss.
     chosen
-        The measure's best configurations.
+        The configurations with the highest score.
     """
 
     measure: str

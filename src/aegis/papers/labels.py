@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aegis.study import Study
 
 FINALISTS = 3
-"""Entries of an advice that models are trained on."""
+"""Number of an advice's entries on which models are trained."""
 
 
 def evaluate_labels(
@@ -24,9 +24,9 @@ def evaluate_labels(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | Advice | None,
     options: Mapping[str, Any],
 ) -> dict[str, Evaluation]:
-    """Return an evaluation for each label, by its column, as if the table had no other label.
+    """Return an evaluation for each label (by its column), as if the table had no other label.
 
-    Configurations and verdicts of the rule are those of the whole table.
+    The configurations, and the verdicts whether they meet the rule, concern the whole table.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def evaluate_labels(
 
 
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the requested models and metric that suit a label, or else the label's defaults."""
+    """Return the requested models and metric if they suit a label, else the label's defaults."""
     from aegis.papers.evaluation import METRICS
 
     suiting: dict[str, Any] = {}
@@ -80,7 +80,7 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(advice: Advice, whole: Advice) -> Advice:
-    """Return the advice with the rule's verdicts from the advice on the whole table."""
+    """Return the advice, with the verdicts of the rule taken from the advice on the whole table."""
     said = {ranked.name: ranked for ranked in whole.ranking}
     ranking = [
         replace(

@@ -24,7 +24,7 @@ Trained = Mapping[str, Configuration] | Sequence[Configuration] | Advice
 
 
 def check_evaluation(study: Study, **options: Any) -> None:
-    """Raise an error for invalid options of an evaluation, before the table is read."""
+    """Raise an error if options of an evaluation are invalid, before the table is read."""
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")

@@ -1,7 +1,7 @@
 """Print estimates by value and class as tables that fit on a narrow page.
 
-The column of values is always shown. Long values and headings are shortened. If not all classes fit
-next to each other, the other classes follow below, in blocks that repeat the column of values.
+Every table shows the column of values. Long values and headings are shortened. If not all classes
+fit next to each other, the other classes follow below, in blocks that repeat the column of values.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 GAP = 3
 """Blanks between two columns of a table."""
 LONGEST_VALUE = 28
-"""Columns that values may take where they are longer than the page has room for."""
+"""Most columns of the terminal for values, if the page is too narrow for the whole values."""
 LONGEST_CLASS = 48
-"""Characters of a class in the headings of a narrow page."""
+"""Most characters of a class name in the headings of a narrow page."""
 
 Cells = Sequence[Sequence[Sequence[str]]]
 
@@ -87,9 +87,10 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Return texts of at most `width` characters.
+    """Shorten texts to at most `width` characters.
 
-    If cutting the ends makes different texts equal, the common beginning of all is cut instead.
+    If cutting the ends would make different texts equal, the function cuts the common beginning of
+    all texts instead.
     """
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):

@@ -20,11 +20,11 @@ WIDE = 64
 BROAD = 256
 """Columns of the map in a picture."""
 _NAME, _WHAT = 20, 11
-"""Columns of a class's name and of what a band shows, in the terminal."""
+"""Columns of the terminal for the name of a class, and for what a band shows."""
 _CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
 _READ = "White: no rows. Each class has its own scale, the same for estimate and truth."
 _BLUE = (11, 74, 117)
-"""The darkest cell; the others mix it with white."""
+"""Colour of the darkest cell; other cells mix this colour with white."""
 
 Floats = npt.NDArray[np.float64]
 

@@ -83,12 +83,12 @@ class PublishCommand:
 
 @takes_records
 def command(asked: PublishCommand) -> None:
-    """Reduce masked tables to counts, in one file that others can rank.
+    """Reduce masked tables to counts, in one file; with it, others can rank the tables.
 
     You give the tables that a publisher has masked, one for each configuration, and the
-    policy. Aegis writes their counts (.published); aegis advise and aegis report read
-    this file. With --histograms and --mapping, aegis advise --estimate can also rank by
-    the estimated deviation from the raw table."""
+    policy. Aegis writes the counts of these tables to a file (.published). The commands
+    aegis advise and aegis report read this file. With --histograms and --mapping,
+    aegis advise --estimate can also rank by the estimated deviation from the raw table."""
     from aegis.papers.published import (
         publish,
         read_contingencies,

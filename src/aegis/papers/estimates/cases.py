@@ -1,12 +1,12 @@
 """Rank by the estimated deviation of each configuration: Algorithm 1 of the AEGIS paper.
 
-For each attribute, the joint counts of unmasked values and label are reconstructed from those of
-masked values and label, and a measure of both is compared. The *cases* are those of the paper
-(section 5.1.3): in AEGIS+1D the histogram of the unmasked attribute is known, in AEGIS-1D it is
-not; SAMPLING is the paper's comparator. `raw` is the true deviation, `all-evidence` the estimate
-from all masks together. Reconstruction from one mask has little information on the order of
-configurations (theory.md, Theorem 1). Ranking by a measure needs no reconstruction; this ranking
-exists because the papers use it.
+For each attribute, this module reconstructs the joint counts of unmasked values and label from the
+joint counts of masked values and label. It then compares a measure of both. The *cases* are the
+cases of the paper (section 5.1.3): in AEGIS+1D, the histogram of the unmasked attribute is known,
+and in AEGIS-1D it is not known. SAMPLING is the method with which the paper compares. `raw` is the
+true deviation, and `all-evidence` is the estimate from all masks together. Reconstruction from one
+mask contains little information on the order of configurations (theory.md, Theorem 1). Ranking by a
+measure needs no reconstruction. This ranking exists because the papers use it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ONE_MASK = (
     "reconstruction spreads its rows evenly, the estimated deviation is 0 whatever the mask (theory, "
     "Theorem 1). all-evidence takes all candidate masks together, and a ranking by measure needs none"
 )
-"""What to know before relying on a reconstruction by the own mask."""
+"""Warning about a reconstruction from one mask."""
 CHANNEL = "channel-em"
-"""The method that takes noise masks alone."""
+"""The method that works only for noise masks."""
 MEASURE = "mi"
-"""The measure that is estimated where a ranking uses one of whole configurations."""
+"""The measure to estimate if a ranking uses a measure of whole configurations."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class PaperEstimate:
     method
         A method of reconstruction.
     own_mask
-        Whether an attribute is reconstructed only from its mask in the configuration, as in the
-        paper, or from all of its candidate masks.
+        True reconstructs an attribute only from its mask in the configuration, as in the paper.
+        False reconstructs it from all of its candidate masks.
     summary
         Description in one sentence.
     """
@@ -85,10 +85,10 @@ class PaperEstimate:
         summary
             The aggregates.
         choices
-            The candidates of each configuration by its name.
+            The name of each configuration, with its candidates.
         measure
-            A measure of single attributes. For any other measure, or None, mutual information is
-            estimated.
+            A measure of single attributes. For any other measure, or for None, the function
+            estimates mutual information.
         progress
             Receives one step per configuration.
 
@@ -142,7 +142,7 @@ RAW = PaperEstimate(
     "No estimate: the deviation from the raw table itself.",
 )
 CASES = {case.name: case for case in (PLUS_1D, MINUS_1D, SAMPLING, ALL_EVIDENCE, RAW)}
-"""The estimates of the papers by name, as the entry points `aegis.estimates` name them."""
+"""The estimates of the papers, by the names that the entry points `aegis.estimates` use."""
 
 
 def case_of(name: str) -> PaperEstimate:
@@ -161,8 +161,9 @@ def estimated_measure(named: str | None) -> Measure:
 
 
 class _Estimator:
-    """Estimates deviations attribute by attribute, and reuses the result of a mask in every
-    configuration.
+    """Estimates deviations attribute by attribute, and computes each mask only once.
+
+    All configurations that contain the mask use the same result.
     """
 
     def __init__(self, summary: Summary, case: PaperEstimate, measure: Measure) -> None:
@@ -222,10 +223,10 @@ class _Estimator:
 
 
 def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
-    """Return the methods to try in order, each with whether it uses a single mask.
+    """Return the methods to try, in order; for each method, say whether it uses a single mask.
 
-    The method of the case comes first, except for noise, where it would use only the histogram.
-    Methods that accept more kinds of masks follow.
+    The method of the case comes first. For noise it does not, because it would use only the
+    histogram. Methods that accept more kinds of masks follow.
     """
     tried = [
         *(

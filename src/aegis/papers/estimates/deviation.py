@@ -1,12 +1,13 @@
 """Estimate the utility that a mask costs, without the raw joint counts.
 
-The information settings of the AEGIS paper define which counts of an attribute are known, in
-addition to the joint counts of its masked values: all counts (`raw`), its histogram (`histogram`,
-AEGIS+1D), or no other counts (`nothing`, AEGIS-1D). From these, the raw joint counts are
-reconstructed, and the predictive utility deviation (PUD; AEGIS, equation 1) is estimated. The
-bounds of the estimate need no model. Masking cannot add information, so a monotone measure of the
-raw attribute is at least that of the finest candidate. And it is at most the largest value that is
-possible with this label or this histogram.
+The joint counts of an attribute's masked values and the label are always known. The information
+settings of the AEGIS paper define which other counts are known: all counts (`raw`), the histogram
+of the attribute (`histogram`, AEGIS+1D), or no other counts (`nothing`, AEGIS-1D). From the known
+counts, this module reconstructs the raw joint counts, and estimates the predictive utility
+deviation (PUD; AEGIS, equation 1). The bounds of the estimate need no model. Masking cannot add
+information. So a monotone measure of the raw attribute is at least as high as the measure of the
+finest candidate. It is at most the largest value that is possible with this label or this
+histogram.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from aegis.summary import AttributeSummary, Candidate, Information, Summary, exp
 
 DEFAULT_METHOD = "all-evidence"
 _MOST_CELLS = 1 << 25
-"""Entries of a noise mask's channel that a reconstruction may hold."""
+"""Most entries of a noise mask's channel (the matrix of its probabilities) in a reconstruction."""
 _WORDS = {Information.RAW: "raw joint", Information.HISTOGRAM: "histogram"}
 
 Floats = npt.NDArray[np.float64]
@@ -54,12 +55,12 @@ def evidence_of(
     Parameters
     ----------
     attribute
-        The attribute. Its values are the atoms; its candidates give the evidence.
+        The attribute. Its values are the atoms, and its candidates provide the evidence.
     know
-        `raw`, `histogram` or `nothing`. Except for `raw`, candidates that show every value unmasked
-        are not used. For noise masks, the expected counts of noisy values are used.
+        `raw`, `histogram` or `nothing`. Candidates that show every value unmasked are used only for
+        `raw`. For noise masks, the expected counts of noisy values are used.
     masks
-        Names of the candidates to use, as a policy writes them or as text; by default all.
+        The candidates to use, each as a policy writes it or as text; by default all candidates.
 
     Raises
     ------
@@ -133,7 +134,7 @@ def reconstruct_attribute(
     Raises
     ------
     PolicyError
-        An error of `evidence_of`, or the method is unknown or needs other evidence.
+        `evidence_of` failed, or the method is unknown or needs other evidence.
     """
     attribute = _scored(summary, name)
     evidence = evidence_of(attribute, know, masks=masks)
@@ -153,8 +154,9 @@ def estimate_pud(
 ) -> tuple[Estimate, ...]:
     """Estimate the absolute PUD of configurations under an information setting.
 
-    The raw joint counts of each attribute are reconstructed once, from all of its candidates, for
-    all configurations. Ranking does not need this (theory.md, Theorem 2).
+    For each attribute, the function reconstructs the raw joint counts once, from all candidates of
+    the attribute, and uses them for all configurations. Ranking does not need this estimate
+    (theory.md, Theorem 2).
 
     Parameters
     ----------
@@ -165,8 +167,8 @@ def estimate_pud(
     measure
         A measure of single attributes.
     know
-        As in `evidence_of`; by default the information of the summary. So a summary with the raw
-        joint counts gives the true deviation.
+        As in `evidence_of`; by default, all information of the summary is known. So for a summary
+        with the raw joint counts, the result is the true deviation.
     method
         As in `reconstruct_attribute`.
     progress
@@ -175,7 +177,7 @@ def estimate_pud(
     Raises
     ------
     PolicyError
-        The measure is one of whole configurations, or an error of `reconstruct_attribute`.
+        The measure scores whole configurations, or `reconstruct_attribute` failed.
     """
     chosen = MEASURES.get(measure)
     setting = summary.information if know is None else Information.of(know)
@@ -268,7 +270,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate for a configuration: the mean over the estimates of its attributes."""
+    """Return the estimate for a configuration: the mean of the estimates of its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -286,7 +288,7 @@ def _bounds(
     measure: Measure,
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return the measure of the finest candidate, and bounds for that of the unmasked attribute."""
+    """Return the finest candidate's measure, and bounds for the unmasked attribute's measure."""
     seen = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
@@ -306,20 +308,23 @@ def _bounds(
 def limits_of(
     measure: Measure, shown: Sequence[float], margins: Margins
 ) -> tuple[float, float] | None:
-    """Return bounds for a measure of an unmasked attribute, which masks cannot increase.
+    """Return bounds for the measure of an attribute without its mask.
+
+    Masks cannot increase the measure. So the measure of the unmasked attribute is at least the
+    largest value in `shown`.
 
     Parameters
     ----------
     measure
         A measure of single attributes.
     shown
-        The measure of the attribute under each mask, at least one.
+        The measure of the attribute under each mask; at least one.
     margins
-        The known margins of the joint counts, over which the measure has a best value.
+        The known margins of the joint counts. They limit the value from above.
 
     Returns
     -------
-    The lower and the upper bound; None if the measure has none.
+    The lower and the upper bound; None if the measure has no bounds.
     """
     if not measure.monotone or measure.limit is None:
         return None

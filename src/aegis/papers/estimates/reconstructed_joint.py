@@ -23,7 +23,7 @@ from aegis.summary import AttributeSummary, Information, Summary
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """The joint counts of an attribute and the label, as estimated from masked values.
+    """The joint counts of an attribute and the label, estimated from masked values.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class JointEstimate:
     measure
         Name of the measure in `figures`.
     figures
-        The measure of the unmasked attribute: its estimate and its bounds.
+        The estimated measure of the unmasked attribute, with bounds.
     true
         The true value of the measure; None if the summary does not have the raw joint counts.
     """
@@ -91,7 +91,7 @@ class JointEstimate:
 
 
 def measure_of_attributes(name: str) -> Measure:
-    """Return a measure of single attributes by name; raise `PolicyError` for any other."""
+    """Return a measure of single attributes by name; raise `PolicyError` for any other measure."""
     measure = MEASURES.get(name)
     if measure.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
@@ -134,8 +134,8 @@ def estimate_joint(
     summary, name
         The aggregates, and one of their attributes.
     know
-        The information that is known in addition to masked values; by default that of the summary,
-        without the raw joint counts.
+        The information that is known in addition to masked values. By default, it is all
+        information of the summary except the raw joint counts.
     method, masks, seed, progress
         As in `reconstruct_attribute`.
     measure
@@ -144,8 +144,8 @@ def estimate_joint(
     Raises
     ------
     PolicyError
-        There is no label or no such attribute, the measure is one of whole configurations, or
-        an error of `reconstruct_attribute`.
+        There is no label or no such attribute, the measure scores whole configurations, or
+        `reconstruct_attribute` failed.
     """
     chosen = measure_of_attributes(measure)
     _require_label(summary)

@@ -13,7 +13,7 @@ from aegis.papers.figures import Agreement
 
 Floats = npt.NDArray[np.float64]
 TIE = 1e-9
-"""Scores that differ by less, relative to the largest, choose the same configurations."""
+"""Scores count as equal if their difference, divided by the largest score, is below this limit."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Judged:
     name
         Name of the measure or comparator.
     sign
-        1 if higher is better, -1 if lower is.
+        1 if a higher score is better, -1 if a lower score is better.
     scores
-        Score by configuration.
+        The score of each configuration.
     kind
         "measure" or "comparator".
     """
@@ -39,7 +39,10 @@ class Judged:
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Spearman's rank correlation, with mean ranks for ties; None if one is constant."""
+    """Return Spearman's rank correlation; None if all values of `first` or of `second` are equal.
+
+    Equal values have the mean of their ranks.
+    """
     return _correlation("spearmanr", first, second)
 
 
@@ -67,9 +70,9 @@ def agree(
     judged
         The measure and its scores.
     model, metric
-        Names, for the result.
+        The names of the model and the metric, for the result.
     values
-        Mean metric by configuration, at least one entry.
+        The mean metric of each configuration; at least one entry.
     sign
         1 if a higher metric is better, -1 if a lower metric is better.
     share
@@ -95,13 +98,13 @@ def agree(
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     """Return the Spearman correlation between mean metrics over even splits and over odd splits.
 
-    A measure cannot be expected to have a higher correlation with the metrics of these splits. None
-    with a single split.
+    No measure can be expected to have a higher correlation with the metrics of these splits. If
+    there is only one split, return None.
 
     Parameters
     ----------
     values
-        Metric by configuration and split.
+        The metric of each configuration on each split.
     """
     halves: list[list[float]] = [[], []]
     for by_split in values.values():

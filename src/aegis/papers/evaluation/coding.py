@@ -1,8 +1,8 @@
 """Encode the rows of a table as integer codes, and mask the codes under a configuration.
 
-The table is read once. The groups of values under a mask come from the summary, where the mask was
-applied to the distinct values. So masking a column is one look-up, and the result equals that of a
-release.
+The table is read once. The summary holds the groups of values under each mask, because Aegis
+applied the mask to the distinct values. So to mask a column, this module only looks up the group of
+each value. The result is the same as in a release.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Codes = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 MOST_NAMED = 32
-"""Values of a number up to which a linear model sees them as names."""
+"""Most values of a number that a linear model treats as categories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,8 @@ class Design:
     sizes
         Number of distinct masked values of each attribute, shape (m,).
     numbers
-        For each attribute, the mean of the numbers behind each masked value, NaN for missing; None
-        for attributes without an order. Empty if not needed.
+        For each attribute, the mean of the original numbers of each masked value; NaN for missing
+        values. None for an attribute without an order. Empty if the model does not need it.
     """
 
     codes: Codes
@@ -116,10 +116,10 @@ class CodedTable:
     persons
         The person of each row, shape (n,); None if the policy does not count persons.
     response
-        The numeric label of each row, shape (n,), 0 if missing; all rows are then one class. None
-        for a label with classes.
+        The numeric label of each row, shape (n,), or 0 if it is missing. If the label is a number,
+        all rows have the same class. None for a label with classes.
     weights
-        The weight of each row in effective rows, as in scores, shape (n,); None if each row counts
+        The weight of each row, shape (n,), in effective rows, as in scores. None if each row counts
         once.
     """
 
@@ -196,7 +196,7 @@ class CodedTable:
         return codes.astype(np.int32), len(distinct)
 
     def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
-        """Return flags of the rows that the release of a configuration keeps, shape (n,).
+        """Return, for each row, whether the release of a configuration keeps it, shape (n,).
 
         All rows in classes that fail the policy's rule are suppressed, even if there are more than
         the rule allows.

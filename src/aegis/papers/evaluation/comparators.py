@@ -1,10 +1,10 @@
 """Compute the published estimators of a configuration's loss, from a summary.
 
 Each estimator gives one number per configuration: the estimated loss of predictive value (lower is
-better). `evaluate` compares the rankings by these estimators and by the measures with trained
-models. The published procedure and the sampling estimate contain no information on the order of
-configurations (Theorem 1 of the theory page): they rank by the noise of rounding and drawing. They
-are included to show this. The exhaustive baseline is `evaluate`.
+better). `evaluate` trains models, and compares their metrics with the rankings by these estimators
+and by the measures. The published procedure and the sampling estimate contain no information on the
+order of configurations (Theorem 1 of the theory page): they rank by the noise of rounding and
+drawing. The comparison includes both to show this.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from aegis.registry import Registry
 from aegis.summary import AttributeSummary, Candidate
 
 PUBLISHED = ("mi", "chi2", "g3")
-"""Measures under which the AEGIS paper reports its deviations."""
+"""The measures whose deviations the AEGIS paper reports."""
 TOLERANCE = 1e-6
 MAX_SWEEPS = 1000
-"""Limits of the published IPF."""
+"""Tolerance and most sweeps of the published IPF."""
 
 Table = npt.NDArray[np.float64]
 
 
 class Reconstructed:
-    """Estimates joint counts of unmasked values and label, and how measures of them deviate.
+    """Estimates joint counts of unmasked values and label, and the deviation of their measures.
 
     Parameters
     ----------
     histogram
         Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
     drawn
-        Whether original values are drawn at random (the paper's comparator SAMPLING) instead of
-        fitted by IPF.
+        True draws original values at random (the paper's comparator SAMPLING). False fits the
+        counts by IPF.
     records
-        If `drawn`: whether original records are drawn with their labels, as the paper describes
-        SAMPLING (section 5.1.6). If False, only values are drawn, and the masked row keeps its
-        label. Drawing records needs the unmasked table, which is not available in the paper's
+        Only used if `drawn` is True. True draws original records with their labels, as the paper
+        describes SAMPLING (section 5.1.6). False draws only values, and the masked row keeps its
+        label. To draw records, you need the unmasked table, which is not available in the paper's
         setting.
     """
 
@@ -79,7 +79,8 @@ class Reconstructed:
     ) -> npt.NDArray[np.int64]:
         """Return the estimated counts by value and class, shape (V, C), as whole numbers.
 
-        They are drawn, or fitted and then rounded at random, cell by cell, which changes totals.
+        The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
+        separately, so totals change.
         """
         if self.drawn and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
@@ -107,8 +108,8 @@ class Reconstructed:
 
         References
         ----------
-        AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint counts instead
-        of the original ones; comparator SAMPLING.
+        AEGIS (Laskar et al., SIGMOD 2025): equation 1, with reconstructed joint counts instead of
+        the original joint counts; and the comparator SAMPLING.
         """
         by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
         attributes = scorer.summary.attributes.values()
@@ -138,7 +139,7 @@ class Reconstructed:
 def drawn_records(
     joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Draw from each group, with replacement, as many records as it has; return counts, (V, C).
+    """Draw as many records from each group as it has, with replacement; return counts, (V, C).
 
     Parameters
     ----------
@@ -169,8 +170,8 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
     """Return MASCARA's estimate of the loss: the sum of KL(P||Q), in bits.
 
     The sum is over attributes. P is the distribution of the original values. Q spreads the rows of
-    each masked value equally over its original values. The result is at least 0. It is 0 only if all original values of each masked
-    value are equally frequent. It does not use the label.
+    each masked value equally over its original values. The estimate is at least 0. It is 0 only if
+    all original values of each masked value are equally frequent. It does not use the label.
 
     Parameters
     ----------
@@ -191,7 +192,11 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
 
 def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:
-    """Return KL(P||Q) in bits: P from `counts` (V,), Q from counts spread equally in each group."""
+    """Return KL(P||Q) in bits.
+
+    P is the distribution of `counts`, shape (V,). Q is the distribution after the counts of each
+    group are spread equally over the values of the group.
+    """
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
     spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]
@@ -209,13 +214,13 @@ class Comparator:
     name
         The name that users write.
     description
-        Its method, and the theorem that applies to it.
+        The method of the estimator, and the theorem that applies to it.
     reference
         Its publication.
     make
         Function that makes the `Reconstructed`; None if the comparator estimates no deviations.
     measure
-        The measure whose deviations are estimated, or None.
+        The measure whose deviations the comparator estimates; None if it estimates no deviations.
     """
 
     name: str
@@ -279,7 +284,7 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration under comparators; lower is better.
+    """Return the score of every configuration by each comparator; lower is better.
 
     Parameters
     ----------
@@ -288,7 +293,7 @@ def compare(
     choices
         The configurations by name.
     names
-        Names of comparators; by default all, or none if a configuration has noise.
+        Names of comparators. By default, all comparators, or none if a configuration has noise.
     seed
         Seed of rounding and drawing; each configuration uses different draws.
     progress
@@ -334,7 +339,7 @@ def compare(
 
 
 def _has_noise(choices: Mapping[str, Choice]) -> bool:
-    """Return whether a mask of a configuration draws what it shows."""
+    """Return whether a mask of any configuration draws the values that it shows at random."""
     return any(
         candidate.noise is not None for choice in choices.values() for candidate in choice.values()
     )

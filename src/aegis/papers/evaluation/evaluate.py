@@ -3,9 +3,9 @@
 Each configuration masks all rows. No row is suppressed, because the measures also score masks
 before suppression. Every split has the same rows for all configurations, and is stratified by
 class. Models with one-hot encoding get one 0/1 column per masked value, also for numbers, and no
-values are pooled. Gradient boosting gets the rank of the masked value. The label is predicted
-unmasked, or cut into the policy's bins, even if a configuration masks it. Each training runs on one
-thread.
+values are pooled. Gradient boosting gets the rank of the masked value. Models predict the unmasked
+label (or the label cut into the policy's bins), even if a configuration masks it. Each training
+runs on one thread.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def check_request(request: EvaluationRequest) -> None:
-    """Raise `PolicyError` for invalid options of an evaluation, before the table is read."""
+    """Raise `PolicyError` if options of an evaluation are invalid, before the table is read."""
     if request.models is not None:
         choose_models(request.models)
     if request.metric is not None:
@@ -152,7 +152,7 @@ def _judged(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Judged, ...]:
-    """Return the scores of every measure, and of the comparators where they apply."""
+    """Return the scores by every measure, and by the comparators if they apply."""
     judged = judge(scorer, choices, progress)
     if not policy.label.is_number and policy.weight is None:
         judged += compare(
@@ -162,7 +162,7 @@ def _judged(
 
 
 def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric, or raise for a request that the policy refuses."""
+    """Return the models to train and the metric; raise if the policy does not allow the request."""
     check_request(request)
     policy.require_label("Training", number=True)
     if request.comparators or request.methods or policy.anonymizers:
@@ -201,7 +201,7 @@ def _models_of(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model,
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration under every registered measure."""
+    """Return the score of every configuration by every registered measure."""
     judged = []
     measures = measures_of(scorer.summary.label.kind)
     with progress.step("Scoring under every measure", len(measures)) as step:
@@ -214,7 +214,7 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the configurations in alphabetical order, which does not depend on the ranking."""
+    """Return the configurations in alphabetical order, which the ranking does not change."""
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
     }
@@ -262,7 +262,7 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances change in each release and the best configuration."""
+    """Return how much feature importances change in each release and in the best configuration."""
     if not releases:
         return {}
     from aegis.papers.evaluation.original import importance_shift, importances
@@ -327,7 +327,7 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Return all trainings in a fixed order, and the number of them from the store."""
+    """Return all trainings in a fixed order, and how many of them come from the store."""
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
@@ -382,7 +382,7 @@ def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
 
 
 def _note_on_weights(rows: CodedTable) -> tuple[str, ...]:
-    """Return that models and metrics are weighted, where rows have weights."""
+    """Return a note that models and metrics are weighted, if rows have weights."""
     if rows.weights is None:
         return ()
     return (

@@ -26,11 +26,12 @@ class Prediction:
     truth
         Class of each row, shape (n,), in 0..C-1.
     scores
-        Score of each class, shape (n, C): probabilities, or margins if a model has none.
+        Score of each class, shape (n, C): probabilities, or margins if the model has no
+        probabilities.
     probabilistic
         Whether the scores are probabilities.
     positive
-        The class whose F1 is reported when there are two.
+        The class whose F1 is reported if there are two classes.
     weights
         The weight of each row, shape (n,); None if each row counts once.
     """
@@ -43,14 +44,14 @@ class Prediction:
 
     @property
     def predicted(self) -> Labels:
-        """The class with the largest score, shape (n,); ties: the first class."""
+        """The class with the largest score, shape (n,); if scores are equal, the first of them."""
         largest: Labels = self.scores.argmax(axis=1).astype(np.int64)
         return largest
 
 
 @dataclass(frozen=True, eq=False)
 class NumberPrediction:
-    """The true numbers of test rows, and the predicted ones.
+    """The true numbers and the predicted numbers of test rows.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class NumberPrediction:
 
     @property
     def errors(self) -> Floats:
-        """The true number minus the predicted one, shape (n,)."""
+        """The true number minus the predicted number of each row, shape (n,)."""
         return self.truth - self.predicted
 
 
@@ -83,9 +84,10 @@ class Metric:
     sign
         1 if higher is better, -1 if lower is better.
     share
-        Whether it is a share, so that differences are stated in points (hundredths).
+        Whether the metric is a share; then differences are stated in points (hundredths).
     compute
-        Function that returns the value; NaN if it is not defined for the model or the test rows.
+        Function that returns the value of the metric. It returns NaN if the metric is not defined
+        for the model or the test rows.
     label
         The kind of label that the metric needs: classes or a number.
     """
@@ -99,7 +101,7 @@ class Metric:
 
 
 def _mean(values: npt.NDArray[Any], weights: Floats | None) -> float:
-    """Return the (weighted) mean of the rows' values; NaN without rows or weights."""
+    """Return the (weighted) mean of the rows' values; NaN if there are no rows or no weights."""
     if not len(values) or (weights is not None and not weights.any()):
         return math.nan
     return float(values.mean() if weights is None else np.average(values, weights=weights))
@@ -113,10 +115,11 @@ def accuracy(prediction: Prediction) -> float:
 def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
-    It is the probability that a row of the class has a higher score than a row of another class;
-    ties count half (Hanley and McNeil 1982). For several classes it is the unweighted mean of the
-    AUCs of each class against the rest, as in the expected AUC. Classes that have no rows, or all
-    rows, are skipped; NaN if this excludes all classes.
+    The area is the probability that a row of the class has a higher score than a row of another
+    class; equal scores count half (Hanley and McNeil 1982). For several classes, the function
+    computes the AUC of each class against the rest, and returns the unweighted mean, as in the
+    expected AUC. It skips classes that have no rows or all rows. If no class is left, it returns
+    NaN.
     """
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
@@ -138,7 +141,9 @@ def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | Non
 
 
 def log_loss(prediction: Prediction) -> float:
-    """Return the mean of -ln(probability of the true class), in nats; NaN without probabilities.
+    """Return the mean of -ln(probability of the true class), in nats.
+
+    The result is NaN if the model states no probabilities.
 
     Probabilities below 1e-15 count as 1e-15, so that a single confident mistake does not make the
     log loss infinite.
@@ -153,9 +158,9 @@ def log_loss(prediction: Prediction) -> float:
 def f1(prediction: Prediction) -> float:
     """Return F1 = 2 TP / (2 TP + FP + FN), 0..1.
 
-    TP, FP and FN are true positives, false positives and false negatives. For two classes, it is
-    the F1 of the rarer class. For several, it is the mean over classes, weighted by their rows. A
-    class that neither occurs nor is predicted has F1 = 0.
+    TP, FP and FN are the numbers of true positives, false positives and false negatives. For two
+    classes, the function returns the F1 of the rarer class. For more classes, it returns the mean
+    of their F1, weighted by their rows. If a class neither occurs nor is predicted, its F1 is 0.
     """
     truth, predicted = prediction.truth, prediction.predicted
     classes = prediction.scores.shape[1]
@@ -172,7 +177,7 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return the share of the variance that is predicted, at most 1; NaN if the number is constant."""
+    """Return the predicted share of the variance, at most 1; NaN if all true numbers are equal."""
     truth, weights = prediction.truth, prediction.weights
     away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
     if weights is not None:
@@ -192,7 +197,7 @@ def mae(prediction: NumberPrediction) -> float:
 
 
 METRICS: Registry[Metric] = Registry("metric")
-"""All figures of merit by name."""
+"""All metrics by name."""
 
 METRICS.register_all(
     Metric("accuracy", "Accuracy", 1, True, accuracy),

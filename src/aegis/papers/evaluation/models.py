@@ -24,7 +24,7 @@ class Features(StrEnum):
     ORDINAL = "ordinal"
     """One column per attribute: the rank of the masked value in the order of the values."""
     NUMBERS = "numbers"
-    """The number of what has an order and many values; all else as one-hot."""
+    """The number itself for attributes with an order and many values; one-hot for all others."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class Model:
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings; with rows and seed they determine the result of a training."""
+        """Return the settings; together with rows and seed, they determine a training's result."""
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 
 
 MODELS: Registry[Model] = Registry("model")
-"""All models by name; third parties add theirs through the entry points `aegis.models`."""
+"""All models by name; other packages add models through the entry points `aegis.models`."""
 
 MODELS.register_all(
     Model(

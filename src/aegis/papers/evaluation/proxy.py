@@ -20,13 +20,13 @@ from aegis.sources import Source
 from aegis.summary import Summary
 
 FINALISTS = 5
-"""Configurations that are trained on: the best ones."""
+"""Number of configurations on which models are trained; these are the best ones."""
 ROWS = 2_000
-"""Rows that are drawn for it."""
+"""Most rows that are drawn for the training and the test."""
 SPLITS = 3
 TEST_SHARE = 0.3
 METRICS = {"accuracy": "accuracy", "nats": "log_loss"}
-"""The figure of merit by the unit of the measure that ranks; the AUC for all others."""
+"""The metric for each unit of the measure that ranks; for other units, the metric is the AUC."""
 
 
 def train_proxy(
@@ -90,7 +90,7 @@ def train_proxy(
 
 
 def _drawn(rows: CodedTable, seed: int) -> CodedTable:
-    """Return the table with the label of at most `ROWS` drawn rows; the others have none."""
+    """Draw at most `ROWS` rows; return the table, in which all other rows have no label."""
     known = np.flatnonzero(rows.label >= 0)
     drawn = np.random.default_rng(seed).choice(known, min(ROWS, len(known)), replace=False)
     label = np.full_like(rows.label, -1)

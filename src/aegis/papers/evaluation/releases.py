@@ -28,7 +28,7 @@ class CodedRelease:
     ranked
         The entry of the release in the ranking.
     design
-        The released features of all rows; rows that the method did not release have 0.
+        The released features of all rows. Rows that the method did not release have the code 0.
     names
         The attribute of each column of the design.
     rows
@@ -72,7 +72,7 @@ def code_release(
     Raises
     ------
     EngineError
-        The engine returned the rows in another order than before.
+        The engine did not return the rows in the same order as before.
     """
     if read.table.num_rows != rows.rows:
         raise EngineError(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 """Version of the JSON form of `Evaluation`."""
 UNMASKED = "(unmasked)"
-"""Name under which the table as it is was trained; no configuration can have it."""
+"""The name of the unmasked table among the trainings; no configuration can have this name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Evaluation:
     advice
         Scores and admissibility of the same configurations.
     judged
-        Measures and comparators with their scores.
+        The measures and the comparators, with the scores that they give the configurations.
     trainings
         All trainings, including those on the unmasked table.
     splits, test_share, seed
@@ -58,8 +58,8 @@ class Evaluation:
         Record-level releases by name. Aegis trains models on these releases, but `agreement` does
         not include them.
     importance_shift
-        For each release and the best configuration: half the sum of absolute differences between
-        its feature importances and those of the unmasked table.
+        For each release and for the best configuration: half the sum of the absolute differences
+        between its feature importances and the feature importances of the unmasked table.
     notes
         Notes on rare classes and on solvers that did not converge.
     timings
@@ -104,7 +104,7 @@ class Evaluation:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        """One entry per model, metric and configuration, without undefined metrics."""
+        """One entry per model, metric and configuration; undefined metrics are left out."""
         made = []
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
@@ -119,7 +119,7 @@ class Evaluation:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """Agreement of each measure with each model, for the metric of the evaluation."""
+        """How well each measure agrees with each model, for the metric of the evaluation."""
         return self.agreement_by(self.metric)
 
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
@@ -149,7 +149,7 @@ class Evaluation:
 
     @cached_property
     def against_original(self) -> tuple[AgainstOriginal, ...]:
-        """Comparison of each metric of each configuration and release with the unmasked table."""
+        """Each configuration and release compared with the unmasked table, for each metric."""
         return tuple(
             compare_with_original(
                 name, model, metric, list(values[name].values()), list(values[UNMASKED].values())
@@ -163,9 +163,10 @@ class Evaluation:
     def means(
         self, model: str, metric: str | None = None, *, releases: bool = False
     ) -> dict[str, float]:
-        """Return the mean metric over the splits, by configuration; empty if it is undefined.
+        """Return, for each configuration, the mean metric over the splits.
 
-        With `releases`, record-level releases are included.
+        The result is empty if the metric is not defined for the model. With `releases`, the result
+        includes record-level releases.
 
         Examples
         --------
@@ -186,7 +187,7 @@ class Evaluation:
 
     @cached_property
     def reliability(self) -> dict[str, float | None]:
-        """For each model, the rank correlation of the metrics in two halves of the splits."""
+        """For each model, the rank correlation of the metrics between two halves of the splits."""
         by_model = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})

@@ -40,8 +40,9 @@ def make_splits(
     """Split the labelled rows `count` times, with each class in the same proportion.
 
     For each class, floor(test_share * rows + 1/2) rows are test rows, but at least one row is a
-    training row. So a class with one row is never tested. If `persons` is not None, persons are
-    split in this way, with all their rows. The class of a person is that of the first labelled row.
+    training row. So a class with one row is never tested. If `persons` is not None, the function
+    splits persons in this way instead of rows, and keeps all rows of a person together. The class
+    of a person is the class of the person's first labelled row.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ class Store:
     Raises
     ------
     DataError
-        The file cannot be read or written, or is not a file of trainings. An incomplete last line,
-        from a killed process, is dropped and is no error.
+        The file cannot be read or written, or is not a file of trainings. If a killed process left
+        an incomplete last line, the store drops this line, without an error.
     """
 
     def __init__(self, path: str | Path | None) -> None:

@@ -23,7 +23,7 @@ from aegis.words import json_fields
 
 Floats = npt.NDArray[np.float64]
 DENSE_CELLS = 1 << 26
-"""Largest dense one-hot table, in cells of four bytes."""
+"""Most cells of a dense one-hot table; a cell has four bytes."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Training:
     configuration, model, split
         Names of configuration and model, and number of the split, from 0.
     metrics
-        Value of each metric by name; None if it is not defined, such as the log loss of a model
-        without probabilities.
+        The value of each metric, by name; None if the metric is not defined, such as the log loss
+        of a model without probabilities.
     converged
-        Whether the solver reported convergence. Other results are kept, too.
+        Whether the solver reported convergence. Results without convergence are kept, too.
     messages
         First lines of the warnings of the training.
     seconds
@@ -122,7 +122,7 @@ class Task:
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return the keyword arguments that pass row weights to a model; empty without weights."""
+        """Return the keyword arguments that pass row weights to a model, if there are weights."""
         own = self.weights_of(self.train)
         return {} if own is None else {"sample_weight": own}
 
@@ -179,14 +179,14 @@ def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained classifier, with the columns that it was trained on.
+    """A trained classifier, with the columns on which it was trained.
 
     Attributes
     ----------
     task
         The task of the training.
     classifier
-        The trained model; None if the training rows have only one class, which is then the
+        The trained model; None if the training rows have only one class. Then this class is the
         prediction for every row.
     columns
         Indicator columns that occur in the training rows, for one-hot features.

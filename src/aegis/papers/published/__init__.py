@@ -1,4 +1,4 @@
-"""Support the papers' publisher setting: masked tables or their counts, and raw histograms."""
+"""Support the papers' publishers, who have masked tables or their counts, and raw histograms."""
 
 from aegis.papers.published.build import publish
 from aegis.papers.published.contingencies import read_contingencies

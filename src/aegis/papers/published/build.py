@@ -38,19 +38,19 @@ def publish(
     Parameters
     ----------
     masked
-        Masked tables, as `aegis.sources.open_table` opens them, by the names of their
-        configurations, which you choose, such as `M1`. A missing column counts as suppressed.
+        Masked tables, as `aegis.sources.open_table` opens them, each under a name that you choose
+        for its configuration, such as `M1`. A missing column counts as suppressed.
     policy
         Label, roles and the rule. Its candidate masks are not used.
     contingencies
         Contingency tables instead of a masked table, by configuration, as `read_contingencies`
-        returns them. They can be ranked only by measures of single attributes, and only if the
-        policy has no rule on classes. A missing attribute counts as suppressed.
+        returns them. Such configurations can be ranked only by measures of single attributes, and
+        only if the policy has no rule on classes. A missing attribute counts as suppressed.
     histograms, mappings
-        Number of rows of each raw value, as text, by attribute; and the raw values of each masked
-        value, by configuration and attribute. Give both only if you know them.
+        For each attribute, the number of rows of each raw value, as text. For each configuration
+        and attribute, the raw values of each masked value. Give both only if you know them.
     locked
-        Whether to refuse rules that are weaker than the policy's when the tables are ranked.
+        Whether a later ranking refuses rules that are weaker than the rule of the policy.
     exact, seed, progress
         As in `aegis.summarize`.
 
@@ -59,9 +59,9 @@ def publish(
     PolicyError
         No table is given, two have the same name, or a mapping names something unknown.
     DataError
-        Tables differ in the number of rows, in total or of a class; a histogram does not add up to
-        the number of rows, or contradicts a table; a mapping does not cover all masked values, or
-        assigns a raw value to two masked values.
+        Tables differ in their number of rows, or in the number of rows of a class; a histogram does
+        not add up to the number of rows, or contradicts a table; a mapping does not cover all
+        masked values, or assigns a raw value to two masked values.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _checked(published: Published) -> Published:
 def _given(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return the tables by name; contingency tables are turned into a table that has these counts."""
+    """Return the tables by name; for contingency tables, make a table that has these counts."""
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
     twice = [name for name in counted if name in masked]

@@ -14,12 +14,12 @@ from aegis.masks.mapping import text_of
 from aegis.sources import open_table
 
 Contingencies = Mapping[str, Mapping[tuple[str | None, str], int]]
-"""Rows by attribute, masked value (None: null) and label, values and labels as text."""
+"""Number of rows by attribute, masked value and label; values and labels are text, None is null."""
 
 COLUMNS = ("attribute", "value", "label", "rows")
-"""Columns of the file, a line for each cell that is not empty."""
+"""Columns of the file; it has a line for each cell that is not empty."""
 MOST_ROWS = 100_000_000
-"""Most rows that the tables of one configuration may add up to: they are laid out once."""
+"""Most rows of the tables of one configuration, because the module writes out each row once."""
 
 
 def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int]]:
@@ -81,7 +81,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     Parameters
     ----------
     cells
-        Rows by attribute, value and label.
+        Number of rows by attribute, value and label.
     label
         Name of the label's column.
     name
@@ -89,12 +89,12 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
 
     Returns
     -------
-    One column for each attribute and the label, all text, rows sorted by label.
+    A table with one column of text for each attribute and for the label; rows are sorted by label.
 
     Raises
     ------
     DataError
-        Attributes differ in the number of rows of a class, or there are no rows or too many.
+        Attributes differ in the number of rows of a class, or there are no rows or too many rows.
     """
     classes = _classes(cells, name)
     order = sorted(classes)

@@ -46,7 +46,7 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
     Raises
     ------
     DataError
-        The folder exists, or an attribute's name is not possible as a file name.
+        The folder exists, or an attribute has a name that cannot be the name of a file.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
 def _document(place: Path, what: str) -> dict[str, Any]:
     """Read a mapping from JSON or YAML.
 
-    JSON keys stay text; YAML is read in the same way as a policy.
+    In JSON, keys stay text. YAML is read in the same way as a policy.
     """
     if place.suffix.lower() != ".json":
         return read_mapping(place, "configuration")

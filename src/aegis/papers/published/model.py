@@ -13,9 +13,9 @@ from aegis.policy import Terms
 from aegis.summary import Summary
 
 Histogram = Mapping[str, int]
-"""Rows of each raw value of an attribute, values as text."""
+"""Number of rows of each raw value of an attribute; the values are text."""
 Possible = Mapping[str, tuple[str, ...]]
-"""The raw values that each masked value may represent, all as text."""
+"""The raw values that each masked value may represent; all values are text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +28,10 @@ class Published:
         The summary of each masked table, by the name of its configuration. The masks of the
         configuration are not known.
     histograms
-        Rows of each raw value, by attribute, where they are known.
+        For each attribute, the number of rows of each raw value, if known.
     mappings
-        The raw values that masked values may represent, by configuration and attribute, where they
-        are known.
+        For each configuration and attribute, the raw values that masked values may represent, if
+        known.
     marginal
         Configurations for which only contingency tables of each attribute and the label are known.
         Combinations of attributes are then not known, so neither rules on classes nor measures of
@@ -74,7 +74,7 @@ class Published:
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
         """Return the joint counts of an attribute's masked values and the label, with their atoms.
 
-        None if the raw values of the masked values (the atoms) are not known.
+        Return None if the raw values of the masked values (the atoms) are not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -89,10 +89,10 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> npt.NDArray[np.int64] | None:
-    """Return for each raw value the index in `shown` of its masked value, shape (V,).
+    """Return, for each raw value, the index of its masked value in `shown`, shape (V,).
 
-    None if the masked values are not known. If `possible` is None, they are known in two cases: the
-    table shows a single value for all, or it shows all raw values.
+    Return None if the masked values are not known. If `possible` is None, they are known in two
+    cases: the table shows a single value for all raw values, or it shows all raw values.
     """
     place = {text: i for i, text in enumerate(shown)}
     if not domain:

@@ -71,10 +71,10 @@ def rank_published(
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. By default: the policy's, else the default of rankings.
+        Name of a measure. By default, the policy's measure or, if it names none, that of rankings.
     estimate
         Rank by the estimated deviation from the raw table instead: see
-        `aegis.papers.estimates.cases.CASES`. `raw` needs the raw table and is refused.
+        `aegis.papers.estimates.cases.CASES`. The function refuses `raw`, which needs the raw table.
     rule_override
         Whether to accept a rule that differs from the rule under which the counts were made.
     progress
@@ -117,7 +117,7 @@ def rank_published(
 def _scored(
     published: Published, policy: Policy, chosen: Measure, progress: Progress
 ) -> list[Ranked]:
-    """Return the tables with their scores, and what each has of the best."""
+    """Return the tables with their scores, each compared with the best table."""
     ranking = []
     with progress.step("Scoring masked tables", len(published.tables)) as step:
         for name in published.tables:
@@ -133,7 +133,7 @@ def _in_order(
     case: PaperEstimate | None,
     measure: str | None,
 ) -> list[Ranked]:
-    """Put tables that meet the rule first, then sort by estimate, if asked, by score and by name."""
+    """Put tables that meet the rule first; sort by estimate (if asked), then score, then name."""
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
         ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
@@ -159,8 +159,8 @@ def _with_errors(
     """Add standard errors and ties to the ranking, or return a sentence if there are none.
 
     Each table is scored again without each fold of its rows. Folds depend on the masked values, so
-    the folds of two tables are unrelated. The error of a difference is then the sum of both errors,
-    which reports ties too often rather than too rarely.
+    the folds of two tables are unrelated. So the function adds the errors of two tables to estimate
+    the error of their difference. This sum reports ties too often rather than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -229,12 +229,12 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
-    """Return whether a table is known to show every raw value of an attribute separately."""
+    """Return whether we know that a table shows every raw value of an attribute separately."""
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
 def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
-    """Return the tables with deviation and utility relative to the best table."""
+    """Return the tables, with deviation and utility compared with the best table."""
     sign = measure.direction.sign
     best = {
         name: sign * max(sign * r.attributes[name].score for r in ranking)

@@ -19,16 +19,17 @@ THEOREM_1 = (
 def closed_form(evidence: Evidence) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of one mask.
 
-    Let F(a,y) be the rows with atom a and class y, f(a) those with atom a, and M(a) the group of a
-    under the mask. With the histogram (AEGIS+1D) F(a,y) = f(a) F(M(a),y) / f(M(a)). Without it
-    (AEGIS-1D) F(a,y) is F(M(a),y) divided by the number of atoms in M(a). This is the fixed point
-    of iterative proportional fitting (IPF) from a uniform seed, reached in one sweep.
+    Let F(a,y) be the number of rows with atom a and class y, f(a) the number of rows with atom a,
+    and M(a) the group of a under the mask. If the histogram is known (AEGIS+1D), F(a,y) = f(a)
+    F(M(a),y) / f(M(a)). If it is not known (AEGIS-1D), F(a,y) is F(M(a),y) divided by the number of
+    atoms in M(a). The result is the fixed point of iterative proportional fitting (IPF) from a
+    uniform seed, which IPF reaches in one sweep.
 
     Parameters
     ----------
     evidence
-        Evidence with exactly one masked joint. The histogram is used if known; noisy joints are
-        not used.
+        Evidence with exactly one masked joint. The function uses the histogram if it is known, and
+        ignores noisy joints.
 
     Returns
     -------
@@ -68,8 +69,8 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
     """Divide the counts of each group among its atoms; return the table, shape (V, C).
 
-    Counts are divided in proportion to the histogram, or equally without a histogram. Raise
-    `DataError` if the histogram's total of a group differs from that of the joint counts.
+    Counts are divided in proportion to the histogram, or equally if there is no histogram. Raise
+    `DataError` if a group has different totals in the histogram and in the joint counts.
     """
     if histogram is None:
         weights = np.ones(len(mask.codes))

@@ -25,14 +25,14 @@ def all_evidence(
 ) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of every mask.
 
-    It is the fixed point of IPF from a uniform seed, with one constraint family per mask, and one
-    for the histogram if it is known. Before any iteration, the problem is made smaller:
+    This table is the fixed point of IPF from a uniform seed, with one constraint family for each
+    mask, and one for a known histogram. Before the first iteration, the problem is made smaller:
 
     1. Masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits, prefixes
     of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint counts
     of their common refinement are exact differences.
-    2. A mask that another mask refines adds no information. It is dropped after a check that both
-    agree.
+    2. A mask that another mask refines adds no information. The function checks that both masks
+    agree, and then drops the coarser one.
     3. The remaining masks are fitted on the blocks of their common refinement. Counts of a block
     are divided among its atoms as in Theorem 1, because no constraint distinguishes these atoms.
 
@@ -41,14 +41,14 @@ def all_evidence(
     Parameters
     ----------
     evidence
-        At least one masked joint. Noisy joints are not used, and a note says so.
+        At least one masked joint. The function ignores noisy joints, and a note says so.
     tolerance, max_sweeps, progress
         As in `ipf`.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` is over all masked joints and the histogram.
+        Table of shape (V, C), in rows. `residual` covers all masked joints and the histogram.
 
     Raises
     ------
@@ -79,11 +79,11 @@ def all_evidence(
 
 
 def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Replace all masks made of runs of consecutive atoms by their common refinement, exactly.
+    """Merge masks whose groups are runs of consecutive atoms; return their common refinement.
 
-    Each such mask gives the cumulative counts at its cuts, by class. The common refinement has the
-    cuts of all masks. Raise `DataError`, which names two masks, if they disagree at a cut, or if
-    the count between two cuts is below -`slack` rows.
+    The merged counts are exact. Each such mask gives the cumulative counts at its cuts, by class.
+    The common refinement has the cuts of all masks. Raise `DataError` if two masks disagree at a
+    cut, or if the count between two cuts is below -`slack` rows; the message names two masks.
     """
     runs = [mask for mask in masks if _is_runs(mask.codes)]
     if len(runs) < 2:
@@ -118,8 +118,8 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
     """Drop every mask that another mask refines.
 
-    Raise `DataError`, which names both masks, if the counts of the finer mask do not add up to
-    those of the coarser mask within `slack` rows.
+    Raise `DataError` if the counts of the finer mask do not add up to the counts of the coarser
+    mask within `slack` rows; the message names both masks.
     """
     joints: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
@@ -170,7 +170,7 @@ def _fit_blocks(
     max_sweeps: int,
     progress: Progress,
 ) -> Reconstruction:
-    """Return the joint of the blocks: in closed form for one mask, by IPF for several."""
+    """Return the blocks' joint counts: in closed form for one mask, by IPF for several masks."""
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))
     if len(masks) == 1:

@@ -13,14 +13,16 @@ from aegis.measures.checks import counts, group_codes
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 PENALTIES = np.logspace(6, -4, 21)
-"""Penalties tried, heaviest first, as multiples of the mean count of a group."""
+"""The penalties to try, as multiples of the mean count of a group; the heaviest comes first."""
 
 SMALLEST_BASIS, LARGEST_BASIS = 40, 96
 MAX_ITERATIONS = 200
 
 GAIN = 1e-6
-"""Gain in deviance below which an iteration is the last: an empty group pulls its intensity to
-zero for ever, in steps that stop to matter long before."""
+"""Smallest decrease of the deviance after which the iteration continues.
+
+An empty group would pull its intensity towards zero for ever, although the steps no longer matter.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,23 +63,24 @@ def composite_link(
     The counts of groups are y ~ Poisson(mu) with mu = C gamma, where C adds up the atoms of each
     group and gamma = offset * exp(X b). The coefficients b are fitted by iterating (Q'WQ + lambda
     D'D) b = Q'W (y - mu + Q b), with Q = C diag(gamma) X, W = diag(1/mu) and second differences D.
-    A step that does not lower the penalised deviance is halved. For up to min(96, max(40, 2 G))
-    atoms X is the identity. For more atoms, X is a basis of so many cubic B-splines over the rank
-    of the atom.
+    If a step does not lower the penalised deviance, it is halved. Let K be min(96, max(40, 2 G)).
+    For up to K atoms, X is the identity. For more atoms, X is a basis of K cubic B-splines over the
+    rank of the atom.
 
     Parameters
     ----------
     grouped
         Counts y of the groups, shape (G,), at least 0.
     codes
-        Group of each atom, in the order of the atoms, shape (V,), at least 3 atoms.
+        Group of each atom, in the order of the atoms, shape (V,); there must be at least 3 atoms.
     offset
-        Known weight of each atom, shape (V,), at least 0: the histogram, for a smooth *share*.
-        None: 1 everywhere, for a smooth *count*.
+        Known weight of each atom, shape (V,), at least 0. With the histogram as weights, the
+        *share* is smooth. With None, all weights are 1, and the *count* is smooth.
     penalty
-        The penalty lambda. None: that with the smallest AIC on a grid with two values per decade.
+        The penalty lambda. None chooses the penalty with the smallest AIC on a grid with two values
+        per decade.
     step
-        Step width on that grid: 2 tries every second penalty.
+        Step width on this grid; for example, 2 tries every second penalty.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def composite_link(
 
 
 def _checked(grouped: npt.ArrayLike, codes: npt.ArrayLike, offset: npt.ArrayLike | None) -> _Model:
-    """Return the model of counts per group, after a check of their shapes and rows."""
+    """Check shapes and rows, and return the model of the counts per group."""
     seen = counts(grouped, "The grouped counts")
     groups = group_codes(codes, len(seen), "Smooth")
     if len(groups) < 3:
@@ -241,8 +244,8 @@ def _trace_of_quotient(
 ) -> float:
     """Return trace(M^-1 Q'WQ) from the Cholesky factor of M.
 
-    Right-hand sides are solved one at a time: all at once would be a single call, but to threaded
-    BLAS. The trace is over groups or over coefficients, whichever are fewer.
+    The function solves one right-hand side at a time, because a single call for all of them would
+    use threaded BLAS. The trace is over groups or over coefficients, whichever are fewer.
     """
     if len(mu) < len(information):
         terms = [

@@ -16,7 +16,7 @@ from aegis.measures.checks import check_channel, counts, group_codes, group_sums
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 AGREEMENT = 1e-8
-"""Largest disagreement between two sources of evidence, as a share of N, taken as rounding."""
+"""Largest difference between two sources of evidence that counts as rounding, as a share of N."""
 
 
 def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
@@ -28,7 +28,7 @@ def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MaskedJoint:
-    """The joint counts of one deterministic mask and the label.
+    """The joint counts of the label and the values that one deterministic mask shows.
 
     Attributes
     ----------
@@ -37,7 +37,8 @@ class MaskedJoint:
     codes
         Group of each atom, shape (V,), integers in 0..G-1.
     joint
-        Rows per group and label class, shape (G, C). A group without atoms must have no rows.
+        Number of rows per group and label class, shape (G, C). A group without atoms must have no
+        rows.
     """
 
     name: str
@@ -70,7 +71,7 @@ class MaskedJoint:
 
 @dataclass(frozen=True, eq=False)
 class NoisyJoint:
-    """The joint counts of the reports (noisy values) of one noise mask and the label.
+    """The joint counts of the label and the reports (noisy values) of one noise mask.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The known counts of one attribute and the label, without their joint counts.
+    """The known counts of one attribute and the label; their joint counts are not known.
 
     Attributes
     ----------
@@ -114,8 +115,8 @@ class Evidence:
     noisy
         Joints of noise masks.
     ordered
-        Flags of the atoms that are ordered by their index, shape (V,): for a numeric attribute, all
-        but null. None if the attribute has no order.
+        For each atom, whether its index gives its place in the order, shape (V,). In a numeric
+        attribute, all atoms except null have such a place. None if the attribute has no order.
     """
 
     atoms: int
@@ -208,10 +209,10 @@ class Evidence:
 
 
 def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
-    """Return the rows of each group of a mask according to the histogram, shape (groups,).
+    """Return the number of rows of each group of a mask by the histogram, shape (groups,).
 
-    Raise `DataError` if they differ from the rows of the mask's joint counts, because these cannot
-    be divided among the atoms then.
+    Raise `DataError` if these numbers differ from the mask's joint counts, because then the joint
+    counts cannot be divided among the atoms.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

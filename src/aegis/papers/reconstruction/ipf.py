@@ -22,10 +22,10 @@ from aegis.papers.reconstruction.sweeps import (
 from aegis.progress import SILENT, Progress
 
 STALL_WINDOW = 100
-"""Sweeps between two looks at whether the residual still falls."""
+"""Number of sweeps between two checks whether the residual still falls."""
 
 LARGEST_PROOF = 20_000
-"""Number of cells up to which a stalled fit is examined by a linear program."""
+"""Most cells of a stalled fit that a linear program examines."""
 
 
 def ipf(
@@ -40,8 +40,9 @@ def ipf(
 
     IPF cycles through the families and multiplies the cells of each group by target / current
     total. The fixed point is the table with these totals that is closest to the seed in
-    Kullback-Leibler divergence. For a uniform seed, it is the table with the largest entropy. Cells
-    that the families determine are set first (`determine`), which changes only the speed.
+    Kullback-Leibler divergence. For a uniform seed, it is the table with the largest entropy. The
+    function first sets the cells that the families determine (`determine`). This changes only the
+    speed.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def ipf(
     max_sweeps
         Largest number of cycles through all families.
     progress
-        Receives one step, advanced per sweep.
+        Receives one step, which advances with each sweep.
 
     Returns
     -------
@@ -144,7 +145,10 @@ def _check(
 
 
 def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
-    """Return whether the families may determine a cell; False if all are proper, positive margins."""
+    """Return whether the families may determine a cell.
+
+    They do not if all families are proper margins with positive targets.
+    """
     return not all(
         isinstance(family, Margin)
         and family.targets.size < seed.size
@@ -186,7 +190,7 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
 def _prepare(
     start: FloatArray, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], FloatArray]]:
-    """Choose the way to run IPF; return it, and a function that reads the whole table from it."""
+    """Choose how to run IPF; return the fit, and a function that reads the whole table from it."""
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
     known = determine(start.ravel(), families, slack)
@@ -229,8 +233,8 @@ def _require_feasible(
 ) -> None:
     """Raise `DataError` if no table on the support of the seed meets all targets.
 
-    A linear program minimises the amount by which the targets are missed, as in phase one of the
-    simplex method.
+    A linear program minimises the deviation from the targets, as in phase one of the simplex
+    method.
     """
     support = np.flatnonzero(seed > 0)
     if len(support) > LARGEST_PROOF:

@@ -33,9 +33,9 @@ class Reconstruction:
     iterations
         Number of sweeps or iterations; 0 if none were needed.
     residual
-        Largest absolute deviation of the table from a constraint to which it was fitted, in rows.
-        For noise masks, it is the deviation from the counts of noisy values, which is above 0
-        because of sampling noise.
+        Largest absolute deviation of the table from the constraints to which it was fitted, in
+        rows. For noise masks, it is the deviation from the counts of noisy values; sampling noise
+        makes it larger than 0.
     total_variation
         Total variation distance from the truth, 0..1; None if no truth was given.
     details
@@ -112,13 +112,13 @@ def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     Parameters
     ----------
     first, second
-        Counts or probabilities of the same shape, not negative. Each is divided by its total, so
-        tables of different N are compared as distributions.
+        Counts or probabilities of the same shape, not negative. Each table is divided by its total,
+        so tables with different numbers of rows are compared as distributions.
 
     Returns
     -------
     float
-        0 (equal distributions) to 1 (disjoint supports). Symmetric.
+        From 0 (equal distributions) to 1 (disjoint supports). The distance is symmetric.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reconstruct ordered attributes smoothly, as far as a smooth curve predicts the known counts."""
+"""Reconstruct ordered attributes by a smooth curve, if the curve predicts the known counts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruct
 from aegis.progress import SILENT, Progress
 
 WEIGHTS = (0.0, 0.5, 1.0)
-"""Shares of the smooth curve that are tried, the rest being flat inside every group."""
+"""The weights of the smooth curve to try; the other part of the weight is flat in every group."""
 
 FEWEST_GROUPS = 3
-"""Groups below which no prediction can be tested."""
+"""Fewest groups for a test of predictions."""
 
 LEAST_EXTENT = 0.1
-"""Share of the atoms that the smaller of two groups must hold."""
+"""Smallest share of the atoms in the smaller of two groups for which the curve is used."""
 
 PREDICTED_PENALTIES = 2
-"""Step through the grid of penalties in predictions, which need no fine choice."""
+"""Step width on the grid of penalties in predictions, for which a coarse choice is enough."""
 
 PREDICTED_SWEEPS = 10
-"""Sweeps of IPF in a prediction, which need not be exact."""
+"""Sweeps of IPF in a prediction; the prediction need not be exact."""
 
 
 def smooth(
@@ -56,16 +56,16 @@ def smooth(
     evidence
         Evidence with at least one masked joint, for an attribute with an order.
     penalty
-        Penalty lambda for all label classes; then the curve has the full weight. None: a penalty
-        for each class is chosen by AIC, and the weight by predictions.
+        Penalty lambda for all label classes; then the curve has the full weight. None chooses a
+        penalty for each class by AIC, and the weight of the curve by predictions.
     tolerance, max_sweeps, progress
         As in `ipf`.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `details` has penalty and effective dimension for each label
-        class (0 without rows or curve), and the weight of the curve. `converged` is for all steps.
+        Table of shape (V, C), in rows. `details` holds the curve's weight, and each class's penalty
+        and effective dimension (0 without rows or curve). `converged` means that all steps did.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return penalty and effective dimension of each label, and the weight of the curve."""
+    """Return the penalty and effective dimension of each class, and the weight of the curve."""
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
         "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
@@ -173,7 +173,7 @@ class _Seen:
         return cls(atoms, codes, grouped, offset)
 
     def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
-        """Fit the model for each label; None for a label without rows."""
+        """Return the fitted model for each label class; None for a class without rows."""
         return [
             composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
             if column.sum() > 0
@@ -182,12 +182,12 @@ class _Seen:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> FloatArray:
-        """Return the smooth counts of all labels, shape (V', C)."""
+        """Return the smooth counts of all label classes, shape (V', C)."""
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: FloatArray) -> FloatArray:
-        """Return a table with the curves, if any, in place of its ordered atoms."""
+        """Return a table in which curves, if there are any, replace the counts of ordered atoms."""
         if not fits:
             return table
         seed = table.copy()
@@ -205,14 +205,15 @@ class _Seen:
     def weight(self) -> float:
         """Return the weight at which the curve best predicts how pairs of groups are split.
 
-        The weight is needed because a curve through two or three coarse groups is mostly
-        extrapolation, and values that pile up at round numbers have no smooth curve. The AIC does
-        not show this, because the evidence has no information inside its finest groups. So
-        neighbouring groups are joined to pairs, and the model is fitted to the pairs. Its predicted
-        split of each pair is compared with the known one. Then the curve, its geometric mean with
-        the closed form, or only the closed form is used, whichever predicts best (ties: the closed
-        form). With only two groups, this is not possible. Then the curve is used if the histogram
-        is known (so that it is a curve of shares), and if neither group is too short.
+        The curve needs a weight for two reasons: a curve through two or three coarse groups is
+        mostly extrapolation, and no smooth curve fits values that pile up at round numbers. The AIC
+        does not show this, because the evidence has no information inside its finest groups. So the
+        method joins neighbouring groups to pairs, fits the model to the pairs, and compares the
+        predicted split of each pair with the known split. It tests the curve, the closed form, and
+        the geometric mean of both, and chooses the one that predicts best; if several predict
+        equally well, it chooses the closed form. With only two groups, this test is not possible.
+        Then the method uses the curve if the histogram is known (so that it is a curve of shares),
+        and if neither group is too short.
         """
         if len(self.grouped) < FEWEST_GROUPS:
             return self._untested_weight()
@@ -236,17 +237,17 @@ class _Seen:
     def _untested_weight(self) -> float:
         """Return the weight of the curve if there are too few groups to test predictions.
 
-        The share of a label is between 0 and 1 and is mostly monotone, so two groups have some
-        information on it. An exception is a very short group, from which the curve would be
-        extrapolated over the other one. The counts of two groups have no information on their
-        tails.
+        The share of a label class is between 0 and 1 and is mostly monotone, so two groups contain
+        some information on it. But if one group is very short, the curve would be extrapolated from
+        this group over the other one. If the histogram is not known, the curve describes counts,
+        and the counts of two groups contain no information on their tails.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: FloatArray) -> FloatArray:
-        """Fit the seed to the grouped joint and roughly to the histogram."""
+        """Fit the seed to the joint counts of the groups, and roughly to the histogram."""
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:
@@ -268,7 +269,7 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[FloatArray, Reconstruction]:
-    """Fit the smooth table to the joint of the blocks and the histogram."""
+    """Fit the smooth table to the joint counts of the blocks and to the histogram."""
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
     positive = np.maximum(seed, trace)

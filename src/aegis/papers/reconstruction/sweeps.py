@@ -16,10 +16,10 @@ from aegis.papers.reconstruction.families import Family
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 TINY = 1e-290
-"""Stands for a vanished sum in a quotient: its cells are all zero and stay so."""
+"""Divisor in place of a sum that is 0: all cells of such a sum are 0, and stay 0."""
 
 SMALL = 4096
-"""Entries up to which a table of two families is always cheap."""
+"""Most entries of a table of two families that is always cheap."""
 
 
 class Fit(Protocol):
@@ -72,8 +72,8 @@ class CellFit:
     def sweep(self) -> float:
         """Fit all families in turn; return the largest correction by the first family, in rows.
 
-        After the previous sweep the last family is exact, so the correction by the first family
-        shows the remaining deviation.
+        At the end of each sweep, the last family is exact. So in the next sweep, the correction by
+        the first family shows the remaining deviation.
         """
         values, correction = self._values, 0.0
         for number, step in enumerate(self._steps):
@@ -95,7 +95,7 @@ class CellFit:
 
 
 class PairFit:
-    """IPF for two families: it fits one factor per group, and needs only sums of the seed.
+    """IPF for two families, which fits one factor per group and needs only sums of the seed.
 
     The fitted table is seed * u[first group] * v[second group], with factors u and v. Let K be the
     sums of the seed by both groups, shape (G1, G2). The current totals of the families are u (K v)
@@ -134,7 +134,7 @@ class PairFit:
     def sweep(self) -> float:
         """Fit both families; return the root mean square deviation of the first family afterwards.
 
-        It is at most the largest deviation, and needs only one product.
+        This figure is at most the largest deviation, and needs only one product.
         """
         wanted, sums = self._targets[0], self._sums
         self._first = first = wanted / self._bare

@@ -18,8 +18,10 @@ from aegis.papers.reconstruction.result import FloatArray, Reconstruction
 from aegis.progress import SILENT, Progress
 
 TRACE = 1e-3
-"""Share of the table of the exact evidence in the seed that is fitted to it: cells that EM emptied
-may be needed to meet a constraint, and this keeps them open."""
+"""Share of the table from exact evidence in the seed of IPF.
+
+It keeps open the cells that EM emptied, because IPF may need them to meet a constraint.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +33,10 @@ class Unfolding:
     table
         Estimated counts, shape (V, C).
     converged, iterations
-        Whether the gain in log likelihood fell below the limit, and the number of EM steps; 0 for
-        the direct solution.
+        Whether the gain in log likelihood fell below the limit, and the number of EM steps (0 for
+        the direct solution).
     misfit
-        Largest absolute deviation of the expected from the observed counts of reports, in rows.
+        Largest absolute difference between expected and observed counts of reports, in rows.
     """
 
     table: FloatArray
@@ -78,7 +80,7 @@ def unfold(
     Returns
     -------
     Unfolding
-        The estimate. The total of each label class is kept.
+        The estimate. It keeps the total of each label class.
 
     Raises
     ------
@@ -111,13 +113,13 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the estimated table from noisy reports, in agreement with all exact evidence.
+    """Return the table estimated from noisy reports, in agreement with all exact evidence.
 
-    All channels are unfolded together, as one channel with the reports of all masks. The estimate
-    maximises the sum of the log likelihoods of the masks. For a single noise mask, this is the
-    exact likelihood; for several masks of the same rows, it is a composite likelihood.
-    Deterministic masks are used as channels of zeros and ones. Then IPF, with the unfolded table as
-    the seed, makes the table agree exactly with deterministic masks and the histogram.
+    The function unfolds all channels together, as one channel with the reports of all masks. The
+    estimate maximises the sum of the log likelihoods of the masks. For a single noise mask, this is
+    the exact likelihood; for several masks of the same rows, it is a composite likelihood. The
+    function uses deterministic masks as channels of zeros and ones. Then IPF, with the unfolded
+    table as the seed, makes the table agree exactly with deterministic masks and the histogram.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ def _reconstructed(table: FloatArray, unfolded: Unfolding) -> Reconstruction:
 
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
-    """Return a fit with the table of a later one, and the iterations and notes of both."""
+    """Return a fit that has the table of a later fit, and the iterations and notes of both fits."""
     return replace(
         fitted,
         table=raked.table,
@@ -212,7 +214,7 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: FloatArray, reported: npt.ArrayLike) -> FloatArray:
-    """Return the rows per report and label, after a check against the channel."""
+    """Check the reports against the channel, and return the rows per report and label class."""
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen
     if seen.ndim != 2 or len(seen) != channel.shape[1]:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Rank correlations at which the next step of the heat map begins."""
 FEWEST = 4
-"""Configurations that a rank correlation takes: three are in the same order once in 6 by chance."""
+"""Fewest configurations for a rank correlation; three have the same order by chance once in 6."""
 
 METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
-"""Figures of merit that officers are shown, in words."""
+"""Names of metrics in words, for readers of the report."""
 
 
 class EvaluationResult(Protocol):
@@ -60,7 +60,7 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Draw the charts of trained models for which figures exist."""
+    """Draw those charts of trained models for which there are figures."""
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:
