@@ -44,16 +44,18 @@ def encode(
     roles
         The role of every column, one of `ROLES`.
     kinds
-        The kind of each quasi-identifier that does not have the default kind of its type. By
-        default, numbers are numeric, dates and times ordinal, other types categorical.
+        The kinds of quasi-identifiers, where they differ from the default of the column's type. By
+        default, numbers are numeric, dates and times are ordinal, and other types are categorical.
     orders
-        For ordinal attributes, all values in ascending order, as text: 1, 1.0 and "1" are equal.
+        For ordinal attributes, all values in ascending order. Values are compared as text: 1, 1.0
+        and "1" are equal.
     hierarchies
         For each attribute, the rows (value, group on level 1, ..., group on the top level). If the
         top level has several groups, a level with one group is added. A missing value without a row
         is generalised directly to the top.
     degenerate
-        Whether to accept quasi-identifiers that are constant or all null. They change no group.
+        Whether to accept quasi-identifiers that are constant or all null. Such columns do not
+        change the groups.
 
     Raises
     ------
@@ -109,7 +111,7 @@ def encode_for(
 
     Columns that the policy does not name are left out of the release. The label is released
     unchanged, unless the policy gives it a role. `kinds` and `orders` override those of the policy.
-    Their form and the errors are as in `encode`.
+    They have the same form as in `encode`, which also lists the errors.
     """
     for name in policy.attributes:
         if name not in table.column_names:

@@ -45,13 +45,14 @@ class Agreement:
     measure, model, metric
         Names of the measure, the model and the metric.
     spearman, kendall
-        Rank correlations of the scores and the mean metrics, -1..1, positive if they agree; None if
-        the scores or the metrics are all equal. Kendall's is tau-b.
+        Rank correlations (Kendall's tau-b) between the scores and the mean metrics, -1..1, positive
+        if they agree; None if the scores or the metrics are all equal.
     loss
         How much worse the metric of the measure's best configuration is than the best metric; at
-        least 0. If the measure has several best configurations, it is the mean over them.
+        least 0. If the measure has several best configurations, the loss is the mean of their
+        losses.
     points
-        The loss in hundredths for a share such as accuracy, else the loss.
+        The loss in hundredths if the metric is a share such as accuracy, else the loss.
     chosen
         The measure's best configurations.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aegis.study import Study
 
 FINALISTS = 3
-"""Entries of an advice that models are trained on."""
+"""Number of entries of an advice on which models are trained."""
 
 
 def evaluate_labels(
@@ -26,12 +26,12 @@ def evaluate_labels(
 ) -> dict[str, Evaluation]:
     """Return an evaluation for each label, by its column, as if the table had no other label.
 
-    Configurations and verdicts of the rule are those of the whole table.
+    The configurations and the verdicts of the rule do not depend on the label.
 
     Raises
     ------
     PolicyError
-        Record-level methods are requested, which support only one label; or an error of
+        Record-level methods are requested, but they support only one label; or an error of
         `evaluate_models`.
     """
     from aegis.papers.evaluation import evaluate_models

@@ -1,4 +1,4 @@
-"""Measure again the utility that a certificate states for each of several labels."""
+"""Measure the utility for each of several labels again, and compare it with the certificate."""
 
 from __future__ import annotations
 

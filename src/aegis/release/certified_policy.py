@@ -34,7 +34,10 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
 def certified_population(
     policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the population of the certified classes, if policy and original table determine it."""
+    """Return the population with which the certified classes are compared.
+
+    Return None if the policy, or an original table that it needs, is not given.
+    """
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 GAP = 3
 """Blanks between two columns of a table."""
 LONGEST_VALUE = 28
-"""Columns that values may take where they are longer than the page has room for."""
+"""Largest width of the column of values, if the page is too narrow for the values."""
 LONGEST_CLASS = 48
-"""Characters of a class in the headings of a narrow page."""
+"""Largest number of characters of a class in the headings of a narrow page."""
 
 Cells = Sequence[Sequence[Sequence[str]]]
 
@@ -35,7 +35,8 @@ def estimate_tables(
     titles: Sequence[str],
     width: int,
 ) -> Iterator[Table]:
-    """Yield a table, or several to print below each other if the page is too narrow.
+    """Yield a table; if the page is too narrow, yield several tables to print below
+    each other.
 
     Parameters
     ----------
@@ -89,7 +90,8 @@ def estimate_tables(
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
     """Return texts of at most `width` characters.
 
-    If cutting the ends makes different texts equal, the common beginning of all is cut instead.
+    If cutting the ends would make different texts equal, their common beginning is cut
+    instead.
     """
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):

@@ -38,10 +38,11 @@ EXAMPLES = (
     "aegis evaluate table.csv -p policy.yaml --generate 20 --splits 5 --metric roc_auc --jobs 4",
 )
 SHOWN = 10
-"""Configurations in the table for people; JSON and CSV hold all."""
+"""Number of configurations in the printed table; JSON and CSV have all."""
 FEWEST = 4
-"""Configurations that a rank correlation takes: fewer are in the same order by chance too often
-(once in 6 for three, once in 24 for four)."""
+"""Least number of configurations for a rank correlation. Fewer are too often in the
+same order by chance: three in one of 6 cases, four in one of 24.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ REFUSED = {
     "leave-out": "leave the attribute out of the policy and of the tables",
     "verify-key": "it is not signed",
 }
-"""What needs the table or its summary."""
+"""Options that need the table or its summary, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RankedTables:
         raise PolicyError(f"Aegis cannot search: {_RANKED}.", hint="Rank the tables instead.")
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
-        """Return no section, because the advice has all figures."""
+        """Return no section, because the advice already has all figures."""
         return ()
 
 
@@ -82,7 +82,7 @@ def reconstruct(
     options: Mapping[str, Any],  # noqa: ARG001
     shell: Output,  # noqa: ARG001
 ) -> None:
-    """Raise `PolicyError`, because the file has counts of masked values only."""
+    """Raise `PolicyError`, because the file has only counts of masked values."""
     raise PolicyError(
         f"{path} {HOLDS}, and this needs a table or its exact summary (.aegis).",
         hint=f"Give one of these; {TAKEN_BY}.",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aegis.summary import Summary
 
 SCHEMA = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; it changes if a field changes its meaning."""
 PANEL = "Research"
 """Group of the command in the help."""
 EXAMPLES = (
@@ -37,7 +37,7 @@ EXAMPLES = (
     "aegis reconstruct table.aegis --attribute age --method closed-form --mask quantiles",
 )
 SHOWN = 24
-"""Values of the table for people; the heat map shows all of them."""
+"""Number of values in the printed table; the heat map shows all values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +108,10 @@ def command(asked: ReconstructCommand) -> None:
     numbers of rows by value and class, a heat map, and the total variation distance
     between both (0: equal, 1: nothing in common). It also prints the attribute's
     estimated predictive value, with guaranteed bounds. If a summary has no counts by
-    raw value and label, Aegis shows no true numbers. For a protected summary, it prints
-    the rows by cell and class that the label table reveals, each with its error."""
+    raw value and label, Aegis shows no true numbers. For a protected summary, the label
+    table reveals the number of rows in each cell and class; Aegis prints these numbers,
+    each with its error.
+    """
     from aegis.files import write_text
     from aegis.papers.estimates.reconstructed_joint import measure_of_attributes
     from aegis.study import Study

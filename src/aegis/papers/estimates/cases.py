@@ -1,12 +1,12 @@
 """Rank by the estimated deviation of each configuration: Algorithm 1 of the AEGIS paper.
 
-For each attribute, the joint counts of unmasked values and label are reconstructed from those of
-masked values and label, and a measure of both is compared. The *cases* are those of the paper
-(section 5.1.3): in AEGIS+1D the histogram of the unmasked attribute is known, in AEGIS-1D it is
-not; SAMPLING is the paper's comparator. `raw` is the true deviation, `all-evidence` the estimate
-from all masks together. Reconstruction from one mask has little information on the order of
-configurations (theory.md, Theorem 1). Ranking by a measure needs no reconstruction; this ranking
-exists because the papers use it.
+For each attribute, the joint counts of unmasked values and label are reconstructed from the joint
+counts of masked values and label. Then a measure of both joint counts is compared. The *cases* come
+from the paper (section 5.1.3): in AEGIS+1D the histogram of the unmasked attribute is known, in
+AEGIS-1D it is not; SAMPLING is the paper's comparator. The case `raw` is the true deviation, and
+`all-evidence` is the estimate from all masks together. Reconstruction from one mask has little
+information on the order of configurations (theory.md, Theorem 1). Ranking by a measure needs no
+reconstruction; this ranking exists because the papers use it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ONE_MASK = (
     "reconstruction spreads its rows evenly, the estimated deviation is 0 whatever the mask (theory, "
     "Theorem 1). all-evidence takes all candidate masks together, and a ranking by measure needs none"
 )
-"""What to know before relying on a reconstruction by the own mask."""
+"""A caution for readers of an estimate from one mask at a time."""
 CHANNEL = "channel-em"
-"""The method that takes noise masks alone."""
+"""The only method that can reconstruct from noise masks alone."""
 MEASURE = "mi"
-"""The measure that is estimated where a ranking uses one of whole configurations."""
+"""The measure that is estimated if the measure of a ranking scores only whole configurations."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class PaperEstimate:
         A method of reconstruction.
     own_mask
         Whether an attribute is reconstructed only from its mask in the configuration, as in the
-        paper, or from all of its candidate masks.
+        paper. Otherwise it is reconstructed from all of its candidate masks.
     summary
         Description in one sentence.
     """
@@ -142,7 +142,7 @@ RAW = PaperEstimate(
     "No estimate: the deviation from the raw table itself.",
 )
 CASES = {case.name: case for case in (PLUS_1D, MINUS_1D, SAMPLING, ALL_EVIDENCE, RAW)}
-"""The estimates of the papers by name, as the entry points `aegis.estimates` name them."""
+"""The estimates of the papers by name; the entry points `aegis.estimates` use the same names."""
 
 
 def case_of(name: str) -> PaperEstimate:

@@ -2,11 +2,11 @@
 
 The information settings of the AEGIS paper define which counts of an attribute are known, in
 addition to the joint counts of its masked values: all counts (`raw`), its histogram (`histogram`,
-AEGIS+1D), or no other counts (`nothing`, AEGIS-1D). From these, the raw joint counts are
+AEGIS+1D), or no other counts (`nothing`, AEGIS-1D). From the known counts, the raw joint counts are
 reconstructed, and the predictive utility deviation (PUD; AEGIS, equation 1) is estimated. The
-bounds of the estimate need no model. Masking cannot add information, so a monotone measure of the
-raw attribute is at least that of the finest candidate. And it is at most the largest value that is
-possible with this label or this histogram.
+bounds of the estimate need no model. Masking cannot add information, so a monotone measure has at
+least the value for the raw attribute that it has for the finest candidate. And it has at most the
+largest value that is possible with this label or this histogram.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def evidence_of(
     attribute
         The attribute. Its values are the atoms; its candidates give the evidence.
     know
-        `raw`, `histogram` or `nothing`. Except for `raw`, candidates that show every value unmasked
-        are not used. For noise masks, the expected counts of noisy values are used.
+        `raw`, `histogram` or `nothing`. With `histogram` and `nothing`, candidates that show every
+        value unmasked are not used. For noise masks, the expected counts of noisy values are used.
     masks
         Names of the candidates to use, as a policy writes them or as text; by default all.
 
@@ -153,8 +153,8 @@ def estimate_pud(
 ) -> tuple[Estimate, ...]:
     """Estimate the absolute PUD of configurations under an information setting.
 
-    The raw joint counts of each attribute are reconstructed once, from all of its candidates, for
-    all configurations. Ranking does not need this (theory.md, Theorem 2).
+    The raw joint counts of each attribute are reconstructed once for all configurations, from all
+    candidates of the attribute. Ranking does not need this (theory.md, Theorem 2).
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def estimate_pud(
     measure
         A measure of single attributes.
     know
-        As in `evidence_of`; by default the information of the summary. So a summary with the raw
+        As in `evidence_of`; by default all information of the summary. So a summary with the raw
         joint counts gives the true deviation.
     method
         As in `reconstruct_attribute`.
@@ -175,7 +175,7 @@ def estimate_pud(
     Raises
     ------
     PolicyError
-        The measure is one of whole configurations, or an error of `reconstruct_attribute`.
+        The measure scores only whole configurations, or an error of `reconstruct_attribute`.
     """
     chosen = MEASURES.get(measure)
     setting = summary.information if know is None else Information.of(know)
@@ -268,7 +268,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate for a configuration: the mean over the estimates of its attributes."""
+    """Return the estimate for a configuration: the mean of the estimates for its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -306,7 +306,10 @@ def _bounds(
 def limits_of(
     measure: Measure, shown: Sequence[float], margins: Margins
 ) -> tuple[float, float] | None:
-    """Return bounds for a measure of an unmasked attribute, which masks cannot increase.
+    """Return bounds for the measure of an attribute without its mask.
+
+    Masks cannot increase the measure, so the unmasked attribute has at least the largest value in
+    `shown`.
 
     Parameters
     ----------
@@ -315,11 +318,11 @@ def limits_of(
     shown
         The measure of the attribute under each mask, at least one.
     margins
-        The known margins of the joint counts, over which the measure has a best value.
+        The known margins of the joint counts. They limit the measure from above.
 
     Returns
     -------
-    The lower and the upper bound; None if the measure has none.
+    The lower and the upper bound; None if the measure has no bounds.
     """
     if not measure.monotone or measure.limit is None:
         return None

@@ -36,11 +36,12 @@ class JointEstimate:
     know
         The information that is known in addition to masked values.
     reconstruction
-        The estimated rows by value and class, shape (V, C), with their distance from the truth.
+        The estimated numbers of rows by value and class, shape (V, C), with their distance from the
+        true numbers.
     measure
         Name of the measure in `figures`.
     figures
-        The measure of the unmasked attribute: its estimate and its bounds.
+        The estimate of the measure of the unmasked attribute, and its bounds.
     true
         The true value of the measure; None if the summary does not have the raw joint counts.
     """
@@ -134,8 +135,8 @@ def estimate_joint(
     summary, name
         The aggregates, and one of their attributes.
     know
-        The information that is known in addition to masked values; by default that of the summary,
-        without the raw joint counts.
+        The information that is known in addition to masked values; by default all information of
+        the summary except the raw joint counts.
     method, masks, seed, progress
         As in `reconstruct_attribute`.
     measure
@@ -144,8 +145,8 @@ def estimate_joint(
     Raises
     ------
     PolicyError
-        There is no label or no such attribute, the measure is one of whole configurations, or
-        an error of `reconstruct_attribute`.
+        There is no label or no such attribute, the measure scores only whole configurations, or an
+        error of `reconstruct_attribute`.
     """
     chosen = measure_of_attributes(measure)
     _require_label(summary)

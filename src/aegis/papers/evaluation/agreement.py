@@ -13,7 +13,7 @@ from aegis.papers.figures import Agreement
 
 Floats = npt.NDArray[np.float64]
 TIE = 1e-9
-"""Scores that differ by less, relative to the largest, choose the same configurations."""
+"""Scores count as equal if they differ by less than this share of the largest score."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Judged:
     name
         Name of the measure or comparator.
     sign
-        1 if higher is better, -1 if lower is.
+        1 if a higher score is better, -1 if a lower score is better.
     scores
         Score by configuration.
     kind
@@ -39,12 +39,14 @@ class Judged:
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Spearman's rank correlation, with mean ranks for ties; None if one is constant."""
+    """Return Spearman's rank correlation, with mean ranks for ties; None if `first` or `second` is
+    constant.
+    """
     return _correlation("spearmanr", first, second)
 
 
 def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Kendall's tau-b; None if all values of `first` or of `second` are equal."""
+    """Return Kendall's tau-b; None if `first` or `second` is constant."""
     return _correlation("kendalltau", first, second)
 
 
@@ -95,8 +97,8 @@ def agree(
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     """Return the Spearman correlation between mean metrics over even splits and over odd splits.
 
-    A measure cannot be expected to have a higher correlation with the metrics of these splits. None
-    with a single split.
+    A measure cannot be expected to have a higher correlation with the metrics of these splits. The
+    result is None if there is only one split.
 
     Parameters
     ----------

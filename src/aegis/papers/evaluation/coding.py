@@ -1,8 +1,8 @@
 """Encode the rows of a table as integer codes, and mask the codes under a configuration.
 
 The table is read once. The groups of values under a mask come from the summary, where the mask was
-applied to the distinct values. So masking a column is one look-up, and the result equals that of a
-release.
+applied to the distinct values. So masking a column is one look-up, and the masked column is the
+same as in a release.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Codes = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 MOST_NAMED = 32
-"""Values of a number up to which a linear model sees them as names."""
+"""Largest number of values up to which a numeric attribute is one-hot encoded for a linear model.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,8 @@ class Design:
     sizes
         Number of distinct masked values of each attribute, shape (m,).
     numbers
-        For each attribute, the mean of the numbers behind each masked value, NaN for missing; None
-        for attributes without an order. Empty if not needed.
+        For each attribute, the mean of the original numbers of each masked value, NaN for missing;
+        None for attributes without an order. Empty if the model does not need them.
     """
 
     codes: Codes
@@ -56,7 +57,7 @@ class Design:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the masked features; equal designs train equal models."""
+        """SHA-256 of the masked features; designs with equal digests train equal models."""
         sha = hashlib.sha256(repr((self.codes.shape, self.sizes)).encode())
         sha.update(np.ascontiguousarray(self.codes).tobytes())
         return sha.hexdigest()
@@ -77,8 +78,9 @@ class Design:
     def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
         """Return the features of `rows` for a linear model that predicts a number.
 
-        Numeric attributes with at most 32 values are one-hot encoded, too. In attributes with more
-        than 64 values, the least frequent values have no column.
+        Numeric attributes with more than 32 values are standardised; all other attributes are
+        one-hot encoded. If such an attribute has more than 64 values, the least frequent values
+        have no column.
         """
         columns: list[npt.NDArray[np.float64]] = []
         for place, size in enumerate(self.sizes):
@@ -116,11 +118,11 @@ class CodedTable:
     persons
         The person of each row, shape (n,); None if the policy does not count persons.
     response
-        The numeric label of each row, shape (n,), 0 if missing; all rows are then one class. None
-        for a label with classes.
+        The numeric label of each row, shape (n,), 0 if missing; all rows then belong to one class.
+        None for a label with classes.
     weights
-        The weight of each row in effective rows, as in scores, shape (n,); None if each row counts
-        once.
+        The weight of each row, scaled to effective rows as in scores, shape (n,); None if each row
+        counts once.
     """
 
     codes: Mapping[str, Codes]
@@ -145,7 +147,8 @@ class CodedTable:
     def design(self, choice: Choice) -> Design:
         """Return the features under the masks of a configuration.
 
-        The noisy values of noise masks are drawn for all rows; with OpenDP, they differ each time.
+        The values of noise masks are drawn for all rows; if OpenDP draws them, they differ each
+        time.
         """
         columns, sizes = [], []
         for name, codes in self.codes.items():
@@ -196,7 +199,7 @@ class CodedTable:
         return codes.astype(np.int32), len(distinct)
 
     def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
-        """Return flags of the rows that the release of a configuration keeps, shape (n,).
+        """Return, for each row, whether the release of a configuration keeps it, shape (n,).
 
         All rows in classes that fail the policy's rule are suppressed, even if there are more than
         the rule allows.

@@ -4,7 +4,7 @@ Each estimator gives one number per configuration: the estimated loss of predict
 better). `evaluate` compares the rankings by these estimators and by the measures with trained
 models. The published procedure and the sampling estimate contain no information on the order of
 configurations (Theorem 1 of the theory page): they rank by the noise of rounding and drawing. They
-are included to show this. The exhaustive baseline is `evaluate`.
+are included to show this. `evaluate` is the exhaustive baseline.
 """
 
 from __future__ import annotations
@@ -32,24 +32,25 @@ from aegis.registry import Registry
 from aegis.summary import AttributeSummary, Candidate
 
 PUBLISHED = ("mi", "chi2", "g3")
-"""Measures under which the AEGIS paper reports its deviations."""
+"""Measures for which the AEGIS paper reports deviations."""
 TOLERANCE = 1e-6
 MAX_SWEEPS = 1000
-"""Limits of the published IPF."""
+"""Largest number of sweeps of the published IPF; `TOLERANCE` is its tolerance."""
 
 Table = npt.NDArray[np.float64]
 
 
 class Reconstructed:
-    """Estimates joint counts of unmasked values and label, and how measures of them deviate.
+    """Estimates joint counts of unmasked values and label, and the deviation of measures of these
+    counts.
 
     Parameters
     ----------
     histogram
-        Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
+        Whether the histogram of the original values is known: AEGIS+1D if it is, AEGIS-1D if not.
     drawn
-        Whether original values are drawn at random (the paper's comparator SAMPLING) instead of
-        fitted by IPF.
+        Whether original values are drawn at random (the paper's comparator SAMPLING). Otherwise
+        they are fitted by IPF.
     records
         If `drawn`: whether original records are drawn with their labels, as the paper describes
         SAMPLING (section 5.1.6). If False, only values are drawn, and the masked row keeps its
@@ -79,7 +80,8 @@ class Reconstructed:
     ) -> npt.NDArray[np.int64]:
         """Return the estimated counts by value and class, shape (V, C), as whole numbers.
 
-        They are drawn, or fitted and then rounded at random, cell by cell, which changes totals.
+        They are drawn, or else fitted and then rounded. Each cell is rounded at random, so totals
+        change.
         """
         if self.drawn and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
@@ -138,7 +140,8 @@ class Reconstructed:
 def drawn_records(
     joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Draw from each group, with replacement, as many records as it has; return counts, (V, C).
+    """Draw, with replacement, as many records from each group as it has; return counts, shape (V,
+    C).
 
     Parameters
     ----------
@@ -166,11 +169,11 @@ def drawn_records(
 
 
 def mascara(scorer: Scorer, choice: Choice) -> float:
-    """Return MASCARA's estimate of the loss: the sum of KL(P||Q), in bits.
+    """Return MASCARA's estimate of the loss: the sum of KL(P||Q) over attributes, in bits.
 
-    The sum is over attributes. P is the distribution of the original values. Q spreads the rows of
-    each masked value equally over its original values. The result is at least 0. It is 0 only if all original values of each masked
-    value are equally frequent. It does not use the label.
+    P is the distribution of the original values. Q spreads the rows of each masked value equally
+    over its original values. The result is at least 0. It is 0 only if all original values of each
+    masked value are equally frequent. It does not use the label.
 
     Parameters
     ----------
@@ -191,7 +194,11 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
 
 def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:
-    """Return KL(P||Q) in bits: P from `counts` (V,), Q from counts spread equally in each group."""
+    """Return KL(P||Q) in bits.
+
+    P is the distribution of `counts`, shape (V,). Q is the distribution after the counts of each
+    group were spread equally over its values.
+    """
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
     spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]
@@ -202,7 +209,7 @@ def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.in
 
 @dataclass(frozen=True)
 class Comparator:
-    """An estimator of the literature, with which measures are compared.
+    """An estimator from the literature, with which measures are compared.
 
     Attributes
     ----------
@@ -213,7 +220,8 @@ class Comparator:
     reference
         Its publication.
     make
-        Function that makes the `Reconstructed`; None if the comparator estimates no deviations.
+        Function that makes the `Reconstructed` of the comparator; None if it estimates no
+        deviations.
     measure
         The measure whose deviations are estimated, or None.
     """
@@ -226,7 +234,7 @@ class Comparator:
 
 
 COMPARATORS: Registry[Comparator] = Registry("comparator")
-"""The estimators of the literature by name."""
+"""The estimators from the literature by name."""
 
 _PAPER = "AEGIS (Laskar et al., SIGMOD 2025)"
 for _name, _description, _make in (

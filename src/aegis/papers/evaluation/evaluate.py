@@ -2,8 +2,8 @@
 
 Each configuration masks all rows. No row is suppressed, because the measures also score masks
 before suppression. Every split has the same rows for all configurations, and is stratified by
-class. Models with one-hot encoding get one 0/1 column per masked value, also for numbers, and no
-values are pooled. Gradient boosting gets the rank of the masked value. The label is predicted
+class. Models with one-hot encoding get one 0/1 column per masked value, even for numbers, and no
+values are pooled. Gradient boosting gets the rank of the masked value. Models predict the label
 unmasked, or cut into the policy's bins, even if a configuration masks it. Each training runs on one
 thread.
 """
@@ -59,7 +59,7 @@ def evaluate_models(
     *,
     progress: Progress = SILENT,
 ) -> Evaluation:
-    """Train every model on every configuration, and compare with every measure.
+    """Train every model on every configuration, and compare the results with every measure.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Train one task; return its key with the result."""
+    """Run one training; return the key of its task and the result."""
     return task.key, train(task)
 
 

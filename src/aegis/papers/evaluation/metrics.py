@@ -26,11 +26,12 @@ class Prediction:
     truth
         Class of each row, shape (n,), in 0..C-1.
     scores
-        Score of each class, shape (n, C): probabilities, or margins if a model has none.
+        Score of each class, shape (n, C): probabilities, or margins if a model gives no
+        probabilities.
     probabilistic
         Whether the scores are probabilities.
     positive
-        The class whose F1 is reported when there are two.
+        The class whose F1 is reported if there are two classes.
     weights
         The weight of each row, shape (n,); None if each row counts once.
     """
@@ -43,14 +44,16 @@ class Prediction:
 
     @property
     def predicted(self) -> Labels:
-        """The class with the largest score, shape (n,); ties: the first class."""
+        """The class with the largest score, shape (n,). Of several such classes, the first is
+        taken.
+        """
         largest: Labels = self.scores.argmax(axis=1).astype(np.int64)
         return largest
 
 
 @dataclass(frozen=True, eq=False)
 class NumberPrediction:
-    """The true numbers of test rows, and the predicted ones.
+    """The true and the predicted numbers of test rows.
 
     Attributes
     ----------
@@ -66,7 +69,7 @@ class NumberPrediction:
 
     @property
     def errors(self) -> Floats:
-        """The true number minus the predicted one, shape (n,)."""
+        """The true number minus the predicted number, shape (n,)."""
         return self.truth - self.predicted
 
 
@@ -106,7 +109,7 @@ def _mean(values: npt.NDArray[Any], weights: Floats | None) -> float:
 
 
 def accuracy(prediction: Prediction) -> float:
-    """Return the (weighted) share of rows with the correct class; NaN without rows."""
+    """Return the (weighted) share of rows with the correct class; NaN if there are no rows."""
     return _mean(prediction.predicted == prediction.truth, prediction.weights)
 
 
@@ -114,9 +117,9 @@ def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
     It is the probability that a row of the class has a higher score than a row of another class;
-    ties count half (Hanley and McNeil 1982). For several classes it is the unweighted mean of the
-    AUCs of each class against the rest, as in the expected AUC. Classes that have no rows, or all
-    rows, are skipped; NaN if this excludes all classes.
+    ties count half (Hanley and McNeil 1982). For more than two classes, the function computes the
+    AUC of each class against the rest and returns their unweighted mean, as in the expected AUC.
+    Classes that have no rows, or all rows, are skipped; if no class remains, the result is NaN.
     """
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
@@ -138,7 +141,8 @@ def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | Non
 
 
 def log_loss(prediction: Prediction) -> float:
-    """Return the mean of -ln(probability of the true class), in nats; NaN without probabilities.
+    """Return the mean of -ln(probability of the true class), in nats; NaN if there are no
+    probabilities.
 
     Probabilities below 1e-15 count as 1e-15, so that a single confident mistake does not make the
     log loss infinite.
@@ -153,9 +157,9 @@ def log_loss(prediction: Prediction) -> float:
 def f1(prediction: Prediction) -> float:
     """Return F1 = 2 TP / (2 TP + FP + FN), 0..1.
 
-    TP, FP and FN are true positives, false positives and false negatives. For two classes, it is
-    the F1 of the rarer class. For several, it is the mean over classes, weighted by their rows. A
-    class that neither occurs nor is predicted has F1 = 0.
+    TP, FP and FN are true positives, false positives and false negatives. For two classes, the
+    result is the F1 of the rarer class. For more classes, it is the mean F1 of the classes,
+    weighted by their rows. A class that neither occurs nor is predicted has F1 = 0.
     """
     truth, predicted = prediction.truth, prediction.predicted
     classes = prediction.scores.shape[1]
@@ -172,7 +176,9 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return the share of the variance that is predicted, at most 1; NaN if the number is constant."""
+    """Return the share of the variance that is predicted, at most 1; NaN if the true number is
+    constant.
+    """
     truth, weights = prediction.truth, prediction.weights
     away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
     if weights is not None:
@@ -182,17 +188,17 @@ def r2(prediction: NumberPrediction) -> float:
 
 
 def rmse(prediction: NumberPrediction) -> float:
-    """Return the root of the mean squared error; NaN without rows."""
+    """Return the root of the mean squared error; NaN if there are no rows."""
     return math.sqrt(_mean(prediction.errors**2, prediction.weights))
 
 
 def mae(prediction: NumberPrediction) -> float:
-    """Return the mean absolute error; NaN without rows."""
+    """Return the mean absolute error; NaN if there are no rows."""
     return _mean(np.abs(prediction.errors), prediction.weights)
 
 
 METRICS: Registry[Metric] = Registry("metric")
-"""All figures of merit by name."""
+"""All metrics by name."""
 
 METRICS.register_all(
     Metric("accuracy", "Accuracy", 1, True, accuracy),

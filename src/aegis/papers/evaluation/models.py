@@ -20,11 +20,11 @@ class Features(StrEnum):
     """How masked values are encoded for a model."""
 
     ONE_HOT = "one-hot"
-    """One 0/1 column per masked value that occurs in the training rows; sparse."""
+    """One 0/1 column per masked value that occurs in the training rows, as a sparse matrix."""
     ORDINAL = "ordinal"
     """One column per attribute: the rank of the masked value in the order of the values."""
     NUMBERS = "numbers"
-    """The number of what has an order and many values; all else as one-hot."""
+    """The number itself for attributes with an order and many values; one-hot for all others."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Model:
 
 
 MODELS: Registry[Model] = Registry("model")
-"""All models by name; third parties add theirs through the entry points `aegis.models`."""
+"""All models by name; third parties add models through the entry points `aegis.models`."""
 
 MODELS.register_all(
     Model(

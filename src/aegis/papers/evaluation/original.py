@@ -16,7 +16,7 @@ from aegis.papers.evaluation.training import one_thread
 from aegis.words import json_fields
 
 TREES = 100
-"""Trees of the forest whose importances are compared."""
+"""Number of trees of the forest from which importances are computed."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class AgainstOriginal:
     configuration, model, metric
         The configuration, the model and the metric.
     difference
-        Mean of the metric over the splits, minus the mean on the unmasked table.
+        Mean of the metric over the splits, minus its mean on the unmasked table.
     u
         Mann-Whitney U of the metrics of the splits (Mann and Whitney 1947), from 0 to the product
         of the two numbers of splits; None for a single split.
     p
         Two-sided p-value of U; None for a single split. Splits of one table overlap, so p is
-        smaller than for independent tables: use it to screen, not to prove.
+        smaller than it would be for independent tables: use it to screen, not to prove.
     """
 
     configuration: str
@@ -52,9 +52,9 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Compare a metric over n splits with that over m splits of the unmasked table, unpaired.
+    """Compare a metric on n splits with the metric on m splits of the unmasked table, unpaired.
 
-    If all values are equal, U is n m / 2 and p is 1.
+    If all values are equal, U is n * m / 2 and p is 1.
     """
     difference = float(np.mean(reached) - np.mean(original))
     if min(len(reached), len(original)) < 2:
@@ -81,9 +81,9 @@ def importances(
 ) -> dict[str, float]:
     """Return the feature importance of each attribute in a random forest.
 
-    It is the mean decrease in impurity (Breiman 2001) on the training rows, with values encoded as
-    ranks. Importances sum to 1, or to 0 if no attribute helps. Attributes that are not in the
-    design have the importance 0.
+    The importance is the mean decrease in impurity (Breiman 2001) on the training rows, with values
+    encoded as ranks. Importances sum to 1, or to 0 if no attribute helps. Attributes that are not
+    in the design have the importance 0.
     """
     shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:
@@ -98,5 +98,5 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return half the sum of absolute differences of importances, from 0 (equal) to 1."""
+    """Return half the sum of the absolute differences of importances: from 0 (all equal) to 1."""
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

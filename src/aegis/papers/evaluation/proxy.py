@@ -20,13 +20,13 @@ from aegis.sources import Source
 from aegis.summary import Summary
 
 FINALISTS = 5
-"""Configurations that are trained on: the best ones."""
+"""Number of best configurations on which models are trained."""
 ROWS = 2_000
-"""Rows that are drawn for it."""
+"""Number of rows that are drawn to train and test the models."""
 SPLITS = 3
 TEST_SHARE = 0.3
 METRICS = {"accuracy": "accuracy", "nats": "log_loss"}
-"""The figure of merit by the unit of the measure that ranks; the AUC for all others."""
+"""The metric by the unit of the measure that ranks; for all other units, it is the AUC."""
 
 
 def train_proxy(

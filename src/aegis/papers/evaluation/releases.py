@@ -26,9 +26,9 @@ class CodedRelease:
     Attributes
     ----------
     ranked
-        The entry of the release in the ranking.
+        The entry for the release in the ranking.
     design
-        The released features of all rows; rows that the method did not release have 0.
+        The released features of all rows; rows that the method did not release have the code 0.
     names
         The attribute of each column of the design.
     rows

@@ -1,4 +1,4 @@
-"""Hold the result of an evaluation: metrics of trained models, and their agreement with measures."""
+"""The result of an evaluation: metrics of trained models, and their agreement with measures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 """Version of the JSON form of `Evaluation`."""
 UNMASKED = "(unmasked)"
-"""Name under which the table as it is was trained; no configuration can have it."""
+"""Name of trainings on the unmasked table; no configuration can have this name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ class Evaluation:
         Record-level releases by name. Aegis trains models on these releases, but `agreement` does
         not include them.
     importance_shift
-        For each release and the best configuration: half the sum of absolute differences between
-        its feature importances and those of the unmasked table.
+        For each release and for the best configuration: half the sum of absolute differences
+        between its feature importances and the importances on the unmasked table.
     notes
         Notes on rare classes and on solvers that did not converge.
     timings
@@ -186,7 +186,9 @@ class Evaluation:
 
     @cached_property
     def reliability(self) -> dict[str, float | None]:
-        """For each model, the rank correlation of the metrics in two halves of the splits."""
+        """For each model, the rank correlation between the mean metrics in two halves of the
+        splits.
+        """
         by_model = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})
@@ -196,7 +198,7 @@ class Evaluation:
 
     @property
     def unconverged(self) -> dict[str, int]:
-        """The number of trainings that did not converge, by model, if there are any."""
+        """The number of trainings that did not converge, for each model that has such trainings."""
         counts = {
             m: sum(not t.converged for t in self.trainings if t.model == m) for m in self.models
         }

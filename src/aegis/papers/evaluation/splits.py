@@ -1,4 +1,4 @@
-"""Split rows into training and test rows, stratified and in the same way for each configuration."""
+"""Split rows into training and test rows, stratified by class and equal for all configurations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Split:
     number
         Number of the split, from 0.
     train, test
-        Row numbers, ascending. Each labelled row is in exactly one of them.
+        Row numbers, ascending. Each labelled row is in exactly one of the two.
     """
 
     number: int
@@ -41,7 +41,8 @@ def make_splits(
 
     For each class, floor(test_share * rows + 1/2) rows are test rows, but at least one row is a
     training row. So a class with one row is never tested. If `persons` is not None, persons are
-    split in this way, with all their rows. The class of a person is that of the first labelled row.
+    split in this way, and all rows of a person go to the same side. The class of a person is the
+    class of the person's first labelled row.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: npt.NDArray[np.int64]) -> Rows:
-    """Return the classes with a single training row in any split."""
+    """Return the classes that have a single training row in some split."""
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
     return np.flatnonzero((counts == 1).any(axis=0))

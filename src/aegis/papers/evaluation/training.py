@@ -23,7 +23,7 @@ from aegis.words import json_fields
 
 Floats = npt.NDArray[np.float64]
 DENSE_CELLS = 1 << 26
-"""Largest dense one-hot table, in cells of four bytes."""
+"""Largest number of cells of a dense one-hot table; a cell takes four bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Task:
     response
         The numeric label of each row, shape (n,); None if classes are predicted.
     weights
-        The weight of each row in effective rows, shape (n,); None if each row counts once.
+        The weight of each row, scaled to effective rows, shape (n,); None if each row counts once.
     """
 
     configuration: str
@@ -122,7 +122,9 @@ class Task:
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return the keyword arguments that pass row weights to a model; empty without weights."""
+        """Return the keyword arguments that pass row weights to a model; empty if there are no
+        weights.
+        """
         own = self.weights_of(self.train)
         return {} if own is None else {"sample_weight": own}
 
@@ -166,7 +168,7 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
 
 
 def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None]:
-    """Compute all metrics that fit the prediction, by name; None for a metric that is not defined."""
+    """Return all metrics that fit the prediction, by name; None for a metric that is not defined."""
     is_number = isinstance(prediction, NumberPrediction)
     kind = LabelKind.NUMBER if is_number else LabelKind.CLASSES
     values = {
@@ -186,8 +188,8 @@ class Fitted:
     task
         The task of the training.
     classifier
-        The trained model; None if the training rows have only one class, which is then the
-        prediction for every row.
+        The trained model. None if the training rows have only one class; the prediction for every
+        row is then this class.
     columns
         Indicator columns that occur in the training rows, for one-hot features.
     converged, messages
@@ -225,7 +227,7 @@ class Fitted:
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context that limits BLAS and OpenMP to one thread.
 
-    On a busy machine, threads that wait for each other waste time.
+    Several threads would wait for each other and waste time on a busy machine.
     """
     from threadpoolctl import threadpool_limits
 

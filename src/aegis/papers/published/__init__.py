@@ -1,4 +1,6 @@
-"""Support the papers' publisher setting: masked tables or their counts, and raw histograms."""
+"""Rank tables as the papers' publisher does, from masked tables or their counts, and raw
+histograms.
+"""
 
 from aegis.papers.published.build import publish
 from aegis.papers.published.contingencies import read_contingencies

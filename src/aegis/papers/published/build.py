@@ -1,4 +1,4 @@
-"""Count masked tables, and compare the counts with the known information on raw values."""
+"""Count masked tables, and check the counts against the known information on raw values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def publish(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Published:
-    """Return the counts of masked tables of the same rows, for ranking, without the raw table.
+    """Return the counts of several masked tables of the same rows, so that they can be ranked.
+
+    The raw table is not needed.
 
     Parameters
     ----------
@@ -47,8 +49,8 @@ def publish(
         returns them. They can be ranked only by measures of single attributes, and only if the
         policy has no rule on classes. A missing attribute counts as suppressed.
     histograms, mappings
-        Number of rows of each raw value, as text, by attribute; and the raw values of each masked
-        value, by configuration and attribute. Give both only if you know them.
+        The number of rows of each raw value (as text), by attribute; and the raw values of each
+        masked value, by configuration and attribute. Give both only if you know them.
     locked
         Whether to refuse rules that are weaker than the policy's when the tables are ranked.
     exact, seed, progress

@@ -1,4 +1,4 @@
-"""Read contingency tables instead of a masked table: enough for measures of single attributes."""
+"""Read contingency tables instead of a masked table; measures of single attributes need no more."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from aegis.masks.mapping import text_of
 from aegis.sources import open_table
 
 Contingencies = Mapping[str, Mapping[tuple[str | None, str], int]]
-"""Rows by attribute, masked value (None: null) and label, values and labels as text."""
+"""Number of rows by attribute, masked value and label. Values and labels are text; null is None."""
 
 COLUMNS = ("attribute", "value", "label", "rows")
-"""Columns of the file, a line for each cell that is not empty."""
+"""Columns of the file, which has a line for each cell that is not empty."""
 MOST_ROWS = 100_000_000
-"""Most rows that the tables of one configuration may add up to: they are laid out once."""
+"""Largest sum of the rows in the tables of one configuration, because all rows are built in memory.
+"""
 
 
 def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int]]:
@@ -29,7 +30,7 @@ def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int
     ----------
     table
         Anything that `aegis.sources.open_table` opens, with the columns `attribute`, `value`,
-        `label` and `rows`, with one line for each cell of each attribute's table.
+        `label` and `rows`. It has one line for each cell of each attribute's table.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     """Return a table of rows that has these contingency tables.
 
-    Values of different attributes are combined arbitrarily.
+    The table combines values of different attributes arbitrarily.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     Raises
     ------
     DataError
-        Attributes differ in the number of rows of a class, or there are no rows or too many.
+        Attributes differ in the number of rows of a class, or there are no rows or too many rows.
     """
     classes = _classes(cells, name)
     order = sorted(classes)

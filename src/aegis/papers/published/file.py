@@ -19,7 +19,7 @@ FORMAT = "aegis-published"
 VERSION = 1
 PAGE = "published.json"
 MOST_BYTES = 4 << 30
-"""Most bytes of all bundles together; each is checked again when it is read."""
+"""Largest number of bytes of all bundles together; the size of each bundle is also checked."""
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 
 

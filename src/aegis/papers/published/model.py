@@ -1,4 +1,4 @@
-"""Hold the counts of masked tables by name, with known counts and mappings of raw values."""
+"""The counts of masked tables by name, with known histograms and mappings of raw values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.policy import Terms
 from aegis.summary import Summary
 
 Histogram = Mapping[str, int]
-"""Rows of each raw value of an attribute, values as text."""
+"""Number of rows of each raw value of an attribute; values are text."""
 Possible = Mapping[str, tuple[str, ...]]
 """The raw values that each masked value may represent, all as text."""
 
@@ -28,10 +28,10 @@ class Published:
         The summary of each masked table, by the name of its configuration. The masks of the
         configuration are not known.
     histograms
-        Rows of each raw value, by attribute, where they are known.
+        Number of rows of each raw value, for the attributes for which it is known.
     mappings
-        The raw values that masked values may represent, by configuration and attribute, where they
-        are known.
+        The raw values that masked values may represent, by configuration and attribute, if they are
+        known.
     marginal
         Configurations for which only contingency tables of each attribute and the label are known.
         Combinations of attributes are then not known, so neither rules on classes nor measures of
@@ -72,9 +72,10 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return the joint counts of an attribute's masked values and the label, with their atoms.
+        """Return the joint counts of an attribute's masked values and the label.
 
-        None if the raw values of the masked values (the atoms) are not known.
+        The result includes the raw values (the atoms) of each masked value. It is None if these are
+        not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -91,8 +92,9 @@ def codes_of(
 ) -> npt.NDArray[np.int64] | None:
     """Return for each raw value the index in `shown` of its masked value, shape (V,).
 
-    None if the masked values are not known. If `possible` is None, they are known in two cases: the
-    table shows a single value for all, or it shows all raw values.
+    The result is None if it is not known which masked value each raw value has. If `possible` is
+    None, this is known in two cases: the table shows one value for all rows, or it shows all raw
+    values.
     """
     place = {text: i for i, text in enumerate(shown)}
     if not domain:

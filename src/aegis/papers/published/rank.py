@@ -71,7 +71,7 @@ def rank_published(
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. By default: the policy's, else the default of rankings.
+        Name of a measure. By default: the policy's measure, else the default of rankings.
     estimate
         Rank by the estimated deviation from the raw table instead: see
         `aegis.papers.estimates.cases.CASES`. `raw` needs the raw table and is refused.

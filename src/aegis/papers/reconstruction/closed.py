@@ -19,16 +19,17 @@ THEOREM_1 = (
 def closed_form(evidence: Evidence) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of one mask.
 
-    Let F(a,y) be the rows with atom a and class y, f(a) those with atom a, and M(a) the group of a
-    under the mask. With the histogram (AEGIS+1D) F(a,y) = f(a) F(M(a),y) / f(M(a)). Without it
-    (AEGIS-1D) F(a,y) is F(M(a),y) divided by the number of atoms in M(a). This is the fixed point
-    of iterative proportional fitting (IPF) from a uniform seed, reached in one sweep.
+    Let F(a,y) be the number of rows with atom a and class y, f(a) the number of rows with atom a,
+    and M(a) the group of a under the mask. With the histogram (AEGIS+1D), F(a,y) = f(a) F(M(a),y) /
+    f(M(a)). Without it (AEGIS-1D), F(a,y) is F(M(a),y) divided by the number of atoms in M(a). This
+    is the fixed point that iterative proportional fitting (IPF) from a uniform seed reaches in one
+    sweep.
 
     Parameters
     ----------
     evidence
-        Evidence with exactly one masked joint. The histogram is used if known; noisy joints are
-        not used.
+        Evidence with exactly one masked joint. The histogram is used if it is known; noisy joints
+        are not used.
 
     Returns
     -------
@@ -54,7 +55,9 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the only masked joint of the evidence; raise `PolicyError` for none or several."""
+    """Return the only masked joint of the evidence; raise `PolicyError` if there is none or
+    several.
+    """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(

@@ -25,8 +25,8 @@ def all_evidence(
 ) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of every mask.
 
-    It is the fixed point of IPF from a uniform seed, with one constraint family per mask, and one
-    for the histogram if it is known. Before any iteration, the problem is made smaller:
+    It is the fixed point of IPF from a uniform seed, with one constraint family for each mask, and
+    one for the histogram if it is known. Before any iteration, the problem is made smaller:
 
     1. Masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits, prefixes
     of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint counts
@@ -48,7 +48,7 @@ def all_evidence(
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` is over all masked joints and the histogram.
+        Table of shape (V, C), in rows. `residual` covers all masked joints and the histogram.
 
     Raises
     ------

@@ -13,14 +13,15 @@ from aegis.measures.checks import counts, group_codes
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 PENALTIES = np.logspace(6, -4, 21)
-"""Penalties tried, heaviest first, as multiples of the mean count of a group."""
+"""Penalties to try, the heaviest first, as multiples of the mean count of a group."""
 
 SMALLEST_BASIS, LARGEST_BASIS = 40, 96
 MAX_ITERATIONS = 200
 
 GAIN = 1e-6
-"""Gain in deviance below which an iteration is the last: an empty group pulls its intensity to
-zero for ever, in steps that stop to matter long before."""
+"""An iteration is the last one if it lowers the deviance by less than this. Without this limit, the
+intensity of an empty group would approach zero for ever.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +62,9 @@ def composite_link(
     The counts of groups are y ~ Poisson(mu) with mu = C gamma, where C adds up the atoms of each
     group and gamma = offset * exp(X b). The coefficients b are fitted by iterating (Q'WQ + lambda
     D'D) b = Q'W (y - mu + Q b), with Q = C diag(gamma) X, W = diag(1/mu) and second differences D.
-    A step that does not lower the penalised deviance is halved. For up to min(96, max(40, 2 G))
-    atoms X is the identity. For more atoms, X is a basis of so many cubic B-splines over the rank
-    of the atom.
+    A step that does not lower the penalised deviance is halved. Let B = min(96, max(40, 2 G)). For
+    up to B atoms, X is the identity. For more atoms, X is a basis of B cubic B-splines over the
+    rank of the atom.
 
     Parameters
     ----------
@@ -72,10 +73,11 @@ def composite_link(
     codes
         Group of each atom, in the order of the atoms, shape (V,), at least 3 atoms.
     offset
-        Known weight of each atom, shape (V,), at least 0: the histogram, for a smooth *share*.
-        None: 1 everywhere, for a smooth *count*.
+        Known weight of each atom, shape (V,), at least 0. With the histogram, the *share* is
+        smooth. None sets all weights to 1; then the *count* is smooth.
     penalty
-        The penalty lambda. None: that with the smallest AIC on a grid with two values per decade.
+        The penalty lambda. None takes the penalty with the smallest AIC from a grid with two values
+        per power of ten.
     step
         Step width on that grid: 2 tries every second penalty.
 

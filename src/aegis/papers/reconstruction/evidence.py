@@ -1,4 +1,4 @@
-"""Hold the evidence on an attribute: joint counts of masked and noisy values, and its histogram.
+"""The evidence on an attribute: joint counts of masked and noisy values, and its histogram.
 
 An atom is a value that the reconstruction distinguishes.
 """
@@ -16,7 +16,7 @@ from aegis.measures.checks import check_channel, counts, group_codes, group_sums
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 AGREEMENT = 1e-8
-"""Largest disagreement between two sources of evidence, as a share of N, taken as rounding."""
+"""Largest difference between two sources of evidence that counts as rounding, as a share of N."""
 
 
 def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
@@ -101,7 +101,7 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The known counts of one attribute and the label, without their joint counts.
+    """The counts that are known of one attribute and the label; their joint counts are not known.
 
     Attributes
     ----------
@@ -114,8 +114,8 @@ class Evidence:
     noisy
         Joints of noise masks.
     ordered
-        Flags of the atoms that are ordered by their index, shape (V,): for a numeric attribute, all
-        but null. None if the attribute has no order.
+        Whether each atom is ordered by its index, shape (V,). For a numeric attribute, all atoms
+        except null are. None if the attribute has no order.
     """
 
     atoms: int
@@ -210,8 +210,8 @@ class Evidence:
 def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
     """Return the rows of each group of a mask according to the histogram, shape (groups,).
 
-    Raise `DataError` if they differ from the rows of the mask's joint counts, because these cannot
-    be divided among the atoms then.
+    Raise `DataError` if they differ from the rows in the mask's joint counts, because then the
+    joint counts cannot be divided among the atoms.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

@@ -98,17 +98,17 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """The fitting problem that remains once the cells that families determine have their values.
+    """The fitting problem that remains after all cells that the families determine were set.
 
     Attributes
     ----------
     cells
-        Flattened table, shape (n,): determined cells have their final value, all other cells that
-        of the seed.
+        Flattened table, shape (n,): determined cells have their final value, all other cells have
+        the value of the seed.
     open
-        Flags of the cells to fit, shape (n,).
+        Whether each cell has to be fitted, shape (n,).
     remaining
-        For each family, the targets minus the sums of determined cells.
+        For each family, its targets minus the sums of its determined cells.
     """
 
     cells: FloatArray
@@ -120,9 +120,9 @@ def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Det
     """Set every cell that the families determine by elimination.
 
     If the remaining total of a group is 0, its open cells are 0. If a group has one open cell, the
-    cell has the remaining total. Both hold in every table that meets the constraints, so the fixed
-    point of IPF does not change. Elimination removes the cases in which IPF is slow: solutions with
-    zeros, and long chains of overlapping groups.
+    cell has the remaining total. Both are true in every table that meets the constraints, so the
+    fixed point of IPF does not change. Elimination removes the cases in which IPF is slow:
+    solutions with zeros, and long chains of overlapping groups.
 
     Parameters
     ----------

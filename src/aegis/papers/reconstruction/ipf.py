@@ -22,10 +22,10 @@ from aegis.papers.reconstruction.sweeps import (
 from aegis.progress import SILENT, Progress
 
 STALL_WINDOW = 100
-"""Sweeps between two looks at whether the residual still falls."""
+"""Number of sweeps between two checks of whether the residual still falls."""
 
 LARGEST_PROOF = 20_000
-"""Number of cells up to which a stalled fit is examined by a linear program."""
+"""Largest number of cells for which a linear program examines a stalled fit."""
 
 
 def ipf(

@@ -62,7 +62,7 @@ class Method:
     needs
         The evidence that it needs, in words.
     run
-        Function: returns the result for evidence and settings.
+        Function that returns the result for evidence and settings.
     """
 
     name: str
@@ -96,7 +96,7 @@ def reconstruct(
     settings
         Seed, tolerance, limits, progress; None for the defaults.
     truth
-        The true joint counts, shape (V, C), if known. Then the result contains its total variation
+        The true joint counts, shape (V, C), if known. Then the result states its total variation
         distance from these counts.
 
     Raises

@@ -1,4 +1,4 @@
-"""Hold the result of a reconstruction, and its distance from the true counts."""
+"""The result of a reconstruction, and its distance from the true counts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Reconstruction:
     Attributes
     ----------
     table
-        Estimated counts, shape (V, C) for V atoms and C label classes (or the shape of the seed for
-        `ipf`), float64, read-only, in rows; not negative.
+        Estimated counts in rows, not negative, float64, read-only. The shape is (V, C) for V atoms
+        and C label classes; for `ipf`, it is the shape of the seed.
     method
         Name of the method, as registered.
     converged
@@ -118,7 +118,8 @@ def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        0 (equal distributions) to 1 (disjoint supports). Symmetric.
+        0 (equal distributions) to 1 (disjoint supports). It does not depend on the order of the
+        tables.
 
     Raises
     ------

@@ -11,9 +11,9 @@ from aegis.measures.checks import IntArray, counts
 def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> IntArray:
     """Round every cell independently: up with the probability of its fraction, otherwise down.
 
-    This is the published procedure. It is unbiased for each cell, but does not keep totals. The
-    measures of the rounded table then differ from those of the masked table only by chance. `table`
-    may have any shape. Raise `DataError` if a count is negative or missing.
+    This is the published procedure. It is unbiased for each cell, but does not keep totals. So a
+    measure of the rounded table differs from the measure of the masked table only by chance.
+    `table` may have any shape. Raise `DataError` if a count is negative or missing.
 
     References
     ----------

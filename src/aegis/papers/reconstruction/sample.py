@@ -13,10 +13,10 @@ from aegis.papers.reconstruction.result import Reconstruction
 def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     """Draw an original value for each masked row, and return the counts by value and label.
 
-    Values are drawn with replacement from those that the masked value may represent. They are
-    equally likely, or have the probabilities of the histogram if it is known. The expected
-    counts are those of `closed_form`, which order nothing (Theorem 1 in theory.md). So the order of
-    configurations by drawn counts is only noise.
+    Values are drawn with replacement from the values that the masked value may represent. If the
+    histogram is known, it gives their probabilities; otherwise they are equally likely. The
+    expected counts are the counts of `closed_form`, which cannot order configurations (Theorem 1 in
+    theory.md). So the order of configurations by drawn counts is only noise.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     Returns
     -------
     Reconstruction
-        Integer counts, shape (V, C). They agree with the masked joint exactly, with the histogram
-        only on average.
+        Integer counts, shape (V, C). They agree with the masked joint exactly, and with the
+        histogram only on average.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reconstruct ordered attributes smoothly, as far as a smooth curve predicts the known counts."""
+"""Reconstruct ordered attributes by a smooth curve, weighted by how well it predicts known counts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruct
 from aegis.progress import SILENT, Progress
 
 WEIGHTS = (0.0, 0.5, 1.0)
-"""Shares of the smooth curve that are tried, the rest being flat inside every group."""
+"""Weights of the smooth curve to try, in a geometric mean with counts that are flat in every group.
+"""
 
 FEWEST_GROUPS = 3
-"""Groups below which no prediction can be tested."""
+"""Least number of groups with which a prediction can be tested."""
 
 LEAST_EXTENT = 0.1
-"""Share of the atoms that the smaller of two groups must hold."""
+"""If no prediction can be tested, the curve is used only if each group has this share of the atoms.
+"""
 
 PREDICTED_PENALTIES = 2
-"""Step through the grid of penalties in predictions, which need no fine choice."""
+"""Step width on the grid of penalties in predictions; they need no fine choice."""
 
 PREDICTED_SWEEPS = 10
-"""Sweeps of IPF in a prediction, which need not be exact."""
+"""Number of sweeps of IPF in a prediction; it need not be exact."""
 
 
 def smooth(
@@ -48,7 +50,8 @@ def smooth(
     1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
     2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
     of counts, or of the share of the class if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
+    3. Choose the weight of this curve by its predictions. Divide the counts of null as in
+    `closed_form`.
     4. Run IPF with the result as the seed, so that masked joints and histogram are met exactly.
 
     Parameters
@@ -56,8 +59,8 @@ def smooth(
     evidence
         Evidence with at least one masked joint, for an attribute with an order.
     penalty
-        Penalty lambda for all label classes; then the curve has the full weight. None: a penalty
-        for each class is chosen by AIC, and the weight by predictions.
+        Penalty lambda for all label classes; then the curve has the full weight. If it is None, AIC
+        chooses a penalty for each class, and predictions choose the weight.
     tolerance, max_sweeps, progress
         As in `ipf`.
 
@@ -65,7 +68,8 @@ def smooth(
     -------
     Reconstruction
         Table of shape (V, C), in rows. `details` has penalty and effective dimension for each label
-        class (0 without rows or curve), and the weight of the curve. `converged` is for all steps.
+        class (0 if the class has no rows or no curve), and the weight of the curve. `converged`
+        covers all steps.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""Run a sweep of IPF in one of two ways: by cells, or by the common sums of two families.
+"""Run a sweep of IPF in one of two ways: on all cells, or on the sums by the groups of two
+families.
 
 A sweep fits every constraint family of iterative proportional fitting (IPF) once.
 """
@@ -16,10 +17,10 @@ from aegis.papers.reconstruction.families import Family
 from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 TINY = 1e-290
-"""Stands for a vanished sum in a quotient: its cells are all zero and stay so."""
+"""Replaces a sum of 0 as a divisor: all cells of such a sum are zero and stay zero."""
 
 SMALL = 4096
-"""Entries up to which a table of two families is always cheap."""
+"""Number of entries up to which a table of the sums by two families is always cheap."""
 
 
 class Fit(Protocol):
@@ -32,7 +33,8 @@ class Fit(Protocol):
     def sweep(self) -> float:
         """Fit all families in turn; return a deviation that occurred during the sweep, in rows.
 
-        The deviation falls to 0 as the fit converges. Use `residual` to decide that it has.
+        The deviation falls to 0 as the fit converges. Use `residual` to decide whether it
+        converged.
         """
 
     def residual(self) -> tuple[float, str]:
@@ -98,9 +100,9 @@ class PairFit:
     """IPF for two families: it fits one factor per group, and needs only sums of the seed.
 
     The fitted table is seed * u[first group] * v[second group], with factors u and v. Let K be the
-    sums of the seed by both groups, shape (G1, G2). The current totals of the families are u (K v)
-    and v (K' u). So a sweep needs two products and two quotients, for any shape of the table. For
-    small tables, this takes half the time of `CellFit`. Seed and targets must be above 0.
+    sums of the seed by both groups, shape (G1, G2). The current totals of the two families are u (K
+    v) and v (K' u). So a sweep needs two products and two quotients, for any shape of the table.
+    For small tables, this takes half the time of `CellFit`. Seed and targets must be above 0.
 
     References
     ----------
@@ -134,7 +136,7 @@ class PairFit:
     def sweep(self) -> float:
         """Fit both families; return the root mean square deviation of the first family afterwards.
 
-        It is at most the largest deviation, and needs only one product.
+        This deviation is at most the largest deviation, and needs only one product.
         """
         wanted, sums = self._targets[0], self._sums
         self._first = first = wanted / self._bare

@@ -18,8 +18,9 @@ from aegis.papers.reconstruction.result import FloatArray, Reconstruction
 from aegis.progress import SILENT, Progress
 
 TRACE = 1e-3
-"""Share of the table of the exact evidence in the seed that is fitted to it: cells that EM emptied
-may be needed to meet a constraint, and this keeps them open."""
+"""Weight, in the seed of IPF, of a table that agrees with the exact evidence. It keeps cells above
+0 that EM emptied, because a constraint may need them.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +32,10 @@ class Unfolding:
     table
         Estimated counts, shape (V, C).
     converged, iterations
-        Whether the gain in log likelihood fell below the limit, and the number of EM steps; 0 for
-        the direct solution.
+        Whether the gain in log likelihood fell below the limit, and the number of EM steps (0 for
+        the direct solution).
     misfit
-        Largest absolute deviation of the expected from the observed counts of reports, in rows.
+        Largest absolute difference between expected and observed counts of reports, in rows.
     """
 
     table: FloatArray
@@ -54,11 +55,11 @@ def unfold(
 ) -> Unfolding:
     """Return the maximum-likelihood estimate of the true counts, from the reports of a channel.
 
-    For each label class, let w_j be the rows with report j, K the channel and theta_i the estimated
-    rows with true value i. A step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the
-    EM algorithm of a mixture with known components, accelerated by squared extrapolation. If the
-    linear system K' theta = w has a unique solution without negative counts, this solution attains
-    the maximum and is returned immediately.
+    For each label class, let w_j be the number of rows with report j, K the channel, and theta_i
+    the estimated number of rows with true value i. A step is theta_i <- theta_i sum_j w_j K_ij /
+    (theta K)_j. This is the EM algorithm of a mixture with known components, accelerated by squared
+    extrapolation. If the linear system K' theta = w has a unique solution without negative counts,
+    this solution attains the maximum and is returned immediately.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the estimated table from noisy reports, in agreement with all exact evidence.
+    """Return a table that is estimated from noisy reports and agrees with all exact evidence.
 
     All channels are unfolded together, as one channel with the reports of all masks. The estimate
     maximises the sum of the log likelihoods of the masks. For a single noise mask, this is the

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from aegis.papers.figures import Agreement, Score
 
 CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Rank correlations at which the next step of the heat map begins."""
+"""Rank correlations at which the next colour of the heat map begins."""
 FEWEST = 4
-"""Configurations that a rank correlation takes: three are in the same order once in 6 by chance."""
+"""Least number of configurations for a rank correlation; three agree by chance in one of 6 cases.
+"""
 
 METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
-"""Figures of merit that officers are shown, in words."""
+"""Metrics in words, for readers of the report who are not statisticians."""
 
 
 class EvaluationResult(Protocol):
@@ -85,8 +86,8 @@ def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Draw
 def evaluation_section(
     evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
 ) -> dict[str, Any] | None:
-    """Return the metrics of models trained on the first `top` configurations, and how well the scores
-    order all configurations as these metrics do.
+    """Return the metrics of models trained on the first `top` configurations, and how well the
+    order of all configurations by score agrees with the order by these metrics.
     """
     if not evaluation.scores and not evaluation.agreement:
         return None
