@@ -127,7 +127,7 @@ def renew(
     """Extend a release. This needs a new approval.
 
     You give a released request and a number of days. If the data set requires two
-    approvers, the release waits for the other one.
+    approvers, the extension waits for the other approver.
     """
     moved = client.step(number, "renew", days=days)
     Output().say(f"You renewed request {number} for {days} days; it is {moved['state']}")
