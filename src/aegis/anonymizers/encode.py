@@ -47,15 +47,13 @@ def encode(
         The kinds of quasi-identifiers, where they differ from the default of the column's type. By
         default, numbers are numeric, dates and times are ordinal, and other types are categorical.
     orders
-        For ordinal attributes, all values in ascending order. Values are compared as text: 1, 1.0
-        and "1" are equal.
+        For ordinal attributes, all values ascending. Compared as text, 1, 1.0 and "1" are equal.
     hierarchies
         For each attribute, the rows (value, group on level 1, ..., group on the top level). If the
         top level has several groups, a level with one group is added. A missing value without a row
         is generalised directly to the top.
     degenerate
-        Whether to accept quasi-identifiers that are constant or all null. Such columns do not
-        change the groups.
+        Whether to accept quasi-identifiers that are constant or all null. They change no group.
 
     Raises
     ------

@@ -186,8 +186,9 @@ def squared_distances(
 
     Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
     V - 1, where V is the number of values. For categories the distance is 0 or 1. A missing value
-    is at the mean (ordinal: the middle of the scale), plus one unit in a separate dimension. For
-    numbers that are not scaled, the unit is their standard deviation.
+    counts as the mean (for ordinal attributes, as the middle of the scale), at a distance of one
+    unit in a separate dimension. For numbers that are not scaled, the unit is their standard
+    deviation.
 
     Parameters
     ----------

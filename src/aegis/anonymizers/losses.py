@@ -67,7 +67,7 @@ class InformationLoss:
         penalty: float,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return the given figures, and the figures on class sizes, which are computed from the
+        """Return the given figures together with figures on class sizes, which it computes from the
         groups.
 
         `left_out` is the number of further records that count as suppressed.

@@ -173,7 +173,7 @@ class Mask(ABC):
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
         """Return whether the mask can show this text; None if its parameters do not decide that.
 
-        A file may write a number in another form.
+        A number counts as shown even if a file writes it in another form.
         """
         return None
 

@@ -56,7 +56,9 @@ class Lookup:
         return pc.if_else(pc.is_null(column), null, shown)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column, given the joined column, which is null if no row matched."""
+        """Return the masked column from the joined column; the joined column is null where no row
+        matched.
+        """
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 

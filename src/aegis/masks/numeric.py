@@ -204,7 +204,7 @@ def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
 
 @dataclass(frozen=True)
 class TopCode(_Coding):
-    """Replaces numbers above the bound by the bound: with 90, ages over 90 become 90."""
+    """Replaces numbers above the bound by the bound: `at: 90` shows ages over 90 as 90."""
 
     name: ClassVar[str] = "top_code"
     summary: ClassVar[str] = "Replaces numbers above a bound by the bound."

@@ -38,7 +38,7 @@ class WithEarlier:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the added copies of quasi-identifiers, which form the joint classes."""
+        """Names of the added copies of quasi-identifiers; they form the joint classes."""
         return tuple(name for release in self.releases for name in release.quasi)
 
     @property

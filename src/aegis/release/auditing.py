@@ -139,8 +139,7 @@ def audit(
     policy
         Provides roles and rule, unless you give them separately.
     rule
-        The rule that Aegis checks on the table as it is, without suppressing rows. By default: the
-        policy's rule.
+        The rule that Aegis checks without suppressing rows. By default: the policy's rule.
     person
         Column that identifies persons, to count persons instead of rows. By default: the policy's
         column. If the table lacks this column, Aegis counts rows, and a note says so.

@@ -32,7 +32,7 @@ class KeptWeight:
         weights are not numbers of people, or if the quasi-identifiers are not read.
     largest
         Largest probability, over all records, that an attacker finds the person of the record; None
-        in the same cases.
+        if `expected` is None.
     """
 
     column: str

@@ -107,7 +107,7 @@ def _check_certificate(certificate: Path, output: str | Path | None, *, force: b
 
 
 class ReleasePlan(ABC, Generic[R]):
-    """The planned rows of a release, which are not written yet.
+    """A release that is planned: its rows are not written yet.
 
     Attributes
     ----------

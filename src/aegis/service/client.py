@@ -104,11 +104,11 @@ class Client:
         return self._object("GET", "/me")
 
     def invite(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
-        """Create an account; return the link for setting its password, which works once."""
+        """Create an account; return a link for setting its password. The link works once."""
         return self._object("POST", "/invitations", {"name": name, "roles": list(roles)})
 
     def reset(self, name: str) -> dict[str, Any]:
-        """Return a link for setting a new password, which works once."""
+        """Return a link for setting a new password. The link works once."""
         return self._object("POST", f"/accounts/{_part(name)}/reset")
 
     def reopen(self, name: str) -> dict[str, Any]:

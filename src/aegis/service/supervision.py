@@ -51,7 +51,7 @@ class WatchedProcess(Process):
 
 
 class Supervisor(Multiprocess):
-    """The parent process of a service, which starts, checks and replaces the processes that answer
+    """The parent process of a service: it starts, checks and replaces the processes that answer
     calls.
     """
 

@@ -35,7 +35,7 @@ class ClassLoss(Objective):
     problem, plan
         The search space, and the plan with the privacy rule.
     options
-        The options of the loss; None if it takes none.
+        The options of the loss; None if the loss has no options.
     shown
         The name with options as the user wrote it; by default the name alone.
     """

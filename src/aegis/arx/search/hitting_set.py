@@ -65,7 +65,8 @@ _BITS = 1e-3
 def pays(problem: Problem, feasibility: InMemory) -> bool:
     """Return whether the search by hitting sets suits the problem.
 
-    It suits a rule that limits only class sizes, and a space that is large but can be listed.
+    The search suits a rule that limits only class sizes, and a space that is large but can be
+    listed.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:

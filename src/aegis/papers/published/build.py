@@ -33,15 +33,13 @@ def publish(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Published:
-    """Return the counts of several masked tables of the same rows, so that they can be ranked.
-
-    The raw table is not needed.
+    """Return the counts of masked tables of the same rows, to rank them without the raw table.
 
     Parameters
     ----------
     masked
         Masked tables, as `aegis.sources.open_table` opens them, by the names of their
-        configurations, which you choose, such as `M1`. A missing column counts as suppressed.
+        configurations. You choose the names, such as `M1`. A missing column counts as suppressed.
     policy
         Label, roles and the rule. Its candidate masks are not used.
     contingencies

@@ -17,7 +17,7 @@ Contingencies = Mapping[str, Mapping[tuple[str | None, str], int]]
 """Number of rows by attribute, masked value and label. Values and labels are text; null is None."""
 
 COLUMNS = ("attribute", "value", "label", "rows")
-"""Columns of the file, which has a line for each cell that is not empty."""
+"""Columns of the file; it has a line for each cell that is not empty."""
 MOST_ROWS = 100_000_000
 """Largest sum of the rows in the tables of one configuration, because all rows are built in memory.
 """

@@ -68,8 +68,8 @@ def rank_published(
     published
         The tables.
     policy
-        Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
-        content, or the path of its file.
+        Label, roles and the rule, as a `Policy`, its content, or the path of its file. The tables
+        must meet the rule without suppression.
     measure
         Name of a measure. By default: the policy's measure, else the default of rankings.
     estimate

@@ -34,8 +34,8 @@ class Reconstruction:
         Number of sweeps or iterations; 0 if none were needed.
     residual
         Largest absolute deviation of the table from a constraint to which it was fitted, in rows.
-        For noise masks, it is the deviation from the counts of noisy values, which is above 0
-        because of sampling noise.
+        For noise masks, it is the deviation from the counts of noisy values; sampling noise keeps
+        it above 0.
     total_variation
         Total variation distance from the truth, 0..1; None if no truth was given.
     details

@@ -50,8 +50,7 @@ def smooth(
     1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
     2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
     of counts, or of the share of the class if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Divide the counts of null as in
-    `closed_form`.
+    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
     4. Run IPF with the result as the seed, so that masked joints and histogram are met exactly.
 
     Parameters
@@ -68,8 +67,7 @@ def smooth(
     -------
     Reconstruction
         Table of shape (V, C), in rows. `details` has penalty and effective dimension for each label
-        class (0 if the class has no rows or no curve), and the weight of the curve. `converged`
-        covers all steps.
+        class (0 if it has no rows or curve), and the curve's weight. `converged` covers all steps.
 
     Raises
     ------

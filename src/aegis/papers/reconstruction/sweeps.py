@@ -38,7 +38,9 @@ class Fit(Protocol):
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and the
+        target's family.
+        """
 
     def cells(self) -> FloatArray:
         """Return the current table."""
@@ -86,7 +88,9 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and the
+        target's family.
+        """
         return max(
             (_largest(step.totals(self._values) - step.targets), step.name) for step in self._steps
         )
@@ -146,7 +150,9 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and the
+        target's family.
+        """
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))

@@ -1,5 +1,5 @@
-"""The method MO-OBAM, whose clusters balance information loss and the diversity of sensitive
-attributes.
+"""The method MO-OBAM: it forms clusters that balance information loss and the diversity of
+sensitive attributes.
 """
 
 from __future__ import annotations

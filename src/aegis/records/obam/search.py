@@ -450,8 +450,8 @@ def optimise(
 
     Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
     weight above 0, each start then alternates between raising the least entropies and minimising
-    the whole objective. Small tables are also searched from clusters with balanced diversity, which
-    are closer to the best result for large weights.
+    the whole objective. Small tables are also searched from clusters with balanced diversity,
+    because these are closer to the best result for large weights.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)

@@ -2,8 +2,8 @@
 
 The query masks the columns, counts the classes by window functions, and leaves out the rows of
 classes that violate the rule. It returns no rows at all in two cases: if it would have to leave out
-more rows than the rule allows, and if a mask does not know a value and the policy has `unseen:
-error`. So every result meets the rule, as with `apply`.
+more rows than the rule allows, and if a mask does not know a value that the policy says is an error
+(`unseen: error`). So every result meets the rule, as with `apply`.
 """
 
 from __future__ import annotations
@@ -109,11 +109,9 @@ def release_sql(
         Anything that `aegis.sources.open_table` opens, with the columns and types of the table that
         the SQL will run on. Aegis reads its rows only to fit masks that are not fitted yet.
     policy, configuration
-        The policy gives roles, privacy rule and treatment of unseen values; the configuration gives
-        one mask per scored attribute.
+        Roles, privacy rule and treatment of unseen values; and a mask for each scored attribute.
     dialect, form
-        The SQL dialect; and whether the SQL is a query, or a statement that creates a view or a
-        table.
+        The SQL dialect; and whether to write a query or a statement that creates a view or table.
     name
         Name of the table that the SQL reads, with dots between its parts; case matters.
     into

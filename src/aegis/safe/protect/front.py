@@ -71,8 +71,8 @@ def front_protected(
     None is worse than another one in both utility and privacy.
 
     To find them, utility is estimated as the sum of the attributes' separate associations with the
-    label. The configurations on the front are then scored as in a ranking, which takes into account
-    that attributes share information.
+    label. The configurations on the front are then scored as in a ranking; this score takes into
+    account that attributes share information.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Seen:
 
     @property
     def mean(self) -> Floats:
-        """Mean of the tables, shape (n,), which is also a possible table."""
+        """Mean of the tables, shape (n,); it is also a possible table."""
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:

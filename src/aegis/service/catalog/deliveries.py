@@ -251,7 +251,7 @@ def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
-    """Return the public key that verifies a release, which was the agent's key when it made the
+    """Return the public key that verifies a release: the key that the agent had when it made the
     release.
     """
     signed = str(release_made.signature["signature"].get("key"))

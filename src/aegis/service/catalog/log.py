@@ -2,7 +2,7 @@
 
 An entry states who did what to which data set or request, and contains no value of a row. The chain
 reveals entries that were changed, removed or inserted. Somebody who can rewrite the whole table
-could make a new chain. To detect this, you can store `head`, which is printed, in another place.
+could make a new chain. To detect this, you can store the printed `head` in another place.
 """
 
 from __future__ import annotations

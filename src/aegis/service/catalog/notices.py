@@ -1,4 +1,4 @@
-"""Find the notices to send to people who must act on a request, or whose request has ended.
+"""Find the notices to send: to people who must act on a request, and to people whose request ended.
 
 Notices are derived from the log, which records every step. The number of the last processed entry
 is logged, too. So a restart sends nothing twice, and the log shows what was sent to whom.

@@ -148,7 +148,7 @@ class HalfSignIn(Base):
 
 
 class PasswordLink(Base):
-    """A link for setting the password of an account, which works once."""
+    """A link that works once, for setting the password of an account."""
 
     __tablename__ = "password_links"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)

@@ -267,7 +267,7 @@ def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
 
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Revoke a release before it expires; files that were downloaded remain with their owners."""
+    """Revoke a release before it expires; people who have downloaded its file keep their copies."""
     request = seen(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
@@ -450,12 +450,16 @@ def _standing(
 
 
 def needed(request: Request) -> int:
-    """Return the required number of approvals, which the provider set before the request was submitted."""
+    """Return the required number of approvals, as the provider had set it before the request was
+    submitted.
+    """
     return int(request.asked.get("approvals", request.data_set.approvals))
 
 
 def days_of(request: Request) -> int:
-    """Return the days that a release lasts, which the provider set before the request was submitted."""
+    """Return how many days a release lasts, as the provider had set it before the request was
+    submitted.
+    """
     return int(request.asked.get("days", request.data_set.days))
 
 

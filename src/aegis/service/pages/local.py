@@ -1,4 +1,4 @@
-"""Pages of the workbench for your own tables, which has no accounts and answers only locally."""
+"""Pages of the workbench for your own tables. It has no accounts and answers only on this machine."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ HEAVIEST = 20
 SHARED = 60
 """Largest number of programs for many cells at once."""
 LEAST_SHARED = 1
-"""Number of such programs that run even if they settle few cells."""
+"""Number of programs for many cells at once that run even if they settle few cells."""
 LOOKS = 150
 """The program of a table with n cells takes as long as n / `LOOKS` small programs.
 

@@ -160,10 +160,10 @@ def hand_over(
 ) -> None:
     """Give data sets to another provider.
 
-    You give a data set and a provider, whose agent then works for the data set. If you
-    own the data set's population and have no other data set of it, the provider gets
-    the population, too. If you are no admin, the jobs of the data set are cancelled and
-    all roles on it are taken back; the other provider grants them again.
+    You give a data set and a provider. The agent of this provider then works for the
+    data set. If you own the data set's population and have no other data set of it, the
+    provider gets the population, too. If you are no admin, the jobs of the data set are
+    cancelled and all roles on it are taken back; the other provider grants them again.
     """
     from aegis.signing import load_public_key
 

@@ -304,7 +304,9 @@ def download(
 def verify(client: Client, number: RequestId) -> None:
     """Verify a release: its file, its certificate, its signature.
 
-    You give a request. If the three do not match, the exit code is 1."""
+    You give a released request. If file, certificate and signature do not match, the
+    exit code is 1.
+    """
     verdict = client.verify(number)
     if verdict["verified"]:
         Output().show("File, certificate and signature fit together.")
