@@ -88,7 +88,7 @@ class Grouped:
         return self.groups.suppressed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the groups under the names that reports use, as JSON values."""
+        """Return all fields except the groups, as JSON values, under the names that reports use."""
         return {
             "method": self.method,
             "options": asdict(self.options),

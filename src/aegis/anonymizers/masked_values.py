@@ -108,7 +108,7 @@ def least_mask(attribute: Attribute) -> Mask | None:
     Raises
     ------
     PolicyError
-        All its candidates are noise.
+        All candidates of the column are noise masks.
     """
     if not attribute.masks or Identity() in attribute.masks:
         return None

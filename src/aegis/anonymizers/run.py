@@ -76,7 +76,7 @@ def carried_masks(policy: Policy) -> dict[str, Mask | None]:
     Raises
     ------
     PolicyError
-        All candidates of a column that needs a mask are noise.
+        All candidates of a column that needs a mask are noise masks.
     """
     masks: dict[str, Mask | None] = {}
     for attribute in policy.released():

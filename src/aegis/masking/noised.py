@@ -26,7 +26,9 @@ from aegis.sources.source import ROW_NUMBER
 from aegis.summary.classes import PERSON, WEIGHT
 
 TRUE = "aegis_true_"
-"""Prefix of columns with the true values of noised quasi-identifiers, kept until classes are checked."""
+"""Prefix of columns with true values of noised quasi-identifiers; they stay until classes are
+checked.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns whose noise a reader who knows the seed can remove."""
+    """Return the columns with noise that a reader can remove with the seed."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)

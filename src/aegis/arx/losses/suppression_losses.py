@@ -48,7 +48,7 @@ class AttributeLoss:
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
-        Whether losses are divided by the sum over attributes of `whole`.
+        Whether losses are divided by the sum of `whole` over all attributes.
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]

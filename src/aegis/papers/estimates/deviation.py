@@ -4,8 +4,8 @@ The information settings of the AEGIS paper define which counts of an attribute 
 addition to the joint counts of its masked values: all counts (`raw`), its histogram (`histogram`,
 AEGIS+1D), or no other counts (`nothing`, AEGIS-1D). From the known counts, the raw joint counts are
 reconstructed, and the predictive utility deviation (PUD; AEGIS, equation 1) is estimated. The
-bounds of the estimate need no model. Masking cannot add information, so a monotone measure has at
-least the value for the raw attribute that it has for the finest candidate. And it has at most the
+bounds of the estimate need no model. Masking cannot add information, so a monotone measure of the
+raw attribute is at least as large as the measure of the finest candidate. And it is at most the
 largest value that is possible with this label or this histogram.
 """
 

@@ -20,10 +20,10 @@ def closed_form(evidence: Evidence) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of one mask.
 
     Let F(a,y) be the number of rows with atom a and class y, f(a) the number of rows with atom a,
-    and M(a) the group of a under the mask. With the histogram (AEGIS+1D), F(a,y) = f(a) F(M(a),y) /
-    f(M(a)). Without it (AEGIS-1D), F(a,y) is F(M(a),y) divided by the number of atoms in M(a). This
-    is the fixed point that iterative proportional fitting (IPF) from a uniform seed reaches in one
-    sweep.
+    and M(a) the group of a under the mask. If the histogram is known (AEGIS+1D), the result is
+    F(a,y) = f(a) F(M(a),y) / f(M(a)). If not (AEGIS-1D), it is F(M(a),y) divided by the number of
+    atoms in M(a). This is the fixed point that iterative proportional fitting (IPF) from a uniform
+    seed reaches in one sweep.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ ALL_PAIRS = 1_500
 BALANCED_UP_TO = 200
 """Largest number of records for which the search also starts from clusters of balanced diversity."""
 SWAP_TRIES = 1_000
-"""Number of records per sweep for which larger tables try swaps with the record's best other
-cluster.
+"""In larger tables, the number of records per sweep for which the search tries swaps with records
+of their best other cluster.
 """
 CHAINS = (1, 4, 12)
 """Lengths of the chains of exchanges with which the search tries to raise the lowest entropy."""

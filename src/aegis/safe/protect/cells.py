@@ -301,7 +301,7 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.boo
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Merge one cell into the most similar cell: see `without_small`."""
+    """Merge one cell into the most similar cell, which `without_small` defines."""
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)

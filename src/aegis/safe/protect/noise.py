@@ -2,13 +2,14 @@
 
 The rounds of noise, all on the same table and paid from one budget:
 
-1. if classes of the label are not declared: rows of each class; classes with enough rows are named;
-2. if kinds of columns are not declared: rows with a value of each type;
-3. if masks learn from the data and their attribute is not public: rows of each value, to which the
-   masks are fitted;
-4. rows per cell and class of every attribute;
-5. mean products of codes between attributes, with codes computed from round 4;
-6. if verdicts are requested: rows in equivalence classes with fewer than k rows.
+1. if classes of the label are not declared: the number of rows of each class; classes with enough
+   rows are named;
+2. if kinds of columns are not declared: the number of rows with a value of each type;
+3. if masks learn from the data and their attribute is not public: the number of rows of each value;
+   the masks are fitted to these numbers;
+4. the number of rows of each cell and class, for every attribute;
+5. the mean products of codes between attributes, with codes computed from round 4;
+6. if verdicts are requested: the number of rows in equivalence classes with fewer than k rows.
 
 A row has one label class, so round 1 has the L2 sensitivity 1. A row has one value and one cell of
 each attribute, so rounds 2, 3 and 4 have the sensitivity sqrt(attributes). For round 5 see

@@ -579,7 +579,7 @@ def sign_out(session: Session, secret: str) -> None:
 
 
 def actor_of(account: Account, token: Token | None = None) -> Actor:
-    """Return the actor that an account, or one of its tokens, acts as."""
+    """Return the actor for an account or for one of its tokens."""
     roles = frozenset(AccountRole(role) for role in account.roles)
     if token is None:
         return Actor(account.id, account.name, roles)
