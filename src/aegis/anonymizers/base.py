@@ -200,8 +200,8 @@ class Anonymizer:
         Whether tables with more than `Options.partition_above` records are first cut into Mondrian
         cells.
     front
-        Function that searches settings near that of a release; None if the method does not weigh
-        two aims.
+        Function that searches settings near the settings of a release; None if the method does not
+        weigh two aims.
     masks
         Function that draws masks of the quasi-identifiers before records are read; None if the
         method draws none.

@@ -149,7 +149,7 @@ def encode_declared(
 
 def roles_of(table: pa.Table, policy: Policy) -> dict[str, str]:
     """Return the role of each column of a table to release; a sensitive column that is also a
-    quasi-identifier counts as the latter.
+    quasi-identifier counts as a quasi-identifier.
     """
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)

@@ -104,8 +104,8 @@ def floor_decimal(
 ) -> tuple[ir.IntegerValue, ir.BooleanValue | None]:
     """Round a decimal column down to int64; also return whether the number is in [low, high).
 
-    The condition is None if the type guarantees that the number fits. If the condition is false for
-    a number, the function rounds 0 instead. The result does not depend on whether the engine's cast
+    The second result is None if the type guarantees that the number fits. If it is false for a
+    number, the function rounds 0 instead. The result does not depend on whether the engine's cast
     rounds or truncates.
     """
     dtype = column.type()

@@ -162,7 +162,7 @@ class Mask(ABC):
         """Return the Ibis condition that the mask knows a value; None if it knows every value.
 
         The mask defines no result for an unknown value, for example one that its hierarchy lacks.
-        It shows `SUPPRESSED` for it. The policy decides whether an unknown value is also an error.
+        It shows `SUPPRESSED` instead. The policy decides whether an unknown value is also an error.
         """
         return None
 

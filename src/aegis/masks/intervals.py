@@ -33,11 +33,11 @@ MOST_MOVED = 20
 
 @dataclass(frozen=True)
 class Bucketize(Mask):
-    """Shows intervals of equal width. The interval of the value v starts at floor((v - origin) /
-    width) * width + origin and is half-open: [start, start + width).
+    """Shows intervals of equal width, [start, start + width).
 
-    Intervals are shown as text, "[20, 30[", with as many decimal places as width and origin have.
-    With `show: lower`, the mask shows only the lower bound, as a number.
+    For the value v, start is floor((v - origin) / width) * width + origin. Intervals are shown as
+    text, "[20, 30[", with as many decimal places as width and origin have. With `show: lower`, the
+    mask shows only the lower bound, as a number.
 
     Integers with an integer width are exact over the full range of their type. All other numbers
     are computed as 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[

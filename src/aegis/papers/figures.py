@@ -45,8 +45,8 @@ class Agreement:
     measure, model, metric
         Names of the measure, the model and the metric.
     spearman, kendall
-        Rank correlations (Kendall's tau-b) between the scores and the mean metrics, -1..1, positive
-        if they agree; None if the scores or the metrics are all equal.
+        Spearman's and Kendall's (tau-b) rank correlation between the scores and the mean metrics,
+        -1..1, positive if they agree; None if the scores or the metrics are all equal.
     loss
         How much worse the metric of the measure's best configuration is than the best metric; at
         least 0. If the measure has several best configurations, the loss is the mean of their

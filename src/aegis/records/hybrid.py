@@ -1,10 +1,10 @@
 """The hybrid scheme of Majeed and Hwang (2023): noise for some records, generalisation for others.
 
-The paper claims two guarantees that its release does not give. It is not differentially private:
-categorical values of the non-violating part are released exactly, the partition depends on the
-data, and the epsilons of several attributes add up. It is not k-anonymous: the non-violating part
-is not grouped, and noisy numbers differ within a cluster. With `strict`, the release is
-k-anonymous, and this is verified.
+The paper claims two guarantees that its release does not give. The release is not differentially
+private: categorical values of the non-violating part are released exactly, the partition depends on
+the data, and the epsilons of several attributes add up. The release is not k-anonymous: the
+non-violating part is not grouped, and noisy numbers differ within a cluster. With `strict`, the
+release is k-anonymous, and this is verified.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ class ReleasedCells:
         return covered / (len(self.records) * len(self.records.attributes))
 
     def distortion(self) -> float:
-        """Return the mean distortion per cell, 0..1, all attributes weighted equally.
+        """Return the mean distortion per cell, 0..1, with equal weights for all attributes.
 
         For a category, it is the level divided by the height of the hierarchy. For numbers and
         ranks, it is the distance between the true value and the farther end of the released range,

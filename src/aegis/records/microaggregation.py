@@ -31,8 +31,8 @@ class VariableOptions(Options):
     ----------
     gamma
         A record joins a full cluster if its distance to the cluster is below gamma times its
-        distance to the nearest other unassigned record. With 0, clusters have k records. 0.2
-        suits scattered data, 1.1 clustered data (Solanas and Martinez-Balleste 2006).
+        distance to the nearest other unassigned record. With 0, clusters have k records. 0.2 suits
+        scattered data, and 1.1 suits clustered data (Solanas and Martinez-Balleste 2006).
     """
 
     gamma: float = 0.2

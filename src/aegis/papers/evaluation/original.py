@@ -52,7 +52,8 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Compare a metric on n splits with the metric on m splits of the unmasked table, unpaired.
+    """Compare a metric on n splits with the metric on m splits of the unmasked table, as unpaired
+    samples.
 
     If all values are equal, U is n * m / 2 and p is 1.
     """

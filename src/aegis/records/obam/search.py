@@ -278,7 +278,7 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
     """Raise the least entropies while that lowers the objective; return False if the steps ran out.
 
     One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
-    gain is less than the information loss that the exchange costs. So the search tries chains of
+    gain does not outweigh the information loss of the exchange. So the search tries chains of
     exchanges. Each exchange raises the entropy of the cluster in which it is then lowest. A chain
     that does not lower the objective is undone.
     """

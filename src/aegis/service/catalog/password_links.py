@@ -87,7 +87,7 @@ def reset(session: Session, by: Actor, name: str) -> MadeLink:
 def redeem(database: Database, secret: str, password: str) -> str:
     """Set the password with a link; return the account's name.
 
-    The link and all sessions of the account end.
+    The link becomes invalid, and all sessions of the account end.
 
     Raises
     ------

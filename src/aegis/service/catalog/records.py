@@ -31,7 +31,7 @@ from aegis.service.catalog.states import RequestState
 SILENT_AFTER = timedelta(seconds=15)
 """Time after which a program counts as silent, because it was killed or lost its connection.
 
-It is longer than a lease and a check for work together.
+It is longer than a lease plus the time between two checks for work.
 """
 
 

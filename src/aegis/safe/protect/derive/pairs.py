@@ -44,7 +44,7 @@ LEAST_SHARED = 1
 LOOKS = 150
 """The program of a table with n cells takes as long as n / `LOOKS` small programs.
 
-In this time, a program for many cells at once should settle more cells than the small programs.
+A program for many cells at once should settle more cells than small programs in the same time.
 """
 NEARBY = (8, 32)
 """Number of rows and columns of a pair's table that a program around one cell may change."""
