@@ -88,7 +88,7 @@ class Grouped:
         return self.groups.suppressed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the groups under the names that reports use, as JSON values."""
+        """Return all fields except the groups, as JSON values, under the names that reports use."""
         return {
             "method": self.method,
             "options": asdict(self.options),
@@ -113,7 +113,8 @@ class Grouped:
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """The result of a method that balances loss and diversity, for one number of clusters and weight.
+    """The result of a method that balances loss and diversity, for one number of clusters and one
+    weight.
 
     Attributes
     ----------
@@ -122,7 +123,7 @@ class TradeOff:
     information_loss
         Information loss (IL), in the scale that was minimised.
     entropies
-        For each sensitive attribute, its least entropy over all clusters, in bits.
+        For each sensitive attribute, its entropy in the cluster where this is lowest, in bits.
     smallest
         The number of records in the smallest cluster.
     efficient
@@ -138,7 +139,7 @@ class TradeOff:
 
     @property
     def entropy(self) -> float:
-        """The sum of the least entropies over the sensitive attributes, in bits."""
+        """The sum of `entropies` over the sensitive attributes, in bits."""
         return float(sum(self.entropies))
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,19 +189,19 @@ class Anonymizer:
         The function that takes records, options, random numbers and progress, and returns an
         `Outcome`.
     by_cell
-        Whether it releases values record by record, from masked values. Such a method counts
-        persons itself if the policy does.
+        Whether it releases values record by record, from masked values. If the policy counts
+        persons, such a method counts them itself.
     sampled
-        Whether it draws a sample of records under masks that learn nothing from the table, so that
-        the release is differentially private.
+        Whether it releases a random sample of the records, under masks that learn nothing from the
+        table. Such a release is differentially private.
     by_row
-        Whether it moves values between rows, and so cannot count persons.
+        Whether it moves values between rows. Such a method cannot count persons.
     quadratic
         Whether tables with more than `Options.partition_above` records are first cut into Mondrian
         cells.
     front
-        Function that searches settings near that of a release; None if the method does not weigh
-        two aims.
+        Function that searches settings near the settings of a release; None if the method does not
+        weigh two aims.
     masks
         Function that draws masks of the quasi-identifiers before records are read; None if the
         method draws none.
@@ -239,7 +240,7 @@ class Anonymizer:
         seed: int = 0,
         progress: Progress = SILENT,
     ) -> Grouped:
-        """Run the method on `records`; check its groups and compute their information loss.
+        """Run the method on `records`, check its groups, and compute their information loss.
 
         Raises
         ------

@@ -44,10 +44,10 @@ def encode(
     roles
         The role of every column, one of `ROLES`.
     kinds
-        The kind of each quasi-identifier that does not have the default kind of its type. By
-        default, numbers are numeric, dates and times ordinal, other types categorical.
+        The kinds of quasi-identifiers, where they differ from the default of the column's type. By
+        default, numbers are numeric, dates and times are ordinal, and other types are categorical.
     orders
-        For ordinal attributes, all values in ascending order, as text: 1, 1.0 and "1" are equal.
+        For ordinal attributes, all values ascending. Compared as text, 1, 1.0 and "1" are equal.
     hierarchies
         For each attribute, the rows (value, group on level 1, ..., group on the top level). If the
         top level has several groups, a level with one group is added. A missing value without a row
@@ -109,7 +109,7 @@ def encode_for(
 
     Columns that the policy does not name are left out of the release. The label is released
     unchanged, unless the policy gives it a role. `kinds` and `orders` override those of the policy.
-    Their form and the errors are as in `encode`.
+    They have the same form as in `encode`, which also lists the errors.
     """
     for name in policy.attributes:
         if name not in table.column_names:
@@ -149,7 +149,7 @@ def encode_declared(
 
 def roles_of(table: pa.Table, policy: Policy) -> dict[str, str]:
     """Return the role of each column of a table to release; a sensitive column that is also a
-    quasi-identifier counts as the latter.
+    quasi-identifier counts as a quasi-identifier.
     """
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)

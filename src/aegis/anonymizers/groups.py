@@ -52,8 +52,8 @@ class RecordGroups:
 
     @cached_property
     def order(self) -> Integers:
-        """The indices of the records that belong to a group, group by group, in ascending order
-        within each, shape (N - suppressed,).
+        """The indices of the records that belong to a group, sorted by group and then by record,
+        shape (N - suppressed,).
         """
         order = np.argsort(self.of, kind="stable")
         return order[self.suppressed :].astype(np.int64)
@@ -159,7 +159,9 @@ class Extent:
 
 
 def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
-    """Return the range of each group and its lowest common ancestor in the hierarchy."""
+    """Return, for each group, the range of its values and their lowest common ancestor in the
+    hierarchy.
+    """
     codes = attribute.codes[groups.order]
     low = np.minimum.reduceat(codes, groups.starts)
     high = np.maximum.reduceat(codes, groups.starts)
@@ -184,15 +186,17 @@ def squared_distances(
 
     Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
     V - 1, where V is the number of values. For categories the distance is 0 or 1. A missing value
-    is at the mean (ordinal: the middle of the scale), plus one unit in a separate dimension. For
-    numbers that are not scaled, the unit is their standard deviation.
+    counts as the mean (for ordinal attributes, as the middle of the scale), at a distance of one
+    unit in a separate dimension. For numbers that are not scaled, the unit is their standard
+    deviation.
 
     Parameters
     ----------
     codes
         The values, shape (N,).
     numbers, standing
-        The representing values: numbers for numeric attributes, codes for others, shape (N,).
+        The value that represents each record, shape (N,): a number for numeric attributes, a code
+        for all others.
     """
     if attribute.kind is AttributeKind.CATEGORICAL:
         mismatches: Floats = (codes != standing).astype(np.float64)

@@ -29,15 +29,17 @@ class InformationLoss:
     Attributes
     ----------
     scaled
-        IL of Wei et al. on z-scores: the sum of squares within groups (mismatches for categories)
-        divided by the total sum of squares. It is between 0 and 1 without rounding. For numeric
-        tables this is SSE/SST.
+        IL of Wei et al. on z-scores: the sum of squares within groups divided by the total sum of
+        squares. For categories, mismatches are counted instead of squares. If means are not
+        rounded, IL is between 0 and 1. For numeric tables it is SSE/SST.
     unscaled
-        The same on numbers that are not scaled. The attribute with the widest range dominates it.
+        The same ratio on numbers that are not scaled. The attribute with the widest range dominates
+        it.
     penalty
-        Normalised certainty penalty (Xu et al. 2006), 0..1, as the mean over cells. For a cell it
-        is the width of the range divided by that of the domain, or the share of the domain's values
-        under the released ancestor or set. A suppressed record counts 1.
+        Normalised certainty penalty (Xu et al. 2006), 0..1, as the mean over cells. For a cell that
+        shows a range, it is the width of the range divided by the width of the domain. For a cell
+        that shows an ancestor or a set, it is the share of the domain's values that this covers.
+        Each cell of a suppressed record counts 1.
     discernibility
         Sum of the squared group sizes, plus N for each suppressed record (Bayardo and Agrawal
         2005).
@@ -65,7 +67,8 @@ class InformationLoss:
         penalty: float,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return the figures, with those on class sizes computed from the groups.
+        """Return the given figures together with figures on class sizes, which it computes from the
+        groups.
 
         `left_out` is the number of further records that count as suppressed.
         """
@@ -95,11 +98,11 @@ def information_loss(
 def centroid_loss(
     records: Records, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> float:
-    """Return the information loss of Wei et al.: the deviations from the group centroids, divided
-    by those from the centroid of the table.
+    """Return the information loss of Wei et al., from the deviations of the records from centroids.
 
-    Deviations are squared differences or mismatches. The result is 0 if all records are equal or
-    there is no group.
+    It is the sum of the deviations from the centroid of the group, divided by the sum of the
+    deviations from the centroid of the table. Deviations are squared differences or mismatches. The
+    result is 0 if all records are equal or there is no group.
     """
     if not len(groups):
         return 0.0
@@ -119,8 +122,8 @@ def distances_to_centroid(
 ) -> Floats:
     """Return the squared distance of each value from the centroid of its group, shape (N,).
 
-    Every record belongs to a group. For the distance, see `squared_distances`; with `rounded`, means
-    are rounded as in `centroid`.
+    Every record must belong to a group. `squared_distances` defines the distance. With `rounded`,
+    means are rounded as in `centroid`.
     """
     middle = centroid(attribute, groups, rounded=rounded)
     numeric = attribute.kind is AttributeKind.NUMERIC
@@ -145,9 +148,10 @@ def certainty_penalty(records: Records, groups: RecordGroups) -> float:
 def penalties(attribute: RecordAttribute, groups: RecordGroups) -> Floats:
     """Return the certainty penalty of each group's generalised value, 0..1, shape (G,).
 
-    If there is a hierarchy, it is the share of values under the ancestor. Otherwise it is the
-    relative width of the range (ordered attributes) or the share of the values in the set. A group
-    with both missing and other values is generalised to all values and has penalty 1.
+    If the attribute has a hierarchy, the penalty is the share of all values that the ancestor
+    covers. Otherwise it is the relative width of the range (ordered attributes) or the share of all
+    values that are in the set. A group with both missing and other values is generalised to all
+    values and has penalty 1.
     """
     covered = extent(attribute, groups)
     if attribute.hierarchy is not None:

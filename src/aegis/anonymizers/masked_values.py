@@ -31,16 +31,16 @@ def shown_by_masks(
     read
         The table with unmasked quasi-identifiers.
     given
-        Masks by quasi-identifier, as a policy writes them. A quasi-identifier without a mask here
-        stays unmasked if `identity` is among its candidates or it has no candidates. Otherwise it
-        gets its first candidate that is not random.
+        Masks by quasi-identifier, as a policy writes them. A quasi-identifier that is not given
+        stays unmasked if `identity` is among its candidates or if it has no candidates. Otherwise
+        it gets its first candidate that is not random.
     learning
         Whether masks may learn from the table.
 
     Raises
     ------
     PolicyError
-        A name is not a quasi-identifier, or a mask is unknown, does not fit its column, or is
+        A name is not a quasi-identifier; or a mask is unknown, does not fit its column, or is
         random.
     DataError
         A mask does not cover a value, and the policy says `unseen: error`.
@@ -108,7 +108,7 @@ def least_mask(attribute: Attribute) -> Mask | None:
     Raises
     ------
     PolicyError
-        All its candidates are noise.
+        All candidates of the column are noise masks.
     """
     if not attribute.masks or Identity() in attribute.masks:
         return None

@@ -27,7 +27,7 @@ class Options:
         Smallest number of records in a group, at least 2.
     l
         Smallest number of distinct values of every sensitive attribute in a group. 1 requires
-        nothing. Only methods that can guarantee l accept a larger number.
+        nothing. Only methods that can guarantee l accept a number above 1.
     rounded
         Round means to the resolution of their column, so that whole numbers stay whole. By
         default, means are exact, and whole numbers can become decimals.
@@ -59,7 +59,7 @@ class Options:
     def by_chance(self) -> bool:
         """Return whether the random draws protect the table.
 
-        If they do, no reader may be able to repeat them.
+        If they do, readers must not be able to repeat the draws.
         """
         return False
 
@@ -148,15 +148,15 @@ class Outcome:
     Attributes
     ----------
     labels
-        Group of each record, shape (N,), int64: any number for a group, negative for suppressed
-        records.
+        Group of each record, shape (N,), int64. A group can have any number from 0 on; suppressed
+        records have a negative number.
     notes
         Sentences that a reader of the release should know.
     details
         Figures that are specific to the method, by name.
     columns
-        For methods that do not show groups: the released values of each quasi-identifier, N each.
-        If None, groups are shown in the method's style.
+        For methods that do not show groups: the N released values of each quasi-identifier. If
+        None, groups are shown in the method's style.
     claims_k
         Whether each released combination of values must occur at least k times.
     loss

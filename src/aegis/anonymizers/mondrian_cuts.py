@@ -1,8 +1,8 @@
-"""The recursive cuts of Mondrian at the median, for all partitions of one depth at a time.
+"""Cut records recursively at the median (Mondrian), all partitions of one depth at a time.
 
-The recursion of LeFevre et al. 2006 runs breadth first. Records stay sorted by partition. So
-ranges, medians and counts of all partitions of a depth need only a few array operations. The cost
-is O(N log N) per depth, for any number of partitions.
+The recursion of LeFevre et al. 2006 runs breadth first. Records stay sorted by partition. So a few
+array operations compute the ranges, medians and counts of all partitions of a depth. The cost is
+O(N log N) per depth, for any number of partitions.
 """
 
 from __future__ import annotations
@@ -77,11 +77,12 @@ def mondrian(
     """Partition the records by Mondrian (LeFevre, DeWitt and Ramakrishnan 2006, figure 3 and
     section 4).
 
-    A partition is cut at the median of its widest attribute (range divided by the domain's range).
-    Both sides must have k records and `distinct` values of each sensitive attribute; otherwise the
-    next widest attribute is tried. The paper leaves some choices open. Here, the median value goes
-    to the side that makes the cut more even. Categories are cut in the order of their hierarchy. A
-    missing value is one range above the largest value.
+    A partition is cut at the median of its widest attribute; the width is the range in the
+    partition divided by the range of the domain. Both sides must have at least k records and
+    `distinct` values of each sensitive attribute; otherwise the next widest attribute is tried. The
+    paper leaves some choices open. Here, the median value goes to the side that makes the cut more
+    even. Categories are cut in the order of their hierarchy. A missing value lies one range of the
+    domain above the largest value.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ class OptionEntry:
 
 
 def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
-    """Return the options of a dataclass, with the descriptions in its docstring and those of its
-    base classes.
+    """Return the options of a dataclass, with descriptions from its docstring and from the
+    docstrings of its base classes.
     """
     documented: dict[str, str] = {}
     for base in reversed(options.__mro__):

@@ -1,8 +1,8 @@
 """Run methods of quadratic cost on large tables: Mondrian cuts the table into cells, and the method
 runs in each cell.
 
-A cell has at least `cell_size` records. Only groups that would have crossed a boundary between
-cells lose more. Cells are compact, so there are few such groups.
+A cell has at least `cell_size` records. The cut costs information only for groups that would have
+crossed a boundary between cells. Cells are compact, so there are few such groups.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def by_cells(
 ) -> Outcome:
     """Run `method` inside each Mondrian cell of at least `options.cell_size` records.
 
-    Each cell has the domains and scales of the whole table, and l distinct sensitive values. So if
-    the table can meet the options, each cell can. The result has the notes of all cells, without
-    duplicates, but not the method's details.
+    Each cell uses the domains and scales of the whole table, and contains l distinct sensitive
+    values. So if the table can meet the options, each cell can, too. The result has the notes of
+    all cells, without duplicates; it does not have the method's details.
     """
     least = max(options.cell_size, options.k)
     cells = RecordGroups.number(mondrian(records, least, distinct=options.l))

@@ -1,4 +1,4 @@
-"""Group persons who have several rows: the record-level methods get one record for each person."""
+"""Group persons who have several rows, by giving record-level methods one record for each person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aegis.errors import PolicyError
 def middle_of_each(records: Records, persons: Integers) -> Records:
     """Return one record per person, with the lower median of the person's codes in each attribute.
 
-    The median is always a value that the person has, for categories, too.
+    The lower median is always a value that the person has, even for categories.
 
     Parameters
     ----------

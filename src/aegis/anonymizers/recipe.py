@@ -74,14 +74,14 @@ class Recipe:
     def by_chance(self) -> bool:
         """Whether the random draws of the method protect the table.
 
-        If they do, no reader may be able to repeat them.
+        If they do, readers must not be able to repeat the draws.
         """
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
-        """Return the seed for the random draws: that of the recipe, otherwise `seed`.
+        """Return the seed for the random draws: the seed of the recipe, otherwise `seed`.
 
-        If there is neither, return a random seed from the system if the draws protect the table,
+        If neither is given, return a random seed from the system if the draws protect the table,
         otherwise 0.
         """
         for given in (self.seed, seed):
@@ -94,14 +94,14 @@ class Recipe:
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
-        """Return the options to use: those of the recipe, and k and l of the policy's rule if the
-        recipe does not set them.
+        """Return the options to use; k and l come from the policy's rule if the recipe does not set
+        them.
 
         Raises
         ------
         PolicyError
-            The rule requires more rows or sensitive values in a class than there are; or the method
-            does not accept the options that follow from the rule and the recipe together.
+            The rule requires more rows or sensitive values in a class than the table has; or the
+            method does not accept the options that follow from the rule and the recipe together.
         """
         held = {attribute.name: len(np.unique(attribute.codes)) for attribute in records.sensitive}
         lacks = policy.privacy.shortage(records.subjects, held)
@@ -122,7 +122,7 @@ class Recipe:
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe for a method that a policy names; errors state its place in the policy."""
+    """Return the recipe for a method that a policy names; errors state where the policy names it."""
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -146,7 +146,7 @@ def load_recipe(source: str | Path | Located) -> Recipe:
     Raises
     ------
     PolicyError
-        The file is missing or is not YAML, a key is unknown, or `Recipe` raises the error.
+        The file is missing or is not YAML, a key is unknown, or `Recipe` refuses the content.
     """
     data = read_mapping(source, "recipe")
     path = source.origin if isinstance(source, Located) else source
@@ -187,8 +187,9 @@ def demanded_options(
 ) -> dict[str, int]:
     """Return the k and l that the policy's rule requires, if the method can guarantee them.
 
-    The methods guarantee l for all sensitive attributes. So the result has l only if every sensitive
-    attribute has at least l values. Suppression ensures all other requirements of the rule.
+    The methods guarantee l for all sensitive attributes together. So the result includes l only if
+    every sensitive attribute has at least l values. Suppression ensures all other requirements of
+    the rule.
     """
     demanded = {}
     if policy.privacy.minimum_size >= MINIMUM_K:

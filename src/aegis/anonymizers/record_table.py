@@ -20,12 +20,13 @@ class RecordTable:
     policy
         Roles, hierarchies and the rule.
     table
-        The columns of a release: quasi-identifiers unmasked, all others as they will be released.
+        The columns of a release. Quasi-identifiers are unmasked; all other columns are as they will
+        be released.
     records
         The same rows, encoded.
     unseen
-        For each masked column, the number of rows whose value its mask does not cover; they are
-        shown as `*`.
+        For each masked column, the number of rows whose value its mask does not cover; such values
+        are shown as `*`.
     notes
         Sentences on how columns other than quasi-identifiers were changed.
     carried

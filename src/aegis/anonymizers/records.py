@@ -1,8 +1,9 @@
 """The encoded table that every record-level method works on.
 
 Each quasi-identifier, of any kind, is a column of integer codes into its sorted domain. Numbers are
-in ascending order, ordinal values in their given order, categories in the order of their hierarchy
-or text. So ranges, medians and cuts all work on codes. A missing value has the last code.
+in ascending order, ordinal values in their given order, and categories in the order of their
+hierarchy or, without a hierarchy, of their text. So ranges, medians and cuts all work on codes. A
+missing value has the last code.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class ValueTree:
     ----------
     levels
         Shape (V, L), int32: `levels[v, h]` is the group of value v at height h. In column 0 each
-        value is a group, in the last column all values are in one group. Each column is coarser
-        than the column before.
+        value is a group of its own; in the last column, all values are in one group. Each column is
+        coarser than the previous one.
     labels
         For each height, the text of each group.
 
@@ -63,7 +64,9 @@ class ValueTree:
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of all values that belong to each value's group, by height, shape (V, L)."""
+        """For each value and height, the share of all values that are in the value's group, shape
+        (V, L).
+        """
         shares = np.empty(self.levels.shape)
         for height in range(self.levels.shape[1]):
             groups = self.levels[:, height]
@@ -102,9 +105,9 @@ class RecordAttribute:
     numbers
         For numeric attributes, the value of each code, shape (V,), NaN for missing.
     centre, spread
-        For numeric attributes, mean and population standard deviation of the non-missing values (1
-        if all are equal), for z-scores. For a subset of the records, they stay those of the whole
-        table.
+        For numeric attributes, mean and population standard deviation of the non-missing values,
+        for z-scores. If all values are equal, the standard deviation is set to 1. A subset of the
+        records keeps the mean and standard deviation of the whole table.
     resolution
         For numeric attributes, the step of which all values are multiples, for rounding centroids;
         0 if there is none.
@@ -182,8 +185,8 @@ class RecordAttribute:
         return ValueTree.flat(tuple("*" if value is None else str(value) for value in self.domain))
 
     def take(self, rows: Integers) -> RecordAttribute:
-        """Return the attribute of the records with the indices `rows`; domain and scale stay those
-        of the table.
+        """Return the attribute for the records with the indices `rows`; domain and scale do not
+        change.
         """
         return replace(self, codes=self.codes[rows])
 
@@ -202,9 +205,7 @@ class SensitiveAttribute:
         return len(self.domain)
 
     def take(self, rows: Integers) -> SensitiveAttribute:
-        """Return the attribute of the records with the indices `rows`; the domain stays that of the
-        table.
-        """
+        """Return the attribute for the records with the indices `rows`; the domain does not change."""
         return replace(self, codes=self.codes[rows])
 
 
@@ -252,7 +253,7 @@ class Records:
         return len(self.attributes[0].codes)
 
     def take(self, rows: Integers) -> Records:
-        """Return the records with the indices `rows`; domains and scales stay those of the table."""
+        """Return the records with the indices `rows`; domains and scales do not change."""
         return Records(
             tuple(a.take(rows) for a in self.attributes),
             tuple(a.take(rows) for a in self.sensitive),
@@ -267,7 +268,8 @@ class Records:
 
     @cached_property
     def combinations(self) -> tuple[Integers, Integers]:
-        """The distinct combinations of quasi-identifier values, and the combination of each record.
+        """The distinct combinations of quasi-identifier values, and which combination each record
+        has.
 
         Returns
         -------
@@ -289,8 +291,8 @@ class Records:
 def distinct_rows(columns: list[Codes]) -> tuple[Integers, Integers]:
     """Number the distinct combinations of codes in the order of their first record.
 
-    Returns the first row of each distinct combination, shape (D,), and the number of each row,
-    (N,).
+    Returns the first row of each distinct combination, shape (D,), and for each row the number of
+    its combination, shape (N,).
     """
     keys = combine(columns, len(columns[0]))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

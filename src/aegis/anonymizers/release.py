@@ -26,9 +26,9 @@ def build_release(
     """Return the masked table: `table` with the values of each group replaced.
 
     Identifiers, ignored columns and suppressed records are left out. Other columns and the order of
-    rows do not change. A centroid release keeps the type of ordinal and categorical columns.
-    Numeric columns become floating point (with `rounded`, integers stay integers). A generalised
-    release has text:
+    rows do not change. In a centroid release, ordinal and categorical columns keep their type.
+    Numeric columns become floating point (with `rounded`, integers stay integers). In a generalised
+    release, each group shows text:
 
     - the value itself, if all values of the group are equal;
     - the label of the lowest common ancestor, if the attribute has a hierarchy;
@@ -48,7 +48,7 @@ def build_release(
     Raises
     ------
     InternalError
-        The release has a class smaller than the k that it claims.
+        The method claims k for each class, but a class of the release is smaller.
     """
     if table.num_rows != len(records):
         raise InternalError(
@@ -125,8 +125,9 @@ def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
 def ancestors(
     attribute: RecordAttribute, codes: Codes | Integers, heights: Codes | Integers
 ) -> list[str | None]:
-    """Return the label of each value's group at a height of the hierarchy: M labels for M codes and
-    M heights.
+    """Return the label of each value's group at the given height of the hierarchy.
+
+    The arrays have M codes and M heights, and the result has M labels.
     """
     tree = attribute.tree
     return [
@@ -138,7 +139,7 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return a range of codes as text; None if it holds only the missing value."""
+    """Return a range of codes as text; None if it contains only the missing value."""
     if low == attribute.missing:
         return None
     if high == attribute.missing:

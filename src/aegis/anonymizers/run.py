@@ -45,9 +45,9 @@ class Anonymized:
     rows
         Number of rows of the original table.
     persons
-        The person of each row of the original, as in `RecordTable`; None if rows are counted.
+        The person of each row of the original table, as in `RecordTable`; None if rows are counted.
     shown
-        Mask of each quasi-identifier that was applied before the method, as in `RecordTable`.
+        The masks that were applied to quasi-identifiers before the method, as in `RecordTable`.
     """
 
     recipe: Recipe
@@ -67,17 +67,16 @@ class Anonymized:
 
 
 def carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column that the method does not change; None if the column
-    stays unmasked.
+    """Return the mask of each released column that is not a quasi-identifier; None for no mask.
 
-    Quasi-identifiers are left to the method. Any other column stays unmasked if `identity` is among
-    its candidates or it has no candidates. Otherwise its first candidate that is not random is
-    applied. Identifiers are left out, or tokenised if the policy says so.
+    The method itself changes quasi-identifiers. Any other column stays unmasked if `identity` is
+    among its candidates or if it has no candidates. Otherwise it gets its first candidate that is
+    not random. Identifiers are left out, or tokenised if the policy says so.
 
     Raises
     ------
     PolicyError
-        All candidates of a column that needs a mask are noise.
+        All candidates of a column that needs a mask are noise masks.
     """
     masks: dict[str, Mask | None] = {}
     for attribute in policy.released():
@@ -107,8 +106,8 @@ def read_records(
     Raises
     ------
     DataError
-        The table has no rows or lacks a column, or a column is not usable (see `encode`). Or a mask
-        does not cover a value and the policy says `unseen: error`.
+        The table has no rows, it lacks a column, or a column is not usable (see `encode`); or a
+        mask does not cover a value, and the policy says `unseen: error`.
     PolicyError
         There is no quasi-identifier, or a mask does not fit its column; or the table is on Spark.
     """
@@ -152,11 +151,11 @@ def anonymize_records(
 ) -> Anonymized:
     """Group the records of a table by the method of `recipe`, and build the released rows.
 
-    If persons are counted, each person is grouped by the median of its rows. All rows of a person
-    are then in one group, which has at least k persons. Methods that suppress single cells work on
-    rows instead, in classes of at least k persons.
+    If persons are counted, the method groups persons by the median of their rows. All rows of a
+    person are then in one group, which has at least k persons. Methods that suppress single cells
+    work on rows instead, in classes of at least k persons.
 
-    `seed` makes the draws of a recipe without a seed repeatable, for estimates. Do not give it for
+    If the recipe has no seed, `seed` makes its draws repeatable, for estimates. Do not give it for
     a release (`Recipe.for_draws`).
 
     Raises
@@ -228,8 +227,8 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
     Returns
     -------
     tuple
-        The release, the release without the failing classes, and the verdict of the rule, relative
-        to the rows of the original.
+        The release, the release without the failing classes, and the verdict of the rule. The
+        verdict counts rows relative to the original table.
     """
     rule, released = policy.privacy, open_table(anonymized.judged)
     if not anonymized.data.num_rows:

@@ -54,7 +54,8 @@ class ImportedProject:
     files
         All files that were written; table and policy are first.
     objective
-        The loss that the project minimises, in the form of `--objective`; None if there is none.
+        The loss that the project minimises, in the form of `--objective`; None if it has no
+        equivalent.
     notes
         Sentences on parts of the project that a policy cannot express.
     optimum
@@ -87,8 +88,8 @@ def import_project(
         Folder to write into. It is made if it does not exist; files with the same names are
         replaced.
     people
-        Size of the population, which models of population uniqueness need and the project's files
-        do not have.
+        Size of the population. Models of population uniqueness need it, and the project's files do
+        not contain it.
 
     Raises
     ------

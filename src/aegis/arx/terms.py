@@ -15,7 +15,7 @@ _NUMBER = r"([-+.\deE]+)"
 _OF = r" for attribute '(.*)'"
 _COMPARED = {"reference": "input"}
 SEARCHED = 0.1
-"""Share of epsilon that ARX's interface spends on the search for levels, unless told otherwise."""
+"""Share of epsilon that ARX's interface spends by default on the search for levels."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class QualityModel:
     score
         The score with which `safe-pub` draws masks; None if ARX has none.
     factored
-        Whether ARX uses a factor for the quality model that the project's files do not contain.
+        Whether ARX uses a factor for the quality model; the project's files do not contain the
+        factor.
     """
 
     objective: str
@@ -58,7 +59,7 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return the equivalent of a quality model of ARX; None if it has none.
+    """Return the equivalent of a quality model of ARX; None if there is no equivalent.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'
@@ -159,8 +160,8 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     text
         The model in ARX's notation.
     people
-        Size of the population, which models of population uniqueness need and the text does not
-        have.
+        Size of the population. Models of population uniqueness need it, and the text does not
+        contain it.
 
     Raises
     ------

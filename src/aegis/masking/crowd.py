@@ -1,4 +1,4 @@
-"""The population that classes are compared with, masked in the same way as a release."""
+"""Mask the population, with which classes are compared, in the same way as a release."""
 
 from __future__ import annotations
 

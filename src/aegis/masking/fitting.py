@@ -1,4 +1,4 @@
-"""Fit masks to a table, and count the table's values that the masks do not cover."""
+"""Fit masks to a table, and count the rows with values that the masks do not cover."""
 
 from __future__ import annotations
 

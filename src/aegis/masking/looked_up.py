@@ -2,9 +2,9 @@
 
 An engine needs twenty times as long to format a text from integers, such as "[20, 30[", as to
 choose among constants. If a column has few values, Aegis computes the text of each value once, and
-the engine looks it up. Parquet stores such a column as a dictionary, so the engine looks up each
-entry of the dictionary in a map once. For other sources, bisection chooses the text. Null, and any
-value that is not listed, still gets the mask's expression.
+the engine looks it up. Parquet stores such a column as a dictionary. There, the engine looks up
+each entry of the dictionary in a map once. For other sources, the engine chooses the text by
+bisection. Null, and any value that is not listed, still gets the mask's expression.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def expressions(
     *,
     rows: int = MANY_ROWS,
 ) -> dict[str, ir.Value]:
-    """Return the expressions that mask the columns, as faster ones with equal results if possible.
+    """Return the expressions that mask the columns, replaced by faster ones with equal results if
+    possible.
 
     Parameters
     ----------

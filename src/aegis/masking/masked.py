@@ -35,9 +35,9 @@ def masked_table(
     """Return the columns that `masks` names, masked, in the table's order.
 
     A mask of None changes nothing. With `numbered`, the column `ROW_NUMBER` is added if the engine
-    has row numbers, so that `suppress` can keep the order of rows. With `person`, the column of
-    that name is added as `PERSON`, for a rule that counts persons; with `weight`, the column of
-    that name as `WEIGHT`, for scores.
+    has row numbers, so that `suppress` can keep the order of rows. If `person` is given, the column
+    of that name is added as `PERSON`, for a rule that counts persons. If `weight` is given, the
+    column of that name is added as `WEIGHT`, for scores.
     """
     ordered = source.engine.ordered  # where there is an order, joins must not lose it
     numbered = numbered and ordered
@@ -103,11 +103,11 @@ def suppress(
     population
         The table of the population, for models that depend on it.
     leaves
-        For each quasi-identifier (they come first in `quasi`), the number of original values that
-        each masked value may represent. Privacy models on leaves need it.
+        For each quasi-identifier, the number of original values that each masked value may
+        represent. Privacy models on leaves need it. The quasi-identifiers come first in `quasi`.
     earlier
-        Columns of the table that show the rows as earlier releases did, from the first release on;
-        they stay in the table.
+        For each earlier release, from the first on, the columns of the table that show the rows as
+        that release did. They stay in the table.
     """
     # An engine joins in whatever order its threads finish: row numbers bring the rows back into the
     # table's order, but not above `ORDERED_ROWS` rows, where sorting would cost more than all else.

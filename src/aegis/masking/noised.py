@@ -1,9 +1,10 @@
 """Draw the values of noise masks in this process; the engine applies all other masks.
 
-Draws use the system's randomness. With a seed, the same table always gets the same noise, and a
-reader who knows the seed can remove it. Draws with a seed also depend on the values of the column,
-but a reader who knows most of its rows can try out the other rows. For masks with a stated epsilon,
-OpenDP draws the noise; these draws use no seed and never repeat.
+By default, draws use the system's randomness. With a seed, the same table always gets the same
+noise, and a reader who knows the seed can remove it. Draws with a seed also depend on the values of
+the column. This does not stop a reader who knows most rows: that reader can try out values for the
+other rows. For masks with a stated epsilon, OpenDP draws the noise; these draws use no seed, so
+nobody can repeat them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from aegis.sources.source import ROW_NUMBER
 from aegis.summary.classes import PERSON, WEIGHT
 
 TRUE = "aegis_true_"
-"""Prefix of columns with the true values of noised quasi-identifiers, kept until classes are checked."""
+"""Prefix of columns with true values of noised quasi-identifiers; they stay until classes are
+checked.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,8 @@ class DrawnTable:
     names
         The released columns, in order.
     quasi
-        The columns that form the classes. For a noised quasi-identifier this is its column of true
-        values.
+        The columns that form the classes. A noised quasi-identifier is replaced by the column with
+        its true values.
     """
 
     source: Source
@@ -71,7 +74,7 @@ def draw(
     person: str | None = None,
     weight: str | None = None,
 ) -> DrawnTable:
-    """Mask a table and draw its noise; all of its released columns are then in memory.
+    """Mask a table and draw its noise, with all released columns in memory.
 
     Parameters
     ----------
@@ -106,7 +109,7 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns whose noise can be removed by somebody who knows the seed."""
+    """Return the columns with noise that a reader can remove with the seed."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)

@@ -27,8 +27,8 @@ class WithOriginals:
     columns
         For each hidden column the name of its copy; the copies are not released.
     known
-        Whether Aegis could add the copies: the rows must be in this process, few enough, and
-        without noise.
+        Whether Aegis could add the copies. It can if the rows are in this process, are few enough,
+        and have no noise.
     """
 
     source: Source
@@ -37,8 +37,8 @@ class WithOriginals:
 
     @classmethod
     def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
-        """Add copies of the columns that `masks` hide; return the table unchanged if that is not
-        possible.
+        """Add copies of the columns that `masks` hide, or return the table unchanged if that is
+        impossible.
         """
         schema = source.table.schema()
         hidden = {

@@ -2,7 +2,7 @@
 
 Engines differ in the sign of a remainder, in how they print floats, and in casts of values that are
 out of range. The functions here avoid all three differences: remainders are made non-negative,
-numbers are printed from integers, and a cast never sees a value that does not fit.
+numbers are printed from integers, and no value is cast to a type that it does not fit.
 
 A width, step or origin with d decimal places is stored as an integer in units of 10**-d ("scaled").
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 TOLERANCE = 1e-9
-"""A quotient this close below a whole number counts as that number, so that 0.3 / 0.1 is 3."""
+"""A quotient at most this much below a whole number counts as that number: 0.3 / 0.1 is 3."""
 EXACT = 2**53
 """Whole numbers up to here are exact as floats."""
 SAFE_INT64 = 9 * 10**18
@@ -69,10 +69,10 @@ def limits(dtype: dt.DataType) -> tuple[int, int]:
 
 
 def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.BooleanValue:
-    """Return `condition`, but false for NaN, even if the engine assumes otherwise.
+    """Return `condition`, but false for NaN, on every engine.
 
-    The embedded engine decides comparisons from the statistics of a Parquet file if it can, and
-    these statistics ignore NaN.
+    If it can, the embedded engine decides a comparison from the statistics of a Parquet file. These
+    statistics ignore NaN, so the engine can be wrong about NaN.
     """
     return ~column.isnan() & condition if column.type().is_floating() else condition
 
@@ -102,10 +102,10 @@ def settled(value: ir.IntegerValue, dtype: dt.DataType) -> ir.IntegerValue:
 def floor_decimal(
     column: ir.DecimalValue, low: int = -SAFE_INT64, high: int = SAFE_INT64
 ) -> tuple[ir.IntegerValue, ir.BooleanValue | None]:
-    """Round a decimal column down to int64; also return the condition that it is in [low, high).
+    """Round a decimal column down to int64; also return whether the number is in [low, high).
 
-    The condition is None if the type guarantees that the number fits. Where the condition is false,
-    the result is the one for the number 0. The result does not depend on whether the engine's cast
+    The second result is None if the type guarantees that the number fits. If it is false for a
+    number, the function rounds 0 instead. The result does not depend on whether the engine's cast
     rounds or truncates.
     """
     dtype = column.type()

@@ -29,8 +29,8 @@ SUPPRESSED = "*"
 SHARED_ROWS = 11
 """Smallest number of rows that share a learnt bound.
 
-It is the smallest group that guidance on releases of health data allows (EMA policy 0070 and Health
-Canada, the presets of the privacy rule).
+Guidance on releases of health data allows no smaller group (EMA policy 0070 and Health Canada, the
+presets of the privacy rule).
 """
 
 
@@ -91,7 +91,7 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class Targets:
-    """A mask as a list: the masked value for each original value.
+    """A mask written as a list that gives the masked value of each original value.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Mask(ABC):
         """Return the Ibis condition that the mask knows a value; None if it knows every value.
 
         The mask defines no result for an unknown value, for example one that its hierarchy lacks.
-        It shows `SUPPRESSED` for it. The policy decides whether an unknown value is also an error.
+        It shows `SUPPRESSED` instead. The policy decides whether an unknown value is also an error.
         """
         return None
 
@@ -173,7 +173,7 @@ class Mask(ABC):
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
         """Return whether the mask can show this text; None if its parameters do not decide that.
 
-        A file may write a number in another form.
+        A number counts as shown even if a file writes it in another form.
         """
         return None
 
@@ -190,7 +190,7 @@ class Mask(ABC):
         """Learn the mask's missing parameters from `data`, and return the fitted mask.
 
         A configuration stores the fitted mask, so that later rows are masked with the same cut
-        points. A fitted mask does not change.
+        points. Fitting a fitted mask again returns it unchanged.
         """
         return self if self.fitted else self._learn(data)
 
@@ -199,7 +199,7 @@ class Mask(ABC):
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters as in a policy, without those that have their default value."""
+        """Return the parameters as a policy writes them; default values are left out."""
         shown = {}
         for field in self.declared():
             value = getattr(self, field.name)

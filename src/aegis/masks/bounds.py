@@ -1,10 +1,11 @@
 """Bounds and cut points that masks learn from a column, rounded so that they reveal no single value.
 
-The smallest and the largest value of a column often belong to one person each, and a mask shows its
-bounds to everyone. So a bound is the smallest or largest value itself only if enough rows have this
-value. Otherwise the bound is the end of an interval that contains enough rows and is 1, 2 or 5
-times a power of ten wide. The narrowest such interval that starts at a multiple of its width is
-used. A cut point is the roundest number in a range (`roundest`).
+Often, only one person has the smallest value of a column, and only one has the largest, but a mask
+shows its bounds to everyone. So a bound is the smallest or largest value itself only if enough rows
+have this value. Otherwise the bound is the end of an interval that contains enough rows. The width
+of the interval is 1, 2 or 5 times a power of ten, and the interval starts at a multiple of its
+width; of all such intervals, the narrowest is used. A cut point is the roundest number in a range
+(`roundest`).
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def shared_range(
 ) -> tuple[Fraction, Fraction]:
     """Return a lower and an upper bound of the numbers, each shared by at least `rows` rows.
 
-    If fewer than `rows` rows have numbers on one side of 0, or in the whole column, the bound of
-    that side is a round number at least as large as the width of the range.
+    If no interval narrower than the range of the numbers contains `rows` rows, the bound is a
+    multiple of a step that is at least as large as this range. The step is 1, 2 or 5 times a power
+    of ten.
 
     Parameters
     ----------
@@ -78,11 +80,12 @@ def _lower(numbers: Numbers, counts: npt.NDArray[Any], rows: int) -> Fraction:
 
 
 def roundest(low: Fraction, high: Fraction, near: Fraction) -> int | float:
-    """Return the roundest number above `low` and at most `high`: 0, or else the multiple of the
-    largest step.
+    """Return the roundest number above `low` and at most `high`.
 
-    Steps are 1 and 5 times the powers of ten. Of several multiples, the one nearest to `near` is
-    returned, and the smaller of two equally near.
+    The roundest number is 0 if it is in the range. Otherwise it is a multiple of the largest step
+    that has a multiple in the range; steps are 1 and 5 times the powers of ten. If several
+    multiples are in the range, the one nearest to `near` is returned; if two are equally near, the
+    smaller.
 
     Examples
     --------

@@ -118,7 +118,7 @@ for _mask in (
 def parse_mask(
     spec: str | Mapping[str, Any], *, hierarchy: Hierarchy | None = None, where: str = ""
 ) -> Mask:
-    """Return the mask that a policy writes as `spec`, which is the inverse of `Mask.spec`.
+    """Return the mask that a policy writes as `spec`. This is the inverse of `Mask.spec`.
 
     Parameters
     ----------

@@ -33,9 +33,9 @@ class KeepFrequent(Mask):
     """Shows the most frequent values, and replaces all other values by one value.
 
     Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
-    smaller ones come first. Null stays null and is not counted, and a value that is called as `other`
-    belongs to the others. Values are shown as text. Values that first occur in later rows are pooled
-    with the infrequent ones.
+    smaller ones come first. Null stays null and is not counted. A value with the same text as
+    `other` is treated as infrequent. Values are shown as text. Values that first occur in later
+    rows are pooled with the infrequent ones.
     """
 
     name: ClassVar[str] = "keep_frequent"
@@ -94,10 +94,10 @@ class KeepFrequent(Mask):
 class Group(Mask):
     """Shows the name of the group to which a value belongs.
 
-    Values are compared as text: 39, 39.0 and "39" are the same. `rest` determines the treatment of
-    values in no group. With `rest: error` (the default) such values are unknown: `known` is false
-    for them and the expression shows "*". With `rest: keep` they are shown as text, with `rest:
-    other` as "other". Null stays null. The order of the groups does not matter.
+    Values are compared as text: 39, 39.0 and "39" are the same. `rest` says what happens to values
+    that are in no group. With `rest: error` (the default) such values are unknown: `known` is false
+    for them and the expression shows "*". With `rest: keep` they are shown as text; with `rest:
+    other` they are shown as "other". Null stays null. The order of the groups does not matter.
     """
 
     name: ClassVar[str] = "group"

@@ -3,9 +3,9 @@
 A channel is a matrix of shape (V, R): row i is the distribution of the R possible released values
 for value i of the V true values. Numbers with noise are released on a grid. The noisy value moves
 to the nearest point of `reports`, and values beyond the ends move to the ends (clipping). So the
-tails are part of the first and the last column, and every row sums to one. Rounding to a grid and
-clipping are post-processing: they cost no privacy if grid and bounds were chosen without looking at
-the data.
+first and the last column contain the tails of the distributions, and every row sums to one.
+Rounding to a grid and clipping are post-processing: they cost no privacy if grid and bounds were
+chosen without looking at the data.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def laplace_channel(
         Grid of released values, shape (R,), strictly ascending.
     epsilon
         Privacy loss between two values that differ by `sensitivity`; above 0. The loss for values
-        that differ by d is epsilon d / sensitivity. The release of a row is epsilon-differentially
-        private (locally) only if `sensitivity` is at least the width of the domain, max - min.
+        that differ by d is epsilon * d / sensitivity. The release of a row is epsilon-locally
+        differentially private only if `sensitivity` is at least the width of the domain, max - min.
     sensitivity
-        The difference between values for which epsilon holds; above 0, in units of the attribute.
+        The difference between two values up to which epsilon holds; above 0, in units of the
+        attribute.
 
     References
     ----------
@@ -58,9 +59,9 @@ def geometric_channel(
 ) -> FloatArray:
     """Return the channel of two-sided geometric noise on integers, clipped to lower..upper.
 
-    P(v + k | v) = (1 - alpha) / (1 + alpha) alpha^|k| with alpha = exp(-epsilon / sensitivity). The
-    first and the last column include all values beyond them. Column j is the released value `lower`
-    + j.
+    P(v + k | v) = (1 - alpha) / (1 + alpha) * alpha^|k| with alpha = exp(-epsilon / sensitivity).
+    Column j is the released value `lower` + j. The first and the last column also contain the
+    probability of all values beyond the bounds.
 
     Parameters
     ----------
@@ -105,8 +106,8 @@ def absolute_uniform_channel(
     """Return the channel of v + U, rounded to the grid `reports` and clipped.
 
     v is the true value, and U is uniform in [-amount, amount]. `amount` is at least 0, in units of
-    the attribute. Bounded noise gives no differential privacy: a released value excludes every
-    original value further than `amount` away.
+    the attribute. Bounded noise gives no differential privacy: a released value shows that the
+    original value is at most `amount` away.
     """
     if not (np.isfinite(amount) and amount >= 0):
         raise PolicyError(
@@ -122,7 +123,7 @@ def relative_uniform_channel(
     """Return the channel of v (1 + U), rounded to the grid `reports` and clipped.
 
     v is the true value, and U is uniform in [-ratio, ratio]; `ratio` is at least 0. A value of 0
-    does not change; the noise gives no differential privacy.
+    does not change. The noise gives no differential privacy.
     """
     if not (np.isfinite(ratio) and ratio >= 0):
         raise PolicyError(
@@ -141,10 +142,12 @@ def randomised_response_channel(
 
     epsilon
         Local differential privacy level, above 0. The true value is reported with probability
-        e^epsilon / (e^epsilon + V - 1), each other value with 1 / (e^epsilon + V - 1).
+        e^epsilon / (e^epsilon + V - 1), and each other value with probability 1 / (e^epsilon + V -
+        1).
     keep
-        From 0 to 1. The value is kept with this probability; otherwise a value is drawn uniformly
-        from all values, which may be the same value. 0 releases nothing, 1 everything.
+        From 0 to 1. The value is kept with this probability. Otherwise a value is drawn uniformly
+        from all values, and may be the same value. With 0, the released value does not depend on
+        the true one; with 1, every true value is released.
 
     References
     ----------

@@ -81,7 +81,11 @@ class Compose(Mask):
         return replace(self, masks=tuple(fitted))
 
     def shows(self, text: str) -> bool | None:
-        """Return whether the last mask can show a text, or a mask before it does not know a value."""
+        """Return whether the composition can show a text.
+
+        It can if the last mask can, or if an earlier mask shows this text for values that it does
+        not know.
+        """
         shown = self.masks[-1].shows(text)
         return shown if shown is None else shown or text == SUPPRESSED
 

@@ -28,11 +28,12 @@ _DECADE = re.compile(r"(0|-?[1-9][0-9]*0)s")
 class Truncate(Mask):
     """Shows the first day of the day, week, month, quarter or year in which a date or time falls.
 
-    With `count`, several years are grouped together, counted from year 0: with 10, 1987-05-14
-    becomes 1980-01-01. A group that would begin before year 1 begins at year 1. A week starts on
-    Monday (ISO 8601). The result is a date; with `show: year` the year as an integer, 1980; with
-    `count: 10` and `show: decade` the text 1980s. A timestamp with a time zone is read in the time
-    zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
+    `count` groups several years together, counted from year 0. For example, `count: 10` shows
+    1987-05-14 as 1980-01-01. A group that would begin before year 1 begins at year 1. A week starts
+    on Monday (ISO 8601). By default, the result is a date. With `show: year` it is the year as an
+    integer, 1980; with `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time
+    zone is read in the time zone of the engine's connection, which Ibis sets to UTC on the embedded
+    engine.
     """
 
     name: ClassVar[str] = "truncate"
@@ -66,7 +67,9 @@ class Truncate(Mask):
             )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return the kind of the result: `kind` for dates, whole number for years, text for decades."""
+        """Return the kind of the result: `kind` if the mask shows dates, an integer for years, text
+        for decades.
+        """
         return {"year": Kind.INTEGER, "decade": Kind.TEXT}.get(self.show, kind)
 
     @property

@@ -38,8 +38,8 @@ class Grouping:
     Attributes
     ----------
     codes
-        Group of each distinct value, shape (V,), int32, numbered from 0 in order of first
-        appearance. NaN is one value, null is one value, and -0.0 is 0.0.
+        Group of each distinct value, shape (V,), int32. Groups are numbered from 0 in order of
+        first appearance. NaN is one value, null is one value, and -0.0 counts as 0.0.
     shown
         The masked value of each group, shape (size,).
     """
@@ -54,7 +54,9 @@ class Grouping:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The masked values as text, for display: "null" for null, 39 for 39.0, dates as ISO."""
+        """The masked values as text, for display: "null" for null, "39" for 39.0, dates in ISO
+        8601.
+        """
         shown = self.shown
         if pa.types.is_string(shown.type) or pa.types.is_integer(shown.type):
             # The common case of many labels; Arrow's text of these types is that of `text_of`.
@@ -100,7 +102,8 @@ def evaluate_columns(
 ) -> list[list[Grouping]]:
     """Evaluate the masks of several columns on their distinct values, as `evaluate` does for one.
 
-    Columns with few values share one query, because a query costs more than its computation.
+    Columns with few values share one query, because starting a query takes longer than masking few
+    values.
     """
     shown: dict[tuple[int, int], pa.ChunkedArray] = {}
     rest: list[tuple[int, list[int]]] = []
@@ -197,8 +200,8 @@ def refines(fine: Codes, coarse: Codes) -> bool:
 def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
     """Return the coarsest grouping that refines all `groupings`, numbered by first appearance.
 
-    Each grouping is an array of shape (V,) with codes from 0; so is the result, int32. Raises
-    `InternalError` if there are no groupings, or if their shapes differ.
+    Each grouping is an array of shape (V,) with codes from 0. The result has the same form, with
+    type int32. Raises `InternalError` if there are no groupings, or if their shapes differ.
     """
     if not groupings:
         raise InternalError("There is no grouping to refine.")

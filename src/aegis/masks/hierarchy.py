@@ -65,9 +65,9 @@ class Hierarchy:
     def from_csv(cls, path: str | Path, *, null: str = NULL) -> Hierarchy:
         """Read a hierarchy in the format of ARX (https://arx.deidentifier.org).
 
-        The file has no header. Column 0 is the value, each further column is one level up. The
-        separator is the first of the four characters `;` `,` tab `|` that makes all rows equally
-        long. A byte order mark, blank lines, quotes and trailing separators are allowed.
+        The file has no header. Column 0 contains the values, and each further column is one level
+        up. The separator is the first of `;`, `,`, tab and `|` with which all rows have equally
+        many columns. A byte order mark, blank lines, quotes and trailing separators are allowed.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Hierarchy:
         """Return the hierarchy for nested mappings that end in lists of values.
 
         `{Europe: {north: [Oslo, Turku], south: [Rome]}, Asia: {east: [Tokyo]}}` has the levels
-        value, region, continent. The form `{levels: {value: [groups ...]}}` is read as by
+        value, region, continent. A mapping `{levels: {value: [groups ...]}}` is read with
         `from_levels`.
 
         Raises
@@ -144,7 +144,8 @@ class Hierarchy:
         return tuple(row[0] for row in self.rows)
 
     def groups(self, level: int) -> dict[str | None, tuple[str | None, ...]]:
-        """Return the groups of a level and their values, both in the order of the rows.
+        """Return the values of each group of a level; groups and values are in the order of the
+        rows.
 
         Raises `PolicyError` for a level that the hierarchy does not have.
         """
@@ -168,7 +169,8 @@ class Hierarchy:
             )
 
     def ancestry(self, shown: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the code of each shown value on its level, and of its group on every level above.
+        """Return the code of each shown value on its level, and the code of its group on every
+        higher level.
 
         Parameters
         ----------
@@ -178,7 +180,8 @@ class Hierarchy:
         Returns
         -------
         array of shape (V, L)
-            Column 0 has a different code for each shown value; each further column is one level up.
+            Column 0 has a different code for each shown value. Each further column contains the
+            codes of the groups one level up.
 
         Raises
         ------

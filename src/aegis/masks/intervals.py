@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
 MOST_BINS = 1000
 MOST_MOVED = 20
-"""Rounding a cut point moves at most one row in so many of an interval."""
+"""Rounding a cut point moves at most one in this many rows of an interval."""
 
 
 @dataclass(frozen=True)
 class Bucketize(Mask):
-    """Shows intervals of equal width: [floor((v - origin) / width) * width + origin, + width).
+    """Shows intervals of equal width, [start, start + width).
 
-    Intervals are shown as text, "[20, 30[", with as many decimal places as width and origin have.
-    With `show: lower`, the lower bound is shown, a number.
+    For the value v, start is floor((v - origin) / width) * width + origin. Intervals are shown as
+    text, "[20, 30[", with as many decimal places as width and origin have. With `show: lower`, the
+    mask shows only the lower bound, as a number.
 
     Integers with an integer width are exact over the full range of their type. All other numbers
     are computed as 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
-    (`arithmetic.quotient`). Among these, numbers more than 2**53 units of the last decimal place
-    from 0 share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are
+    (`arithmetic.quotient`). Such numbers share two outer intervals, "]-inf, a[" and "[b, inf[", if
+    they are more than 2**53 units of the last decimal place from 0. NaN and the infinities are
     separate values, shown as "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and
     the lower bound of a 64-bit integer is never below the smallest value of its type.
 
@@ -75,7 +76,9 @@ class Bucketize(Mask):
             )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return text for intervals; for lower bounds a number, whole if width and origin are whole."""
+        """Return text for intervals; for lower bounds a number, or an integer if width and origin
+        are whole.
+        """
         if self.show == "interval":
             return Kind.TEXT
         return (
@@ -293,15 +296,15 @@ def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class EqualWidth(_Cuts):
-    """Shows one of `count` intervals of equal width between bounds of the values.
+    """Shows which of `count` intervals of equal width, between two bounds, contains the value.
 
-    Fitting sets `edges`, the count - 1 inner cut points. The outer intervals are open, so that
-    every later value falls into an interval (the infinities too). NaN is shown as "NaN". A column
-    without two different finite values gets one interval.
+    Fitting sets `edges`, the count - 1 inner cut points. The outer intervals have no outer end, so
+    every later value falls into an interval; the infinities do, too. NaN is shown as "NaN". A
+    column without two different finite values gets one interval.
 
     The cut points reveal the bounds. So a bound is the smallest or the largest value itself only if
-    at least 11 rows have this value, or k rows if the rule requires a k above 11. Otherwise they
-    are rounded outward to bounds that at least this many rows share (`aegis.masks.bounds`).
+    at least 11 rows have this value, or k rows if the rule requires a k above 11. Otherwise the
+    bound is rounded outward to a bound that at least this many rows share (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -334,13 +337,13 @@ class Quantiles(_Cuts):
 
     Fitting sets `edges`. For each j = 1 .. count - 1, the exact cut is the value for which the
     share of rows below it is nearest to j / count (the smaller value if two are equally near). It
-    is never the smallest value of the column. Duplicates are dropped, so a frequent value may leave
-    fewer intervals. Null, NaN and the infinities do not count. The outer intervals are open; NaN is
-    shown as "NaN".
+    is never the smallest value of the column. Duplicate cuts are dropped, so a frequent value may
+    cause fewer intervals. Null, NaN and the infinities do not count. The outer intervals have no
+    outer end; NaN is shown as "NaN".
 
     The cut point is the roundest number near the exact cut, so that it reveals no value of the
-    table: at most one row in 20 of an interval (of `rows / count` rows) changes sides, and no
-    interval loses its last value.
+    table. Because of this rounding, at most one in 20 rows of an interval (of `rows / count` rows)
+    falls into another interval, and no interval becomes empty.
     """
 
     name: ClassVar[str] = "quantiles"

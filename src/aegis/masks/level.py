@@ -71,7 +71,7 @@ class Level(Mask):
         return frozenset(map(str, self.shown_values)) | {SUPPRESSED}
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the group of each value; raise `InternalError` without a hierarchy."""
+        """Return the group of each value; raise `InternalError` if the mask has no hierarchy."""
         if self.level == 0:
             return column
         targets = self._targets()
@@ -96,7 +96,7 @@ class Level(Mask):
 
     @property
     def shown_values(self) -> frozenset[Any]:
-        """All values that the mask can show; raise `InternalError` without a hierarchy."""
+        """All values that the mask can show; raise `InternalError` if it has no hierarchy."""
         return frozenset(self._targets().values())
 
     def _targets(self) -> dict[Any, Any]:

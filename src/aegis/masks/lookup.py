@@ -1,8 +1,8 @@
 """Apply masks with many values by joining a small table, if an expression would be too long.
 
-A `Level` of a hierarchy of 100,000 values as a CASE of 100,000 branches costs an engine minutes and
-gigabytes. A join of the column with a table that has a row per value gives the same result. Values
-outside a table are looked up in this process.
+For a `Level` of a hierarchy with 100,000 values, an engine needs minutes and gigabytes to evaluate
+a CASE with 100,000 branches. A join of the column with a table that has a row per value gives the
+same result. Values that are not in a table of an engine are looked up in this process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MANY = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """The masked text of each value that a mask lists.
+    """The list of a mask: values and the masked text of each.
 
     Attributes
     ----------
@@ -56,7 +56,9 @@ class Lookup:
         return pc.if_else(pc.is_null(column), null, shown)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column, given the joined column, which is null if no row matched."""
+        """Return the masked column from the joined column; the joined column is null where no row
+        matched.
+        """
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
@@ -108,11 +110,10 @@ class Joined:
     Attributes
     ----------
     table
-        The table. Its own columns keep their names. Rows are in no particular order if there is a
-        lookup.
+        The joined table. Its own columns keep their names. If there is a lookup, the rows are in no
+        particular order.
     looked_up
-        For each column with a lookup, the result of the join for each row; null if nothing was
-        found.
+        For each column with a lookup, the result of the join; null in rows without a match.
     lookups
         The lookups by column.
     """
@@ -122,7 +123,9 @@ class Joined:
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
-        """Return the expression of a masked column of `table`, or the column itself without a mask."""
+        """Return the expression of a masked column of `table`; if `mask` is None, the column
+        itself.
+        """
         column = self.table[name]
         if name in self.lookups:
             return self.lookups[name].expression(column, self.looked_up[name])

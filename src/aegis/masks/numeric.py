@@ -22,10 +22,10 @@ class Round(Mask):
     """Shows the nearest multiple of a step, or the number rounded to some significant digits.
 
     Halves go up, towards plus infinity. With an integer step, or with significant digits, integers
-    stay integers and are exact. An integer near the ends of 64 bits stays as it is if its multiple
-    would not fit. Everything else becomes a 64-bit float, with the tolerance of
-    `arithmetic.quotient`. Floats beyond 2**53 steps do not change; neither do NaN, the infinities
-    and, with `digits`, floats outside 1e-290 .. 1e290.
+    stay integers and are exact. An integer stays as it is if the nearest multiple would not fit
+    into 64 bits. All other results are 64-bit floats, with the tolerance of `arithmetic.quotient`.
+    NaN and the infinities do not change. Floats beyond 2**53 steps do not change either. With
+    `digits`, floats outside 1e-290 .. 1e290 stay as they are, too.
     """
 
     name: ClassVar[str] = "round"
@@ -204,7 +204,7 @@ def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
 
 @dataclass(frozen=True)
 class TopCode(_Coding):
-    """Replaces numbers above the bound by the bound: with 90, ages over 90 become 90."""
+    """Replaces numbers above the bound by the bound: `at: 90` shows ages over 90 as 90."""
 
     name: ClassVar[str] = "top_code"
     summary: ClassVar[str] = "Replaces numbers above a bound by the bound."
@@ -226,10 +226,10 @@ class BottomCode(_Coding):
 class EraseDigits(Mask):
     """Sets the last digits before the decimal point to 0 and drops the decimal places.
 
-    The number moves towards 0, to a multiple of 10**digits: with 1, 1987 becomes 1980 and -29.5
-    becomes -20. Whole numbers and decimals become whole numbers, exactly; floats stay floats. NaN
-    and the infinities do not change; neither do floats of at least 2**53 * 10**digits and decimals
-    of at least 9 * 10**18.
+    The number moves towards 0, to a multiple of 10**digits. With `digits: 1`, the mask shows 1987
+    as 1980, and -29.5 as -20. Whole numbers and decimals become whole numbers, exactly; floats stay
+    floats. NaN and the infinities do not change. Very large numbers do not change either: floats
+    from 2**53 * 10**digits, and decimals from 9 * 10**18.
 
     Reference: "erase the last n digits" of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """

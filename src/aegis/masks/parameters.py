@@ -15,7 +15,8 @@ from aegis.errors import InternalError, PolicyError, choices
 from aegis.words import brief
 
 MOST_SCALED = 2**50
-"""Largest width, step or origin, in units of its last decimal place; up to it all bounds are exact."""
+"""Largest width, step or origin, in units of its last decimal place; all bounds up to it are exact.
+"""
 MOST_DIGITS = 12
 """Largest number of decimal places of a width, step or origin."""
 MOST_WHOLE = 2**31 - 1
@@ -94,7 +95,7 @@ def either(mask: str, example: str, **given: object) -> None:
 
 
 def together(what: str, hint: str, **given: object) -> None:
-    """Check that two parameters of a mask have both a value, or neither."""
+    """Check that both or neither of two parameters of a mask have a value."""
     if len({value is None for value in given.values()}) > 1:
         raise PolicyError(
             f"{what} takes {' and '.join(map(repr, given))} together; one given.", hint=hint

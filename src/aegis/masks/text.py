@@ -22,10 +22,10 @@ class Blur(Mask):
 
     `keep` shows this many leading characters and hides the rest; `hide` hides this many trailing
     characters and shows the rest. `side` sets the end, leading or trailing, to which `keep` or
-    `hide` applies. One symbol represents all hidden characters, however many; it is also shown if
-    nothing is hidden. So with `keep: 3` the codes E11, E11.9 and E11.65 form one group, E11*. A
-    character is a Unicode code point. Whole numbers are read as their decimal digits; a minus sign
-    is a character.
+    `hide` applies. One symbol represents all hidden characters, regardless of their number; the
+    mask shows the symbol even if nothing is hidden. So with `keep: 3` the codes E11, E11.9 and
+    E11.65 form one group, E11*. A character is a Unicode code point. Whole numbers are read as
+    their decimal digits; a minus sign is a character.
     """
 
     name: ClassVar[str] = "blur"
@@ -73,7 +73,9 @@ class Blur(Mask):
         return (self.keep is not None) == leading
 
     def shows(self, text: str) -> bool:
-        """Return whether a text has the symbol at the hidden end, and shows at most the allowed characters."""
+        """Return whether the mask can show a text: the symbol is at the hidden end, and no more
+        characters than allowed are shown.
+        """
         marked = text.endswith if self._shows_start else text.startswith
         return marked(self.symbol) and (
             self.keep is None or len(text) <= self.keep + len(self.symbol)

@@ -38,9 +38,9 @@ class Tokenise(Mask):
     """Shows the first `length` hexadecimal digits of the value's HMAC-SHA256 with a secret key.
 
     The value is read as text in UTF-8. Equal values give equal tokens in every table masked with
-    the same key, so joins keep working. Only someone who has the key can test which value has a
-    token. 32 characters are 128 bits: among a billion values, two share a token with a probability
-    of about 1e-21.
+    the same key, so joins keep working. Only someone who has the key can test whether a value has a
+    certain token. 32 characters are 128 bits: among a billion values, two share a token with a
+    probability of about 1e-21.
 
     The key is read from the environment or a file (without a trailing line break) when the
     expression is built. It is not part of the mask, its YAML or its text. It *is* part of the

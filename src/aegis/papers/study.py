@@ -34,7 +34,8 @@ def check_evaluation(study: Study, **options: Any) -> None:
 def evaluate(
     study: Study, configurations: Trained | None = None, **options: Any
 ) -> Evaluation | dict[str, Evaluation]:
-    """Train models on masked tables; return the evaluation, or one for each of several labels.
+    """Train models on masked tables; return the evaluation, or one evaluation for each of several
+    labels.
 
     If `configurations` is an advice, models are trained on its first admissible entries, and the
     evaluation refers to that advice.
@@ -86,8 +87,8 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
     """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    If the metric was predicted for `pairs` (boosted trees with interactions), boosted trees are
-    trained.
+    If the advice predicted the metric for `pairs` (boosted trees with interactions), the function
+    trains boosted trees.
     """
     from aegis.measures import Learner
     from aegis.papers.evaluation.proxy import train_proxy

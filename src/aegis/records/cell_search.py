@@ -1,13 +1,14 @@
 """Find the cells to suppress so that every equivalence class is large enough, by a greedy search.
 
 A *pattern* is a set of attributes whose cells are suppressed in a record. Records that are equal in
-all other attributes then form one class. Records that are safe without suppression come first. Then
-the search tries the patterns of one cell: each step takes the pattern that makes most records safe,
-until none makes any safe. The patterns of two cells follow, and so on. Each remaining record joins
-the class that costs the fewest cells: the record and some records of a large class, or all of a
-small one, lose the cells in which they differ.
+all other attributes then form one class. First, the search sets aside the records that are safe
+without suppression. Then it tries the patterns of one cell: each step takes the pattern that makes
+most records safe, until no pattern makes any record safe. The patterns of two cells follow, and so
+on. Each remaining record joins the class that costs the fewest cells. The cells in which they
+differ are then suppressed in the record and in some records of a large class, or in all records of
+a small class.
 
-A suppressed cell counts as a separate value, which equals only other suppressed cells. To find the
+A suppressed cell counts as a separate value, which equals only other suppressed cells. Finding the
 smallest number of cells is NP-hard (Meyerson and Williams 2004). The tests compare the greedy
 solution with all solutions on small tables.
 """
@@ -28,12 +29,16 @@ from aegis.progress import Step
 Flags = npt.NDArray[np.bool_]
 Pattern = tuple[int, ...]
 Fits = Callable[[Integers, Integers], Flags]
-"""Takes rows and the group 0..G-1 of each; returns whether each group may be a class, shape (G,)."""
+"""Takes rows and the group 0..G-1 of each row; returns whether each group may be a class, shape
+(G,).
+"""
 
 FEW_ATTRIBUTES = 10
 """Largest number of attributes for which all patterns are tried, in the order of their cost."""
 ALL_PATTERNS = 400
-"""Largest number of patterns with equally many cells that are all tried; of more, only the best."""
+"""Largest number of patterns with equally many cells that are all tried; otherwise only the best
+are.
+"""
 WIDTH = 12
 """Number of patterns to extend by one attribute if there are too many to try all."""
 
@@ -51,8 +56,9 @@ class CellSearch:
         Function that returns whether groups may be classes. If a group may be a class, so may every
         group that contains it. All records together must be a valid class.
     spare
-        For each class size: the number of its records that can form a class with one more record,
-        while the others still form a class; 0 if a record can only join the whole class.
+        Function that returns, for each class size, how many records of the class can form a class
+        with one more record while the others still form a class. It is 0 if a further record can
+        only join the whole class.
     """
 
     def __init__(

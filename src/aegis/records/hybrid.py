@@ -1,10 +1,10 @@
 """The hybrid scheme of Majeed and Hwang (2023): noise for some records, generalisation for others.
 
-The paper claims two guarantees that its release does not give. It is not differentially private:
-categorical values of the non-violating part are released exactly, the partition depends on the
-data, and the epsilons of several attributes add up. It is not k-anonymous: the non-violating part
-is not grouped, and noisy numbers differ within a cluster. With `strict`, the release is
-k-anonymous, and this is verified.
+The paper claims two guarantees that its release does not give. The release is not differentially
+private: categorical values of the non-violating part are released exactly, the partition depends on
+the data, and the epsilons of several attributes add up. The release is not k-anonymous: the
+non-violating part is not grouped, and noisy numbers differ within a cluster. With `strict`, the
+release is k-anonymous, and this is verified.
 """
 
 from __future__ import annotations
@@ -56,17 +56,18 @@ class HybridOptions(Options):
         The epsilon for records that break the rule.
     sensitivity
         The distance between two values that the noise hides at epsilon. With 1 (as in the paper's
-        example), the noise hides neighbouring whole numbers. For values at distance r, it
-        guarantees only epsilon times r. With None, the sensitivity is the range of the attribute.
+        example), epsilon holds for neighbouring whole numbers. For two values at distance r, the
+        privacy loss is epsilon times r. With None, the sensitivity is the range of the attribute.
         Only then is each number epsilon-differentially private.
     diversity
-        Smallest entropy of the sensitive attribute (natural logarithm) with which a cluster counts
-        as diverse. The default is the entropy of two equally frequent values.
+        A cluster counts as diverse if the entropy of the sensitive attribute (natural logarithm) is
+        at least this. The default is the entropy of two equally frequent values.
     coverage
         An attribute is pattern-friendly if its one or two most frequent values cover at least
         this share of the rows.
     importance
-        Largest loss of accuracy of the forest, 0..1, if a pattern-friendly attribute is shuffled.
+        An attribute is pattern-friendly if shuffling it costs the forest at most this much
+        accuracy, 0..1.
     bands
         Smallest shares of rows for a super-major, a major and a minor value. Rarer values are
         super-minor.
@@ -127,8 +128,8 @@ class HybridOptions(Options):
         return not self.strict
 
     def check(self, records: Records) -> None:
-        """Raise an error as `Options.check` does, or if no attribute is sensitive, or if a named
-        attribute has the wrong kind.
+        """Raise an error in the cases of `Options.check`, if no attribute is sensitive, or if a
+        named attribute has the wrong kind.
         """
         super().check(records)
         if not records.sensitive:
@@ -193,12 +194,12 @@ class Pattern:
 def patterns(
     records: Records, options: HybridOptions, random: np.random.Generator
 ) -> tuple[Pattern, ...]:
-    """Find the pattern-friendly attributes (step 2 of the scheme); return figures of all categorical
-    quasi-identifiers.
+    """Find the pattern-friendly attributes (step 2 of the scheme), and return the figures of all
+    categorical quasi-identifiers.
 
     A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute is
-    pattern-friendly if shuffling it costs at most `importance` of accuracy, and its two most
-    frequent values cover at least `coverage` of the rows.
+    pattern-friendly if shuffling its values lowers the accuracy by at most `importance`, and its
+    two most frequent values cover at least the share `coverage` of the rows.
     """
     categorical = [
         (number, attribute)

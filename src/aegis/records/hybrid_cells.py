@@ -25,8 +25,8 @@ class ReleasedCells:
     """The values to release: a level of the hierarchy for each category, a range for each number.
 
     A number is stored as a range [low, high]; for an exact or noisy number both ends are equal. An
-    ordinal attribute is generalised like a category, by its hierarchy or to "*". If numbers are
-    generalised and it has no hierarchy, it becomes a range like a number.
+    ordinal attribute is generalised like a category, by its hierarchy or to "*". But if numbers are
+    generalised and the attribute has no hierarchy, it becomes a range like a number.
     """
 
     def __init__(self, records: Records) -> None:
@@ -51,14 +51,14 @@ class ReleasedCells:
         numbers: bool,
         exact_below: int = 0,
     ) -> None:
-        """Give the records of each group equal values; `labels` holds the group of each of the
-        records `rows`.
+        """Give the records of each group equal values; `labels` is the group of each of the records
+        `rows`.
 
         If the entropy of every sensitive attribute in a group is at least `diversity`, categories
-        go to the lowest level on which they are equal; otherwise at least to the middle level.
-        Groups with a number below `exact_below` keep their categories, which are equal already.
-        With `numbers`, numbers and ordinal attributes without a hierarchy are generalised to the
-        range of the group.
+        are generalised to the lowest level on which they are equal. Otherwise they are generalised
+        at least to the middle level. Groups whose label is below `exact_below` keep their
+        categories, which are equal already. With `numbers`, numbers and ordinal attributes without
+        a hierarchy are generalised to the range of the group.
         """
         part = self.records.take(rows)
         groups = RecordGroups(labels)
@@ -97,8 +97,8 @@ class ReleasedCells:
     def perturb(
         self, epsilon: Floats, sensitivity: float | None, random: np.random.Generator
     ) -> None:
-        """Add Laplace noise of scale sensitivity / epsilon to every number; `epsilon` holds one
-        value per record.
+        """Add Laplace noise of scale sensitivity / epsilon to every number; `epsilon` has one value
+        per record.
 
         A sensitivity of None means the range of the domain. Values beyond the domain are set to its
         end. Values are rounded to the attribute's resolution; missing values stay missing.
@@ -168,11 +168,11 @@ class ReleasedCells:
         return covered / (len(self.records) * len(self.records.attributes))
 
     def distortion(self) -> float:
-        """Return the mean distortion per cell, 0..1, all attributes weighted equally.
+        """Return the mean distortion per cell, 0..1, with equal weights for all attributes.
 
         For a category, it is the level divided by the height of the hierarchy. For numbers and
-        ranks, it is the distance of the farther end from the true value, divided by the domain's
-        range.
+        ranks, it is the distance between the true value and the farther end of the released range,
+        divided by the range of the domain.
         """
         shares = [float(np.mean(self._moved(a))) for a in self.records.attributes]
         return float(np.mean(shares))

@@ -1,9 +1,9 @@
-"""Local suppression: suppresses the single cells that keep a record out of a large enough class.
+"""Local suppression: suppress single cells until every record is in a class that is large enough.
 
 The cells are masked values of the quasi-identifiers. In class sizes, a suppressed cell counts as a
 separate value, as in every audit of the release. In other tools (sdcMicro) a suppressed cell
-matches any value, so they suppress fewer cells. But then a record may be the only one that matches
-the values that an attacker knows, which identifies it.
+matches any value, so these tools suppress fewer cells. But then only one record may match the
+values that an attacker knows, and the attacker identifies it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class SuppressionOptions(Options):
         {bucketize: {width: 5}}}`. If you name no mask for an attribute, it stays unmasked if the
         policy lists `identity` or no candidates for it. Otherwise it gets its first candidate.
     importance
-        Quasi-identifiers whose cells the method should keep, the most important first. For
-        example, if you give two names, suppressing a cell of the first costs 3, of the second 2,
-        and any other cell 1.
+        Quasi-identifiers whose cells the method should keep, the most important first. For example,
+        if you give two names, suppressing a cell of the first costs 3, a cell of the second costs
+        2, and any other cell costs 1.
     empty
         Leave suppressed cells empty, so that numbers stay numbers. Otherwise they show `*`, and
         their column becomes text. Empty cells count as one value, together with cells that were
@@ -56,8 +56,8 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise an error as `Options.check` does, or if `importance` names a column that is not a
-        quasi-identifier.
+        """Raise an error in the cases of `Options.check`, or if `importance` names a column that is
+        not a quasi-identifier.
         """
         super().check(records)
         for name in self.importance:

@@ -152,23 +152,23 @@ def k_member(
     """Cluster the records by k-member (Byun et al. 2007, figure 3), or by (k,l)-member if
     `distinct` is above 1.
 
-    The first cluster starts at the record farthest from a random one, each later cluster at the
-    record farthest from the seed of the cluster before. The record with the smallest increase in
-    information loss is added until the cluster has k records. Each remaining record joins the
-    cluster with the smallest increase. The information loss of a cluster e is |e| times a sum over
-    attributes. A term is the range divided by the domain's range, or the height of the lowest
-    common ancestor divided by that of the root.
+    The first cluster starts at the record farthest from a random record, and each later cluster at
+    the record farthest from the seed of the previous cluster. Each step adds the record that
+    increases the information loss least, until the cluster has k records. Each remaining record
+    joins the cluster whose loss it increases least. The information loss of a cluster e is |e|
+    times a sum over attributes. A term is the range divided by the domain's range, or the height of
+    the lowest common ancestor divided by the height of the root.
 
-    With `distinct` > 1, a cluster of k records grows in the same way until it has that many
-    distinct values of each sensitive attribute (Zheng et al. 2019; we know only the summary of this
-    paper). If the remaining records cannot complete the last cluster, they join the others. If not
-    even the first cluster can be completed, all records are one cluster.
+    With `distinct` > 1, a cluster of k records grows in the same way until it has `distinct`
+    different values of each sensitive attribute (Zheng et al. 2019; we know only the summary of
+    this paper). If the remaining records cannot complete the last cluster, they join the others. If
+    not even the first cluster can be completed, all records are one cluster.
 
     Parameters
     ----------
     records
-        N >= k encoded records. The loss of ordinal and numeric attributes follows from ranges, that
-        of categorical attributes from their hierarchy.
+        N >= k encoded records. Ranges determine the loss of ordinal and numeric attributes;
+        hierarchies determine the loss of categorical attributes.
     k
         Smallest size of a cluster.
     random

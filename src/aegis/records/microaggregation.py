@@ -31,8 +31,8 @@ class VariableOptions(Options):
     ----------
     gamma
         A record joins a full cluster if its distance to the cluster is below gamma times its
-        distance to the nearest other unassigned record. With 0, clusters have k records. 0.2
-        suits scattered data, 1.1 clustered data (Solanas and Martinez-Balleste 2006).
+        distance to the nearest other unassigned record. With 0, clusters have k records. 0.2 suits
+        scattered data, and 1.1 suits clustered data (Solanas and Martinez-Balleste 2006).
     """
 
     gamma: float = 0.2
@@ -114,10 +114,11 @@ def smallest(values: Floats, count: int) -> Integers:
 def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
     """Cluster the records by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
 
-    While at least 3k records remain, r is the record farthest from the average record, and s the
-    record farthest from r. Each forms a cluster with its k - 1 nearest records. If 2k to 3k - 1
-    records remain, the record farthest from the average forms a cluster in this way, and the rest
-    is the last cluster. Fewer than 2k records are one cluster. Ties go to the first record.
+    While at least 3k records remain, let r be the record farthest from the average record, and s
+    the record farthest from r. Both r and s form a cluster with their k - 1 nearest records. If 2k
+    to 3k - 1 records remain, the record farthest from the average forms a cluster in this way, and
+    the other records form the last cluster. Fewer than 2k remaining records form one cluster. If
+    several records are equally far, the first one is taken.
 
     Parameters
     ----------
@@ -170,11 +171,11 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Inte
     """Cluster the records by V-MDAV (Solanas and Martinez-Balleste 2006).
 
     While at least k records remain, the record farthest from the centre of the table forms a
-    cluster with its k - 1 nearest records. Then the unassigned record nearest to the cluster may
-    join, again and again, up to 2k - 1 records in all. The distance from this record to the nearest
-    member must be less than gamma times its distance to the nearest other unassigned record. If
-    fewer than k records remain, each joins the cluster with the nearest centre. Distances are
-    Euclidean, not squared.
+    cluster with its k - 1 nearest records. Then the cluster can grow to at most 2k - 1 records.
+    Each step adds the unassigned record nearest to the cluster, if its distance to the nearest
+    member is less than gamma times its distance to the nearest other unassigned record. If fewer
+    than k records remain, each joins the cluster with the nearest centre. Distances are Euclidean,
+    not squared.
 
     Parameters and result are as in `mdav`, but the remaining records may make a cluster larger than
     2k - 1.

@@ -1,4 +1,6 @@
-"""The method Mondrian, which cuts the records at medians; `mondrian_cuts` makes the cuts."""
+"""The method Mondrian, which cuts the records at medians; the module `mondrian_cuts` makes the
+cuts.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Records are drawn independently, and their values are masked by masks that do not depend on the
 table. If fewer than k drawn records have the same masked values, they are left out; see
-`aegis.privacy.sampling`. You name the masks, or a search that spends a part of epsilon draws them
+`aegis.privacy.sampling`. You name the masks, or a search draws them and spends a part of epsilon
 (`aegis.privacy.scheme_search`). The search reads all records and uses separate random draws, so the
 epsilons of search and sample add up. The guarantee covers the quasi-identifiers, not other released
 columns.
@@ -36,13 +36,13 @@ class SampledOptions(Options):
     delta
         The delta of the guarantee, above 0 and below 1.
     rate
-        The probability of drawing a record. By default the largest that epsilon allows: 1 -
+        The probability of drawing a record. The default is the largest that epsilon allows, 1 -
         e^-epsilon.
     masks
-        Masks of the quasi-identifiers, by name, as in a policy: `{age: {bucketize: {width:
-        10}}}`. None of them may learn from the table. An attribute without a mask here stays
-        unmasked if the policy lists `identity` or no candidates for it; else it gets its first
-        candidate. With `search` above 0, Aegis draws its mask from the candidates.
+        Masks of the quasi-identifiers, by name, as in a policy: `{age: {bucketize: {width: 10}}}`.
+        None of them may learn from the table. If you name no mask for an attribute, it stays
+        unmasked if the policy lists `identity` or no candidates for it; otherwise it gets its first
+        candidate. With `search` above 0, Aegis draws its mask from the candidates instead.
     search
         The part of epsilon to spend on a search for masks; 0 for no search. The policy must list
         candidates from the finest to the coarsest.
@@ -81,22 +81,22 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Return the sampling rate and the k that give the guarantee, from the epsilon that the
-        search leaves.
+        """Return the sampling rate and the k that give the guarantee for the part of epsilon that
+        the search does not spend.
         """
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
     @property
     def searched_class(self) -> int:
-        """Return the smallest class size that the search counts as kept: on average, the sample
-        draws k rows of such a class.
+        """Return the size from which the search counts a class as kept: on average, the sample
+        draws k rows of a class of this size.
         """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
-        """Raise an error as `Options.check` does, or if a person may have several records."""
+        """Raise an error in the cases of `Options.check`, or if a person may have several records."""
         super().check(records)
         if records.persons is not None:
             raise PolicyError(
@@ -112,7 +112,7 @@ def sample_records(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Draw the sample, and leave out the classes that are too small in it."""
+    """Draw the sample, and leave out its classes with fewer than k records."""
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         drawn = random.random(len(records)) < privacy.rate

@@ -1,7 +1,7 @@
 """The differentially private search for the masks of quasi-identifiers, for the method `safe-pub`.
 
-Apart from the rows, the search reads only data that must not depend on the rows: the candidates of
-the policy, in their order, and the leaves of hierarchies.
+Besides the rows, the search reads the candidates of the policy, in their order, and the leaves of
+hierarchies. For the guarantee, these must not depend on the rows.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Chain = tuple[Mask, ...]
 def drawn_masks(
     table: pa.Table, policy: Policy, options: SampledOptions, seed: int, progress: Progress
 ) -> dict[str, Any]:
-    """Draw a mask for each quasi-identifier by the differentially private search; return them as a
-    policy writes them.
+    """Draw a mask for each quasi-identifier by the differentially private search; return the masks
+    as a policy writes them.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def scheme_cells(
     beyond
         Number of further rows that are not in the table; they count as left out.
     targets
-        Indices of the attributes that the others should predict.
+        Indices of the attributes that the other attributes should predict.
     """
     codes, groups, shares = [], [], []
     for attribute, chain in zip(quasi, chains, strict=True):

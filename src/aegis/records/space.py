@@ -1,9 +1,10 @@
 """The coordinates in which microaggregation measures distance.
 
-The squared distance is a sum over attributes: the squared difference of z-scores (numeric), of
-ranks divided by V - 1 (ordinal), or 0/1 (categorical). A missing number is at the mean, a missing
-rank at the middle of the scale, plus one unit in a separate dimension. The module `losses` uses the
-same metric, so the methods minimise the loss that is reported.
+The squared distance is a sum over attributes. The term of a numeric attribute is the squared
+difference of z-scores; the term of an ordinal attribute is the squared difference of ranks divided
+by V - 1; the term of a categorical attribute is 0 or 1. A missing number counts as the mean, and a
+missing rank as the middle of the scale, at a distance of one unit in a separate dimension. The
+module `losses` uses the same metric, so the methods minimise the loss that is reported.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class Space:
         )
 
     def centre(self) -> tuple[Floats, Codes]:
-        """Return the coordinates of the average record: means, lower medians of ranks, most
-        frequent categories (of equal ones, the lowest code).
+        """Return the coordinates of the average record: means, lower medians of ranks, and most
+        frequent categories. Of equally frequent categories, the one with the lowest code is taken.
         """
         middle = (len(self) - 1) // 2
         place = np.array(

@@ -2,8 +2,8 @@
 
 `rank-swap` swaps numbers and other ordered values with values of a close rank (Moore, Controlled
 data-swapping techniques for masking public use microdata, US Census Bureau, RR 96-04).
-`record-swap` swaps the geography of records that are equal in chosen columns, records at risk
-first. This is targeted record swapping, as in the 2021 census round (sdcMicro's recordSwap).
+`record-swap` swaps the geography between records that are equal in chosen columns; records at risk
+come first. This is targeted record swapping, as in the 2021 census round (sdcMicro's recordSwap).
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class RecordSwapOptions(Options):
         return True
 
     def check(self, records: Records) -> None:
-        """Raise an error as `Options.check` does, or if the columns of the geography are not valid."""
+        """Raise an error in the cases of `Options.check`, or if the columns of the geography are
+        not valid.
+        """
         super().check(records)
         for name in (*self.geography, *self.similar):
             records.attribute(name)
@@ -124,8 +126,8 @@ def _rank_swap(
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
     """Swap each value of an attribute with a value of close rank; return the new codes, shape (N,).
 
-    Equal values are ranked in random order. A value stays if all its possible partners are taken.
-    Missing values stay.
+    Equal values are ranked in random order. A value is not swapped if all its possible partners are
+    taken. Missing values are never swapped.
     """
     rows = np.flatnonzero(attribute.codes != attribute.missing)
     ranked = rows[np.lexsort((random.random(len(rows)), attribute.codes[rows]))]
@@ -187,8 +189,8 @@ def swapped_places(
     """Swap the geography of records.
 
     Returns the index of the record whose place each record gets, shape (N,); the number of records
-    at risk; and the number of these that stay, because no partner is left. A record is at risk at a
-    level of the geography if fewer than k records of its area have its other values. From the
+    at risk; and how many of these are not swapped because no partner is left. A record is at risk
+    at a level of the geography if fewer than k records of its area have its other values. From the
     coarsest level on, each record at risk is swapped with a record from another area. Then more
     records are swapped at the finest level, until the rate is reached.
     """

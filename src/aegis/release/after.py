@@ -14,12 +14,12 @@ from aegis.sources import Source
 from aegis.summary import ShownColumns
 
 PREFIX = "aegis earlier"
-"""Prefix of the names of columns with the view of an earlier release."""
+"""Prefix of the names of columns that show the values of an earlier release."""
 
 
 @dataclass(frozen=True, eq=False)
 class WithEarlier:
-    """A table with the masked columns of its earlier releases.
+    """A table with additional columns that show the masked values of its earlier releases.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class WithEarlier:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the added copies of quasi-identifiers, which form the joint classes."""
+        """Names of the added copies of quasi-identifiers; they form the joint classes."""
         return tuple(name for release in self.releases for name in release.quasi)
 
     @property

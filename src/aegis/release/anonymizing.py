@@ -40,7 +40,7 @@ class AnonymizedRelease(Released):
     ----------
     recipe
         Method, all options, and the seed. The same recipe and table give the same release, unless
-        the method protects by random draws.
+        the random draws of the method protect the table.
     grouped
         The groups of records, their information loss, and the notes and figures of the method.
     notes
@@ -64,12 +64,14 @@ class AnonymizedRelease(Released):
 
     @property
     def claims(self) -> dict[str, int] | None:
-        """The k and l that the method guarantees for every released class; None if it guarantees none."""
+        """The k and l that the method guarantees for every released class; None if it guarantees
+        nothing.
+        """
         options = self.grouped.options
         return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
 
     def how(self) -> dict[str, Any]:
-        """Return how the release was made and its losses, as JSON values.
+        """Return a description of how the release was made, and its losses, as JSON values.
 
         Examples
         --------
@@ -120,12 +122,12 @@ def anonymize(
 ) -> AnonymizedRelease:
     """Make a record-level release, suppress classes that fail the rule, and verify the result.
 
-    The method replaces the quasi-identifiers group by group. Other columns stay unchanged. If
-    `identity` is not among their candidate masks, they get the first candidate. Aegis drops
-    identifiers or replaces them by tokens, as the policy says. Before the written file gets its
-    final name, Aegis reads it back and checks it against the policy's rule and the k that the
-    method guarantees. Without `output`, it audits the rows in memory in the same way, and returns
-    them.
+    The method replaces the quasi-identifiers group by group. Other columns stay unchanged, unless
+    they have candidate masks and `identity` is not among them; then they get the first candidate.
+    Aegis drops identifiers or replaces them by tokens, as the policy says. Before the written file
+    gets its final name, Aegis reads it back and checks it against the policy's rule and the k that
+    the method guarantees. Without `output`, it audits the rows in memory in the same way, and
+    returns them.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ def anonymize(
     request, options
         Where to write the release and how to make it: an `AnonymizeRequest`, or its fields as
         keywords. If you give a `seed`, a note in the release warns that anyone who knows the seed
-        can repeat the draws.
+        can repeat the random draws.
     progress
         Receives one step per stage.
 

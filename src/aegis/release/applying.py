@@ -66,12 +66,15 @@ class Release(Released):
     seeded_noise
         Attributes with noise from a seed: a reader who knows the seed can remove the noise.
     into
-        The table or view that was created in the database; None for a file or rows in memory.
+        The table or view that was created in the database; None if the release is a file or in
+        memory.
     rule_override
-        The rule that replaced the rule of the summary from which the configuration was chosen. None
-        if no rule was replaced, or if the configuration was chosen from the table itself.
+        The rule that was used instead of the rule of the summary from which the configuration was
+        chosen. None if no rule was replaced, or if the configuration was chosen from the table
+        itself.
     weight
-        The total weight of the released rows, and their risk; None if each row counts once.
+        The total weight of the released rows, and the risk of their people; None if each row counts
+        once.
 
     Examples
     --------
@@ -163,9 +166,9 @@ def apply(
         `into` is given, but the table is a file or rows in memory, not in a database.
     PolicyError
         The output exists and `force` is not set; its extension is unknown; you request a
-        certificate without an output, or with the same name; no masks can meet the rule; with
-        `into`, SQL cannot express the rule or a mask; the rule differs from `made_under` and
-        `rule_override` is not set; or the rule is weaker than a locked rule.
+        certificate without an output, or with the same name as the output; no masks can meet the
+        rule; you give `into`, and SQL cannot express the rule or a mask; the rule differs from
+        `made_under` and `rule_override` is not set; or the rule is weaker than a locked rule.
 
     Examples
     --------

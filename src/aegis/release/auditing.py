@@ -31,7 +31,7 @@ UNPROTECTED = (
     "No column is a quasi-identifier: all rows form one class, so the rule protects nobody. Give that "
     "role to the columns that others may know"
 )
-"""Warning about a rule without a quasi-identifier to apply to."""
+"""Warning that the rule protects nothing, because no column is a quasi-identifier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,10 @@ class Audit:
     rule
         The rule that Aegis checked, or None.
     violations
-        Violations of the rule without further suppression; empty if the table meets the rule.
+        Violations of the rule by the table as it is; empty if the table meets the rule.
     differential_privacy
-        Guarantee of the noise masks of a given configuration; None without one.
+        Guarantee of the noise masks; None if no configuration is given or no mask guarantees
+        anything.
     person
         The column whose distinct values Aegis counted as persons; None if it counted rows.
     outside
@@ -75,12 +76,12 @@ class Audit:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the table meets the rule; None without a rule."""
+        """Whether the table meets the rule; None if there is no rule."""
         return None if self.rule is None else not self.violations
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons why the rule protects less than its name says."""
+        """Reasons why the rule protects less than its name promises."""
         demanding = self.rule is not None and bool(self.rule.criteria)
         return (UNPROTECTED,) if demanding and not self.quasi_identifiers else ()
 
@@ -138,7 +139,7 @@ def audit(
     policy
         Provides roles and rule, unless you give them separately.
     rule
-        The rule to check on the table without suppression. By default: the policy's rule.
+        The rule that Aegis checks without suppressing rows. By default: the policy's rule.
     person
         Column that identifies persons, to count persons instead of rows. By default: the policy's
         column. If the table lacks this column, Aegis counts rows, and a note says so.
@@ -147,7 +148,7 @@ def audit(
         verifying them.
     population
         The population, masked like the table: a row per person, or a column `rows` with counts.
-        Needed for k-map, journalist risk and delta-presence.
+        k-map, journalist risk and delta-presence need it.
     leaves
         Number of original values behind each masked value. By default: from the hierarchies.
     progress
@@ -302,7 +303,7 @@ def _with_leaves(
 def audit_rows(
     source: Source, quasi_identifiers: Iterable[str], sensitive: Iterable[str], person: str
 ) -> Audit:
-    """Audit the rows of a release whose rule counts persons, and which does not distinguish them.
+    """Audit the rows of a release that does not identify persons, although its rule counts persons.
 
     Columns that the release does not show are left out, and no rule is checked.
     """

@@ -1,4 +1,4 @@
-"""Measure again the utility that a certificate states for each of several labels."""
+"""Measure the utility for each of several labels again, and compare it with the certificate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aegis.sources import Source
 from aegis.summary import summarize
 
 OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
-"""Fields of a label that only the table before masking shows."""
+"""Fields of a label's utility that can be computed only from the table before masking."""
 
 
 def labels_differ(

@@ -34,7 +34,11 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
 def certified_population(
     policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the population of the certified classes, if policy and original table determine it."""
+    """Return the population with which the certified classes are compared.
+
+    Return None if no policy is given, or if the population follows from an original table that is
+    not given.
+    """
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}

@@ -24,8 +24,8 @@ class Mismatch:
     certified, measured
         The value in the certificate, and the value that the file has.
     possible
-        Whether `measured` describes the possible values, because the file does not determine the
-        field.
+        Whether `measured` describes the possible values instead, because the file does not
+        determine the value.
     """
 
     what: str

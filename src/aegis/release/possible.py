@@ -20,7 +20,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Possible:
-    """The possible values of a field, as a test and in words.
+    """The possible values of a field: a function that tests a value, and a description in words.
 
     Attributes
     ----------
@@ -199,8 +199,8 @@ def _fits(path: Path, pattern: Path) -> bool:
 def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> Iterator[Mismatch]:
     """Yield the field of lost label classes if it contradicts the file or the suppressed rows.
 
-    A class is not lost if the file contains it, and cannot have more rows than were suppressed.
-    `classes` are the classes in the file.
+    A class that the file contains is not lost. A lost class cannot have more rows than were
+    suppressed. `classes` are the label classes in the file.
     """
     utility = document.get("utility")
     lost = utility.get("lost_classes") if isinstance(utility, Mapping) else None

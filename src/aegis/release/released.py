@@ -46,14 +46,15 @@ def utility_of(
 ) -> UtilityFigure | None:
     """Return the utility of the released table relative to the input table.
 
-    The measure is `measure`, else the policy's, else the default for the input. With several
-    labels, the result combines the shares of utility that are kept for each label, and also lists
-    them; it is never None. With one label or none, the result is None if the output shows only one
-    class, or if the measure cannot score it.
+    The measure is `measure`, else the policy's measure, else the default for the input. With
+    several labels, the result combines the shares of utility that are kept for each label, and also
+    lists these shares; it is never None. With one label or none, the result is None if the output
+    shows only one label class, or if the measure cannot score the output.
 
-    Folds do not depend on the seed of the release: otherwise a reader could try seeds until this
-    figure agrees. If the policy names weights or persons, the output does not contain them, and
-    `measured` is the output with them, as `ReleasePlan.measured`.
+    Folds do not depend on the seed of the release: otherwise a reader could find the seed by trying
+    seeds until this figure agrees. If the policy names weights or persons, the output does not
+    contain them. `measured` is then the output with weights and persons, as in
+    `ReleasePlan.measured`.
     """
     if policy.tasks:
         return _utility_of_labels(source, output, policy.measured_by(measure), measured)
@@ -106,7 +107,7 @@ SEEDED = (
     "a reader who knows it can repeat the draws and take them off, so they protect nothing "
     "from that reader; leave the seed out of a release"
 )
-"""Note that advises to draw a release without a seed."""
+"""Note that a seed makes draws repeatable; it advises you to draw a release without a seed."""
 
 
 def seed_note(names: Iterable[str]) -> str:
@@ -115,7 +116,7 @@ def seed_note(names: Iterable[str]) -> str:
 
 
 def with_hidden(output: Source, policy: Policy) -> Source:
-    """Add to a release the columns that it lacks, with every value suppressed."""
+    """Add the columns that a release omits, with every value suppressed."""
     hidden = [a.name for a in policy.features if a.name not in output.columns]
     if not hidden:
         return output
@@ -130,21 +131,22 @@ class Released:
     Attributes
     ----------
     rows, released_rows
-        Rows of the input and of the output; the difference was suppressed.
+        Number of rows of the input and of the output; the difference was suppressed.
     audit
         Privacy figures measured on the output. If persons are counted but the output does not
-        identify them, the figures are measured on its rows before the identifiers were left out.
+        identify them, Aegis measured the figures on its rows before it left out the identifiers.
     persons, suppressed_persons
         Number of persons of the input, and of persons who lost a row; None if rows are counted.
     path
-        Path of the written file; for a release on Spark, its folder as a text. None if the release
-        stayed in memory.
+        Path of the written file; for a release on Spark, the path of its folder as a text. None if
+        the release stayed in memory.
     data
         The released rows if they stayed in memory, else None.
     stored
-        The released table or view if it was created in a database, else None.
+        The released table or view, if it was created in a database, else None.
     unseen
-        For each attribute the number of rows with a value that its mask did not know, shown as `*`.
+        For each attribute the number of rows with a value that its mask did not know; they show
+        `*`.
     utility
         Utility of the output, if requested.
     dropped
@@ -154,7 +156,7 @@ class Released:
     timings
         Seconds per step.
     formulas
-        Columns of a CSV file whose name or texts a spreadsheet would interpret as formulas.
+        Columns of a CSV file in which a spreadsheet would interpret the name or texts as formulas.
     """
 
     rows: int
@@ -339,11 +341,12 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
 def refuse_other_classes(
     output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise `InternalError` unless the written table has the same classes as the checked rows.
+    """Raise `InternalError` unless the written table has the same classes as the rows that were
+    checked.
 
-    The output does not identify persons, so the rule cannot be checked on it. But it was checked on
-    the rows with persons. If both tables have the same number of rows in each class, and with each
-    protected value in it, then the figures are the same.
+    The output does not identify persons, so the rule cannot be checked on it. The rule was checked
+    on the rows that identify persons. The privacy figures of the output are the same if each class
+    has the same number of rows in both tables, in total and for each protected value.
     """
     written = count_classes(output, quasi, sensitive).table
     planned = count_classes(judged, quasi, sensitive).table

@@ -1,4 +1,4 @@
-"""Measure the risk of single records: in weighted samples, by SUDA, and of masked numbers."""
+"""Measure the risk of single records, in weighted samples, by SUDA, and from masked numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from aegis.words import json_fields, jsonable
 VERSION = 1
 """Version of the JSON form; it changes if a field changes its meaning."""
 AT_RISK = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Risks for which the records above them are counted."""
+"""Limits of the risk; for each, the records with a higher risk are counted."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,13 +55,13 @@ class MaskedNumbers:
     interval
         Width of the interval around a masked number, in standard deviations of its column.
     interval_share
-        Share of records whose original numbers are all within the interval: sdcMicro's dRisk.
+        Share of records whose original numbers all lie within the interval: sdcMicro's dRisk.
     il1s
-        Information loss IL1s: the sum over all cells of the distance divided by sqrt(2) times the
-        standard deviation of the column.
+        Information loss IL1s, a sum over all cells: each term is the distance divided by (sqrt(2)
+        times the standard deviation of the column).
     eigenvalues
-        Relative distance between the eigenvalues of the two correlation matrices, masked and
-        original; null if a column is constant.
+        Relative distance between the eigenvalues of the correlation matrix of the masked numbers
+        and those of the original ones; null if a column is constant.
     """
 
     columns: tuple[str, ...]
@@ -87,11 +87,12 @@ class RecordRisk:
         Probability that an attacker finds the person of each record in the population, shape
         (N,).
     counts, people
-        Records of the sample, and estimated people, with the same key as each record, shape (N,).
+        For each record, the number of records in the sample and the estimated number of people that
+        have the same key, shape (N,).
     people_in_all
         Number of people whom the records represent: the sum of the weights.
     unknown
-        Number of missing values of the quasi-identifiers, in all records together.
+        Number of missing values in all quasi-identifiers and records together.
     uniques
         The special uniques (records that few columns make unique) and their SUDA scores, if
         requested.

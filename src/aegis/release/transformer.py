@@ -51,9 +51,9 @@ class MaskingTransformer:
         `error` or `suppress`: the treatment of values that a mask does not know. The default is
         the policy's treatment, else `error`.
     seed
-        Seed of noise masks, for tests. A reader who knows the seed can remove the noise, and
-        `fit` warns about that. Without a seed, noise uses the system's randomness. Draws also
-        depend on the column, so two tables get different noise.
+        Seed of noise masks, for tests. A reader who knows the seed can remove the noise, and `fit`
+        warns about that. Without a seed, noise uses the system's randomness. Draws with a seed also
+        depend on the values of the column, so two tables get different noise.
 
     Examples
     --------

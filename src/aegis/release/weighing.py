@@ -1,4 +1,6 @@
-"""Measure the total weight of the released rows, and how many people could be found by them."""
+"""Measure the total weight of the released rows, and how many people an attacker could find with
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +13,26 @@ from aegis.sources import Source
 from aegis.summary.classes import WEIGHT
 
 MOST_ROWS = 2_000_000
-"""Largest release whose keys are read to estimate how many people could be found."""
+"""Largest number of rows of a release for which the expected number of people found is estimated.
+"""
 
 
 @dataclass(frozen=True)
 class KeptWeight:
-    """The weight of released rows, and how many people could be found by them.
+    """The weight of released rows, and how many people an attacker could find with them.
 
     Attributes
     ----------
     column
         Column of the weights in the input; the release does not contain it.
     total, released
-        Sum of the weights of all rows, and of those that are released.
+        Sum of the weights of all rows, and of the released rows.
     expected
-        Expected number of people who are found if somebody tries all released records. None if
+        Expected number of people whom an attacker finds by trying all released records. None if
         weights are not numbers of people, or if the quasi-identifiers are not read.
     largest
-        Largest probability over all records that its person is found; None in the same cases.
+        Largest probability, over all records, that an attacker finds the person of the record; None
+        if `expected` is None.
     """
 
     column: str

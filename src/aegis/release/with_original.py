@@ -14,12 +14,12 @@ from aegis.words import jsonable
 
 
 def incomparable(said: Mapping[str, Any], source: Source) -> str:
-    """Return why the digest in a certificate cannot be compared with that of a table; empty if it can.
+    """Return why the digests of a certificate and of a table cannot be compared; empty if they can.
 
     Parameters
     ----------
     said
-        `input` or `output` of the certificate.
+        The entry `input` or `output` of the certificate.
     source
         The table.
     """
@@ -35,7 +35,7 @@ def incomparable(said: Mapping[str, Any], source: Source) -> str:
 def original_differs(
     document: Mapping[str, Any], original: Source, output: Source, policy: Policy | None
 ) -> Iterator[Mismatch]:
-    """Yield each field whose value in the certificate differs from that of the original table.
+    """Yield each field for which the certificate and the original table have different values.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def original_differs(
         The table before masking, and the released file.
     policy
         The policy of the release, under which the utility is measured; None if the certificate has
-        none.
+        no policy.
     """
     said = document["input"]
     shown: dict[str, Any] = {"rows": original.rows}

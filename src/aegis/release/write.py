@@ -27,7 +27,7 @@ class FileTarget:
     path
         The file; its extension determines the format.
     safe_csv
-        Whether texts are written so that spreadsheets do not interpret them as formulas.
+        Whether texts are written in a form that spreadsheets do not interpret as formulas.
     force
         Whether an existing file is replaced.
     """
@@ -64,6 +64,6 @@ def is_text(path: str | Path) -> bool:
 def target_of(
     source: Source, output: str | Path, *, safe_csv: bool = False, force: bool = False
 ) -> Target:
-    """Return the target of a release: a folder for engines whose rows stay there, otherwise a file."""
+    """Return the target of a release: a folder if the rows stay on the engine, otherwise a file."""
     own = own_target(source, str(output), force=force)
     return FileTarget(source, Path(output), safe_csv, force) if own is None else own

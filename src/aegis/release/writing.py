@@ -1,9 +1,9 @@
-"""Write releases in one way: rows, checks, utility, certificate, rename.
+"""Write all releases in the same steps: rows, checks, utility, certificate, final names.
 
-Masks and record-level methods differ only in how they produce the rows of a release. The rows are
-written under a temporary name, read back and checked against the rule. Then the utility is measured
-and the certificate is made. Only then do file and certificate get their final names. So nobody can
-mistake a file that failed a check for a release.
+Masks and record-level methods differ only in how they produce the rows of a release. Aegis writes
+the rows under a temporary name, reads them back and checks them against the rule. Then it measures
+the utility and makes the certificate. Only then do file and certificate get their final names. So
+nobody can mistake a file that failed a check for a release.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Destination:
     Attributes
     ----------
     output
-        Path of the masked table (on Spark, of its folder); None keeps the rows in memory.
+        Path of the masked table (on Spark, the path of its folder); None keeps the rows in memory.
     certificate
         Path of the certificate (JSON), or None.
     measure
         Measure of the utility in the certificate; None for the policy's measure or the default.
     safe_csv
-        Whether texts of a CSV file are written so that spreadsheets do not interpret them as
+        Whether texts of a CSV file are written in a form that spreadsheets do not interpret as
         formulas.
     force
         Whether existing files are replaced.
@@ -72,8 +72,8 @@ class Destination:
         ------
         PolicyError
             The output or the certificate exists and `force` is not set; the output is the input;
-            its extension is unknown; a certificate is requested without an output or with the same
-            name; or the measure is unknown.
+            the extension of the output is unknown; a certificate is requested without an output or
+            with the same name as the output; or the measure is unknown.
         """
         output, force, safe_csv = request.output, request.force, request.safe_csv
         file = None if request.certificate is None else Path(request.certificate)
@@ -107,7 +107,7 @@ def _check_certificate(certificate: Path, output: str | Path | None, *, force: b
 
 
 class ReleasePlan(ABC, Generic[R]):
-    """The planned rows of a release, which are not written yet.
+    """A release that is planned: its rows are not written yet.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
     Raises
     ------
     InternalError
-        The written table is not as planned: nothing is released.
+        The written table is not as planned. Nothing is released.
     EngineError
         The engine failed while it computed or wrote the rows.
     """

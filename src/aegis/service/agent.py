@@ -1,9 +1,9 @@
 """Run the provider's agent next to the data: it fetches jobs from the service and uploads results.
 
 The agent opens no port, and rows stay with the provider. It uploads protected summaries, verdicts
-on several releases together, and verified masked files, each signed with the provider's key. It
-checks every job against the provider's own policy and floor (minimum protection), and every release
-also against the signatures of its approvers and the agent's own ledger.
+on several releases together, and verified masked files. It signs each upload with the provider's
+key. It checks every job against the provider's own policy and floor (minimum protection). It also
+checks every release against the signatures of its approvers and the agent's own ledger.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Heartbeat:
     client, job, attempt
         The client, the job and the attempt.
     stopped
-        Set if the service gave the job to another agent, or if the job was cancelled.
+        Event that is set if the service gives the job to another agent, or if the job is cancelled.
     """
 
     client: Client
@@ -82,7 +82,7 @@ class Heartbeat:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a named step of the job, whose progress the service shows."""
+        """Start a named step of the job; the service shows its progress."""
         if self.stopped.is_set():
             raise WrongState(
                 "The job was cancelled, or another agent has it.", hint="Nothing to do."
@@ -152,7 +152,9 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Fetch and do jobs until `until` is set; while no job waits, the pauses grow longer."""
+        """Fetch and do jobs until `until` is set; as long as no job waits, the pauses between calls
+        grow.
+        """
         over = until or threading.Event()
         wait = 0.5
         while not over.is_set():
@@ -406,7 +408,7 @@ class Agent:
 def do_given(
     settings: AgentSettings, key: bytes, job: dict[str, Any], *, progress: limited.Lines
 ) -> None:
-    """Do a job of an agent in this process, which `limited.run` has started for it."""
+    """Do a job of an agent in this process; `limited.run` has started the process for this job."""
     held = PrivateKey(Ed25519PrivateKey.from_private_bytes(key))
     Agent(replace(settings, key=held), say=progress.say).do(job)
 

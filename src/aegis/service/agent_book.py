@@ -1,8 +1,9 @@
 """Record an agent's outputs, budgets, checks and refusals on the agent's own disk.
 
 The record is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is
-uploaded. So budgets hold even if the service forgets or lies. Until an output is uploaded, it is
-stored next to the ledger. A repeated job uploads the same output, so it reveals nothing new.
+uploaded. So the agent keeps its budgets even if the service forgets or lies. Until an output is
+uploaded, it is stored next to the ledger. A repeated job uploads the same output, so it reveals
+nothing new.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class MadeOutput:
-    """The output of a job, which is uploaded only after it is recorded in the ledger.
+    """The output of a job; it is uploaded only after the ledger has recorded it.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class AgentBook:
     Parameters
     ----------
     folder
-        Its folder, which is created if missing and readable only by its owner.
+        Folder of the ledger. It is created if it does not exist; only its owner can read it.
 
     Raises
     ------
@@ -78,10 +79,8 @@ class AgentBook:
     def secret(self, key: PrivateKey) -> bytes:
         """Return the secret that perturbs counts, derived from the agent's first key.
 
-        It stays the same if keys are rotated.
-
-        With another secret the same counts would be perturbed differently, and their mean would
-        reveal them.
+        It stays the same if keys are rotated. With another secret, the same counts would be
+        perturbed differently, and the mean of several versions would reveal the true counts.
         """
         if not self._secret_file.exists():
             made = hmac.digest(key.key.private_bytes_raw(), b"aegis agent secret", "sha256")
@@ -118,7 +117,7 @@ class AgentBook:
         source
             The table.
         key
-            Identifies the approved release: the same key is released once.
+            Identifies the approved release; each key is released only once.
         floor
             Limits the number of releases per day.
         detail
@@ -154,7 +153,7 @@ class AgentBook:
         Raises
         ------
         RefusedError
-            The output was uploaded already: an approval is for one release.
+            The output was uploaded already. An approval is valid for one release.
         """
         fields = self._waiting / f"{key}.json"
         if fields.exists():

@@ -46,8 +46,8 @@ class AgentSettings:
         The only certificate that the service may present (PEM); None trusts the certificates that
         the machine trusts.
     work
-        Limits of one job, which then runs in a separate process; None runs jobs in this process,
-        without limits.
+        Limits of one job. With limits, each job runs in a separate process; None runs jobs in this
+        process, without limits.
     """
 
     url: str

@@ -65,7 +65,8 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     settings
         The settings of the service.
     catalog
-        An open catalog; by default it is opened from the settings. None with `local`.
+        An open catalog. If it is not given, the function opens one from the settings, except in a
+        `local` service, which has no catalog.
     """
     opened = catalog
     if opened is None and not settings.local:

@@ -37,7 +37,7 @@ _WAITED = {"search", "check", "release", "summarize"}
 
 
 class Client:
-    """A connection to a service, with a token.
+    """A connection to a service; a token identifies the caller.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Client:
 
     Examples
     --------
-    `aegis.connect(url, token)` returns one::
+    `aegis.connect(url, token)` returns a client::
 
         with aegis.connect("https://aegis.example.org", token) as catalog:
             for data_set in catalog.search("census"):
@@ -104,11 +104,11 @@ class Client:
         return self._object("GET", "/me")
 
     def invite(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
-        """Create an account; return the link for setting its password, which works once."""
+        """Create an account; return a link for setting its password. The link works once."""
         return self._object("POST", "/invitations", {"name": name, "roles": list(roles)})
 
     def reset(self, name: str) -> dict[str, Any]:
-        """Return a link for setting a new password, which works once."""
+        """Return a link for setting a new password. The link works once."""
         return self._object("POST", f"/accounts/{_part(name)}/reset")
 
     def reopen(self, name: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Client:
         return self._object("POST", f"/accounts/{_part(name)}/reopen")
 
     def end_sessions(self, name: str | None = None, *, tokens: bool = False) -> dict[str, Any]:
-        """End all sessions of an account, by default your own; return how many ended."""
+        """End all sessions of an account, by default of your own account; return how many ended."""
         path = "/me" if name is None else f"/accounts/{_part(name)}"
         return self._object("POST", f"{path}/sessions/end", {"tokens": tokens})
 
@@ -184,7 +184,7 @@ class Client:
         return self._list("/tokens")
 
     def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
-        """Create a token with a part of this token's permissions; its secret is returned only now."""
+        """Create a token with some of this token's permissions; only this call returns its secret."""
         body = {"name": name, "scopes": list(scopes), "days": days}
         return self._object("POST", "/tokens", body)
 
@@ -220,13 +220,13 @@ class Client:
         return self._object("GET", f"/data-sets/{identifier}/exports/{kind}")
 
     def export_release(self, request: str, kind: str) -> dict[str, Any]:
-        """Describe a release for other catalogs; `kind` as in `export`."""
+        """Describe a release for other catalogs; `kind` is as in `export`."""
         return self._object("GET", f"{self._of(request)}/exports/{kind}")
 
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
     ) -> dict[str, Any]:
-        """Register a data set; `about` holds its title, terms and other fields."""
+        """Register a data set; `about` has its title, terms and other fields."""
         body = {"id": identifier, "source": source, "public_key": public_key, **about}
         return self._object("POST", "/data-sets", body)
 
@@ -261,7 +261,7 @@ class Client:
         return self._object("GET", f"/data-sets/{identifier}/ledger")
 
     def draft(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Create a draft of a request, which nobody reviews until you submit it."""
+        """Create a draft of a request; nobody reviews it until you submit it."""
         return self._object(
             "POST", "/requests", {"data_set": data_set, "purpose": purpose, **about}
         )
@@ -294,8 +294,8 @@ class Client:
         return self._object("POST", f"{self._of(request)}/{step}", given)
 
     def statement(self, request: str) -> dict[str, Any]:
-        """Return the statement that an approver signs, with the policy and configuration behind its
-        digests.
+        """Return the statement that an approver signs, and the policy and configuration that its
+        digests identify.
         """
         return self._object("GET", f"{self._of(request)}/statement")
 
@@ -305,7 +305,7 @@ class Client:
         Raises
         ------
         EngineError
-            It takes longer than `seconds`.
+            The jobs take longer than `seconds`.
         """
         end = time.monotonic() + seconds
         while True:
@@ -329,7 +329,7 @@ class Client:
         return self._object("POST", f"{self._of(request)}/verify")
 
     def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
-        """Download the masked file to `path`, and check its digest before it appears there.
+        """Download the masked file, and check its digest before the file appears at `path`.
 
         Raises
         ------
@@ -365,7 +365,7 @@ class Client:
         yield from self._paged("/log", "entries", **chosen)
 
     def verify_log(self, head: str | None = None) -> dict[str, Any]:
-        """Check that the log is unbroken and still contains a head that you noted earlier."""
+        """Check that the log is unbroken and still contains a head that you stored earlier."""
         return self._object("POST", "/log/verify", params={} if head is None else {"head": head})
 
     def job(self, job: str) -> dict[str, Any]:
@@ -395,7 +395,7 @@ class Client:
         return self._object("GET", "/health")
 
     def programs(self) -> list[dict[str, Any]]:
-        """Return agents and workers with the time they were last seen; for admins and auditors."""
+        """Return agents and workers, and when each was last seen; for admins and auditors."""
         return self._list("/programs")
 
     def metrics(self) -> str:
@@ -528,7 +528,7 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     token
         A token from the page "Tokens", or from `aegis catalog token`.
     key
-        The private key of an approver (`aegis.signing.load_private_key`), which signs approvals.
+        The private key of an approver (`aegis.signing.load_private_key`); it signs approvals.
 
     Raises
     ------
@@ -546,7 +546,7 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
 
 
 def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
-    """Check the digests of an approval against its texts, and return the signed statement.
+    """Check that the digests of an approval match its texts, and return the signed statement.
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ class ColumnLook:
     span
         Smallest and largest value of numbers and dates; empty otherwise.
     bars
-        Bar heights of a histogram: numbers of values in equally wide intervals, relative to the
-        largest.
+        Heights of the bars of a histogram: number of values in each of several equally wide
+        intervals, divided by the largest of these numbers.
     frequent
         Frequent values with their share of the rows.
     note
@@ -69,8 +69,8 @@ class TableLook:
     Attributes
     ----------
     rows, duplicates
-        Number of rows, and number that equal an earlier row in all columns. The latter is None
-        for tables that are too large.
+        Number of rows, and number of rows that equal an earlier row in all columns. The second
+        number is None for tables that are too large.
     columns
         Its columns, in order.
     """

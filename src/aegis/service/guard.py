@@ -111,8 +111,9 @@ class Guard:
 
 
 class BodyLimit:
-    """Middleware that ends a call once its body exceeds the allowed size, even if
-    it declared a smaller size.
+    """Middleware that ends a call once its body exceeds the allowed size.
+
+    It counts the bytes that arrive, because a call may declare a smaller size than it sends.
 
     Parameters
     ----------

@@ -18,16 +18,20 @@ from aegis.service.catalog.records import Account
 from aegis.service.settings import ServiceSettings
 
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
-"""The caller of a service on one's own machine."""
+"""The caller of a service that runs on the caller's own machine (`--local`)."""
 
 
 def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
-    """Return the name of the cookie of this kind; over TLS, browsers bind it to this host."""
+    """Return the name of the cookie of this kind. Over TLS, the name makes browsers bind it to this
+    host.
+    """
     return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
 
 
 def secret_of(request: Request, settings: ServiceSettings) -> str:
-    """Return the secret of a caller's token or else session; empty if the call has neither."""
+    """Return the secret of the caller's token, or else of the session; empty if the call has
+    neither.
+    """
     given = request.headers.get("authorization")
     if given is None:
         return request.cookies.get(cookie_name(settings), "")
@@ -36,7 +40,7 @@ def secret_of(request: Request, settings: ServiceSettings) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """A call of anybody, and the parts of the service that answer it.
+    """A call of somebody who may be unknown, and the parts of the service that answer it.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Derive column facts from a protected summary, to propose masks if a column gets another role.
 
-The catalog has no rows. If the summary lists the values of a column with protected counts, the same
-criteria as in `aegis init` apply to these values and counts. The proposals contain no information
-beyond the summary.
+The catalog has no rows. If the summary lists the values of a column with protected counts, this
+module applies the criteria of `aegis init` to these values and counts. The proposals contain no
+information beyond the summary.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _TYPES = {
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
     """Return the masks that `aegis init` would propose for a column in this role.
 
-    Empty if the summary lists none of its values; then the provider must propose masks.
+    The result is empty if the summary lists no value of the column. Then the provider must propose
+    masks.
     """
     attribute = summary.attributes.get(name)
     facts = None if attribute is None else facts_of(attribute)
@@ -49,7 +50,9 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return facts about a column from the summary; None if it lists no value of the column."""
+    """Return facts about a column from the summary; None if the summary lists no value of the
+    column.
+    """
     identity = parse_mask("identity")
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:

@@ -18,14 +18,17 @@ from aegis.service.catalog import Catalog, jobs, signs
 from aegis.service.catalog.records import Job, LogEntry, Request, now
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Folder in which the processes of one service count together; read when `prometheus_client` is loaded."""
+"""Environment variable that names the folder in which the processes of one service count together.
+
+`prometheus_client` reads it when it is loaded.
+"""
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
 _SECONDS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 
 
 class CallMetrics:
-    """Counters and durations of the calls to one application."""
+    """Numbers and durations of the calls to one application."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()

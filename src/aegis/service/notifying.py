@@ -1,7 +1,7 @@
 """Send mail to people and webhooks to programs when a request waits or has ended.
 
-A message has the request, the data set, the event and the URL of the page. It has no purpose, no
-figures and no data of rows.
+A message contains the request, the data set, the event and the URL of the page. It does not contain
+the purpose, figures or data of rows.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Notifier:
     catalog
         The catalog with the log.
     channels
-        The channels to send them on.
+        The channels through which notices are sent.
     origin
         URL of the service, for links.
     """
@@ -196,7 +196,7 @@ class Notifier:
             self.over.wait(_EVERY)
 
     def once(self) -> int:
-        """Send the new notices once; return how many were sent or abandoned."""
+        """Send the new notices once; return how many were sent or given up."""
         with self.catalog.database.writing() as session:
             up_to = notices.begin(session)
         with self.catalog.database.reading() as session:

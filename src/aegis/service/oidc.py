@@ -25,7 +25,9 @@ from aegis.service.catalog.access import AccountRole
 from aegis.service.catalog.errors import NotSignedIn
 
 ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA", "Ed25519"]
-"""Accepted signature algorithms of ID tokens: only with keys of the provider, never "none"."""
+"""Accepted signature algorithms of ID tokens. All need a key of the provider; "none" is not
+accepted.
+"""
 _SECONDS = 10.0
 _LEEWAY = 60
 _LARGEST = 1 << 20
@@ -73,7 +75,7 @@ class Provider:
             )
 
     def roles_of(self, claims: Mapping[str, Any]) -> list[str] | None:
-        """Return the roles according to the claims; None if admins of this service assign roles."""
+        """Return the roles that the claims state; None if admins of this service assign roles."""
         if self.roles_claim is None:
             return None
         held = claims.get(self.roles_claim)
@@ -128,7 +130,7 @@ class Person:
     name
         Name according to the provider.
     roles
-        Roles according to the provider; None if it does not determine roles.
+        Roles according to the provider; None if the provider does not determine roles.
     """
 
     subject: str

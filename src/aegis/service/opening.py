@@ -32,7 +32,7 @@ class BenchOpening:
     Attributes
     ----------
     title
-        The file, and its sheet or table if it has several.
+        The file, and the sheet or table if the file has several.
     identifier
         Identifier in URLs.
     began
@@ -52,7 +52,7 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Open the table in a thread; `make` returns the identifier of its bench."""
+        """Open the table in a thread by calling `make`, which returns the identifier of its bench."""
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
 
     def _run(self, make: Callable[[Progress], str]) -> None:

@@ -1,7 +1,7 @@
 """Check jobs against the provider's pinned settings: policies, a floor, and approvers' keys.
 
 The floor is the minimum protection. The settings are stored next to the data, where the service
-cannot change them. The agent refuses every job that exceeds them.
+cannot change them. The agent refuses every job that the settings do not allow.
 """
 
 from __future__ import annotations
@@ -132,13 +132,13 @@ class PinnedSource:
         policy
             A pinned policy.
         seen
-            For each attribute the masks, as written, that this agent has fitted to candidates
-            before.
+            For each attribute, the fitted masks (in written form) that this agent has earlier
+            obtained from candidates.
 
         Raises
         ------
         RefusedError
-            A mask is not allowed, or an attribute has none.
+            A mask is not allowed, or an attribute has no mask.
         """
         wrong = []
         for name, attribute in policy.attributes.items():
@@ -275,7 +275,7 @@ def require_shape(job: Mapping[str, Any]) -> None:
     Raises
     ------
     RefusedError
-        A field is missing or wrong; no field was used.
+        A field is missing or wrong. The agent has not used any field.
     """
     task, kind = job.get("task"), str(job.get("kind"))
     if kind not in _SHAPES or not isinstance(task, Mapping) or type(job.get("attempt")) is not int:

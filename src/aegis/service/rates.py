@@ -20,10 +20,10 @@ _TRIED = 8
 
 
 class Rates:
-    """A rate limiter of calls with one token bucket per caller, which several processes may share.
+    """A rate limiter of calls, with one token bucket per caller. Several processes can share it.
 
-    The number of buckets is fixed. If all buckets that a caller could use are taken, the one that
-    was idle longest is reused. The lock of a file ends with a process that is killed.
+    The number of buckets is fixed. If all buckets that a caller could use are taken, the bucket
+    that was idle longest is reused. If a process is killed, its lock of the file ends.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Record each answered call: count it for `/metrics`, and write a line to the access log.
 
-The line contains the caller and the path. It has no query, body or answer, because these might
+The line contains the caller and the path. It contains no query, body or answer, because these might
 contain values of rows.
 """
 
@@ -104,8 +104,8 @@ class AccessLog:
     Attributes
     ----------
     file
-        Path of the file. It is opened for each line, so you can move it at any moment; None for
-        standard output.
+        Path of the file; None for standard output. The file is opened for each line, so you can
+        move it at any moment.
     """
 
     file: Path | None

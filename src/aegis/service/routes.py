@@ -25,8 +25,8 @@ class Declared(NamedTuple):
 
 
 class Routes:
-    """A router whose routes each declare an action, for which `aegis.service.catalog.access` checks
-    permission.
+    """A router in which each route declares an action; `aegis.service.catalog.access` checks the
+    permission for it.
     """
 
     def __init__(self, prefix: str = "", **options: Any) -> None:

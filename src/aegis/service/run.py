@@ -31,8 +31,8 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
 
     The embedded database engine of this process can open only the tables of `--local`.
 
-    With several processes, this one listens, restarts the others if they end, and runs background
-    jobs. The processes share their state in the database and in the files of `rates`.
+    If there are several processes, this one listens, restarts the others if they end, and runs
+    background jobs. The processes share their state in the database and in the files of `rates`.
     """
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)

@@ -18,12 +18,12 @@ class Operation:
     Attributes
     ----------
     proxies
-        Addresses or networks of proxies that may state the caller's address. None: this machine,
-        with TLS only.
+        Addresses or networks of proxies that may state the caller's address. None trusts only a
+        proxy on this machine, and only with TLS.
     access_log
         Target of the access log: a file, "-" for standard output, None for no log.
     keep
-        How long files of expired or revoked releases stay; None for ever.
+        How long files of expired or revoked releases are kept; None keeps them for ever.
     channels
         Channels through which notices are sent.
     """
@@ -43,7 +43,8 @@ class ServiceSettings:
     database, objects
         Location of the catalog: see `aegis.service.catalog.Catalog.open`.
     local
-        Whether it serves one person on one machine: no accounts, loopback only, tables of `folder`.
+        Whether the service is for one person on one machine. It then has no accounts, answers only
+        on a loopback address, and opens the tables of `folder`.
     folder
         The only folder whose tables `local` can open.
     origin

@@ -1,8 +1,8 @@
 """Restart the processes of a service that have ended or hang.
 
 uvicorn's supervisor waits for the answer of one process before it checks the next, and handles
-signals only after that. While one process started or hung, it replaced no other process, and
-ignored the signal to end. The classes of this module do not wait.
+signals only after that. While one process starts or hangs, it replaces no other process, and
+ignores the signal to end. The classes of this module do not wait.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 START = 300
-"""Number of seconds until the first answer of a process.
+"""Number of seconds that a process may take until its first answer.
 
-On a busy machine loading takes long, and a process that is killed meanwhile never starts.
+On a busy machine, loading takes long. A process that is killed while it loads never starts.
 """
 ANSWER = 30.0
-"""Number of seconds for each further answer. A separate thread answers, so a late answer means a hang."""
+"""Number of seconds for each further answer. A thread answers, so a late answer means a hang."""
 END = 15.0
 """Number of seconds that a process may take to end; it answers calls for at most five of them."""
 
@@ -51,7 +51,7 @@ class WatchedProcess(Process):
 
 
 class Supervisor(Multiprocess):
-    """The parent process of a service, which starts, checks and replaces the processes that answer
+    """The parent process of a service: it starts, checks and replaces the processes that answer
     calls.
     """
 

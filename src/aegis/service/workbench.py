@@ -1,7 +1,7 @@
 """Edit a policy for one table, and compute its results, without the pages.
 
-A bench holds a table and a policy. After a change of the rule, results come from cached scores.
-After a change of a role or mask, the table is summarised again.
+A bench has a table and a policy. If the rule changes, results come from cached scores. If a role or
+mask changes, the table is summarised again.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Preview:
 
     @property
     def in_words(self) -> str:
-        """The examples in one line; a masked value that all examples share is shown once."""
+        """The examples in one line. If all examples have the same masked value, it is shown once."""
         if all(value == masked for value, masked in self.shown):
             return "each value as it is"
         masked_values = {masked for _, masked in self.shown}
@@ -105,7 +105,7 @@ class View:
     costs
         Utility cost of each candidate mask.
     ranking
-        Some configurations: admissible ones first, and of these the best first.
+        Some configurations. Admissible ones come first, sorted from the best.
     measure
         Name of the measure.
     """
@@ -224,9 +224,10 @@ class Bench:
     lock
         Lock for changes.
     profiles
-        Facts about each column by `aegis init`, from which masks for another role are proposed.
+        Facts about each column, as `aegis init` finds them. They are used to propose masks if a
+        column gets another role.
     title
-        The file, and its sheet or table if it has several.
+        The file, and the sheet or table if the file has several.
     questions
         Questions of `aegis init` that a person must answer.
     """
@@ -326,8 +327,8 @@ class Bench:
         return known
 
     def best(self, seconds: float | None) -> Advice:
-        """Search for the best configuration for at most `seconds`; None: for as long as
-        `aegis advise`.
+        """Search for the best configuration for at most `seconds`; if it is None, for as long as
+        `aegis advise` would.
 
         Raises
         ------
@@ -365,7 +366,7 @@ class Bench:
     def preview(self, configuration: Configuration) -> tuple[Preview, ...]:
         """Return examples of original and masked values.
 
-        They show values of rows, so only the local workbench may call this.
+        They show values of rows, so only the local workbench may call this method.
         """
         with self.lock:
             previews = []
@@ -428,7 +429,7 @@ class FormChanges:
     roles
         Roles by attribute.
     masks, more
-        The kept and the added candidates by attribute, as a policy has them.
+        The candidates to keep and the candidates to add, by attribute, as a policy writes them.
     privacy
         The rule.
     """
@@ -451,7 +452,7 @@ def edited(
     changes
         The changes.
     propose
-        Returns the candidates of an attribute in another role.
+        Function that returns the candidates of an attribute in another role.
 
     Raises
     ------
@@ -505,7 +506,7 @@ class Benches:
     folder
         The only folder from which tables are opened.
     outputs
-        Folder for releases, each of which gets a separate folder.
+        Folder for releases; each release gets a separate folder in it.
     """
 
     folder: Path
@@ -514,14 +515,16 @@ class Benches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tables(self) -> list[Path]:
-        """Return the paths of the folder's tables, relative to it, without released files."""
+        """Return the paths of the tables in the folder, relative to the folder. Released files are
+        left out.
+        """
         files = (p for p in self.folder.rglob("*") if is_table_file(p) and p.is_file())
         files = (p for p in files if not p.is_relative_to(self.outputs))
         inside = (p.relative_to(self.folder) for p in files)
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
 
     def path_of(self, name: str) -> Path:
-        """Return the path of a table of the folder; raise `DataError` for any other name."""
+        """Return the path of a table in the folder; raise `DataError` if there is no such table."""
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or not is_table_file(path):
             raise DataError(
@@ -574,9 +577,10 @@ class Benches:
 
 
 def warm() -> None:
-    """Open and search a small made-up table, so that all libraries are loaded before a person waits.
+    """Open and search a small artificial table, so that all libraries are loaded before a person
+    waits.
 
-    Engine, compiler and solvers take a second or two at their first use.
+    At their first use, engine, compiler and solvers take a second or two.
     """
     rows = range(64)
     table = pa.table(

@@ -34,9 +34,10 @@ class Worker:
     name
         Name of the worker in the log.
     over
-        Set when the worker must end; the worker then returns its current job to the queue.
+        Event that is set when the worker must end; the worker then returns its current job to the
+        queue.
     keep
-        How long files of expired or revoked releases stay; None for ever.
+        How long files of expired or revoked releases are kept; None keeps them for ever.
     """
 
     catalog: Catalog

@@ -48,8 +48,9 @@ def command(
     You give a .deid file. Aegis writes FOLDER/data.csv, FOLDER/hierarchies/ and
     FOLDER/policy.yaml with roles, candidate masks (the levels of the hierarchies),
     privacy models and the suppression limit. If the project uses something that Aegis
-    does not have, Aegis refuses the project or names what it left out. It prints the
-    optimum that the project stores, so that you can compare.
+    does not have, Aegis refuses the project or names what it left out. It also prints
+    the optimum that the project stores, so that you can compare it with the result of
+    Aegis.
     """
     from aegis.arx.project import import_project
 

@@ -1,9 +1,10 @@
 """The losses that depend on the equivalence classes of a release, as objectives of a search.
 
-Each loss is exact for a single configuration, after suppression. A box is a set of configurations;
-its bound is the loss of the finest grouping without suppression. It is valid because splitting
-classes lowers each of these losses, and a suppressed row costs at least as much as in any class. If
-options make a suppressed row cost less, the bound takes that into account.
+For a single configuration, each loss is exact and includes suppression. A box is a set of
+configurations; its bound is the loss of the finest grouping without suppression. The bound is valid
+because splitting classes lowers each of these losses, and a suppressed row costs at least as much
+as a row in any class. If options make a suppressed row cost less, the bound takes that into
+account.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class ClassLoss(Objective):
-    """A loss that grows with the size of equivalence classes or the impurity of their labels.
+    """A loss that grows with the size of equivalence classes, or if their labels are more mixed.
 
     Parameters
     ----------
     problem, plan
         The search space, and the plan with the privacy rule.
     options
-        The options of the loss; None if it takes none.
+        The options of the loss; None if the loss has no options.
     shown
         The name with options as the user wrote it; by default the name alone.
     """
@@ -58,7 +59,9 @@ class ClassLoss(Objective):
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration; for a box of several, an upper bound of it."""
+        """Return minus the loss of a configuration; for a box of several, an upper bound of minus
+        the loss.
+        """
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
@@ -91,8 +94,8 @@ class Discernibility(ClassLoss):
     """The sum of |E|^2 over classes E, plus the number N of all rows for each suppressed row.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
-    factor works as in other losses: the size of a suppressed row's class counts as masking, and the
-    rest, up to N, as suppression.
+    factor works as in other losses. Of the N that a suppressed row costs, the size of its class
+    counts as the cost of masking, and the rest as the cost of suppression.
     """
 
     name = "discernibility"
@@ -119,12 +122,12 @@ class Discernibility(ClassLoss):
 
 
 class AverageClassSize(ClassLoss):
-    """The number of rows divided by the number of classes; all suppressed rows are one class.
+    """The number of rows divided by the number of classes; all suppressed rows form one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
-    without the division by k. As in ARX, the factor weights the classes in the denominator: a kept
-    class counts with the weight of suppression in other losses, and the class of suppressed rows
-    with the weight of masking.
+    without the division by k. As in ARX, the factor weights the classes in the denominator. A kept
+    class counts with the weight that suppression has in other losses, and the class of suppressed
+    rows counts with the weight that masking has there.
 
     Raises
     ------
@@ -192,7 +195,9 @@ class ConfigurationClasses:
         return suppressed
 
     def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
-        """Return whether the rule keeps each class, (space,); `ids` is the class of each cell."""
+        """Return whether the rule keeps each class, shape (space,); `ids` is the class of each
+        cell.
+        """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
             sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
@@ -203,9 +208,10 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that depends on the impurity of the unmasked labels within each class.
+    """A loss that depends on how mixed the unmasked labels within each class are.
 
-    Rows without a label are suppressed or kept with their class, but do not count in the loss.
+    Rows without a label are suppressed or kept together with their class, but do not count in the
+    loss.
 
     Raises
     ------
@@ -308,11 +314,11 @@ class Classification(LabelLoss):
 class ClassEntropy(LabelLoss):
     """The conditional entropy H(Y | class) of the label, in bits per row.
 
-    It is the mean over rows of -log2 of the share of the row's label in its class; for a suppressed
-    row, of its share in the whole table. The entropy of the label minus this loss is the mutual
-    information of classes and label. Unlike Pillai's trace, it includes interactions between
-    attributes, but it overfits small classes. So use it with few attributes, or with rules that
-    require large classes.
+    It is the mean over rows of -log2(s). For a kept row, s is the share of the row's label in its
+    class; for a suppressed row, it is the share of the label in the whole table. The entropy of the
+    label minus this loss is the mutual information of classes and label. Unlike Pillai's trace,
+    this loss includes interactions between attributes, but it overfits small classes. So use it
+    with few attributes, or with rules that require large classes.
     """
 
     name = "class-entropy"

@@ -1,6 +1,7 @@
 """The losses that depend on the number of leaf combinations that a released row may represent.
 
-This number, the area, is the product over attributes of the number of leaves of the masked value.
+This number, the area, is a product over the attributes: each factor is the number of leaves of the
+masked value.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ class Ambiguity(AreaLoss):
 class Divergence(AreaLoss):
     """The Kullback-Leibler divergence of the table from its reconstruction by the release, in bits.
 
-    The reconstruction spreads each class evenly over its leaf combinations, and suppressed rows
-    over all combinations (Kifer and Gehrke, Injecting utility into anonymized datasets, SIGMOD
-    2006).
+    The reconstruction spreads the rows of each class evenly over its leaf combinations, and
+    suppressed rows evenly over all combinations (Kifer and Gehrke, Injecting utility into
+    anonymized datasets, SIGMOD 2006).
     """
 
     name = "kl-divergence"

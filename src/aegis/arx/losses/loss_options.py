@@ -76,9 +76,9 @@ class LossOptions:
     mean
         The way in which the losses of attributes are combined.
     factor
-        A number from 0 to 1. At 0.5, masking and suppression are charged in full. Below 0.5,
-        suppression is charged less (at 0 not at all: a suppressed row counts as a masked row).
-        Above 0.5, masking is charged less (at 1 not at all).
+        A number from 0 to 1. At 0.5, the loss counts masking and suppression in full. Below 0.5, it
+        counts suppression less; at 0, a suppressed row counts like a masked row. Above 0.5, it
+        counts masking less; at 1, not at all.
     weighted
         Whether attributes have the weights of the policy.
     quasi
@@ -92,12 +92,12 @@ class LossOptions:
 
     @property
     def masked(self) -> float:
-        """The weight of the loss by masks in kept rows, 0..1."""
+        """The weight of the loss that masks cause, 0..1."""
         return min(1.0, 2 * (1 - self.factor))
 
     @property
     def suppressed(self) -> float:
-        """The weight of the additional loss by suppression, 0..1."""
+        """The weight of the additional loss that suppression causes, 0..1."""
         return min(1.0, 2 * self.factor)
 
     @classmethod
@@ -123,15 +123,15 @@ class LossOptions:
 
 @dataclass(frozen=True)
 class LabelCharges:
-    """The charges of the classification metric per row, each from 0 to 1.
+    """The charges per row in the classification metric, each from 0 to 1.
 
     Attributes
     ----------
     minority
         Charge of a kept row that does not have the most frequent label of its class.
     tied
-        Charge of each kept row of a class with several most frequent labels; None: as in other
-        classes.
+        Charge of each kept row of a class with several equally most frequent labels. None charges
+        these rows as in other classes.
     suppressed
         Charge of a suppressed row.
     """

@@ -1,4 +1,4 @@
-"""The payout of a publisher for a release: the benefit of released data, minus losses by attacks.
+"""The payout of a publisher for a release: the benefit of released data, minus losses from attacks.
 
 Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. If
 masks hide the share h of a row's bits (see `log-width`), the benefit from the row is benefit * (1 -
@@ -27,7 +27,8 @@ _ATTACKERS = ("prosecutor", "journalist")
 
 @dataclass(frozen=True)
 class Stakes:
-    """The value of a release for its publisher, and of attacks on it, all in one unit of money.
+    """The benefit of a release to its publisher, and gains and costs of attacks, in one unit of
+    money.
 
     Attributes
     ----------
@@ -86,10 +87,10 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """The benefit if all rows were released unmasked, minus the payout: the loss to minimise.
+    """The loss to minimise: the benefit if all rows were released unmasked, minus the payout.
 
-    A suppressed row has no payout. The bound for a box is the loss by its finest masks, without
-    attacks.
+    A suppressed row has no payout. The bound for a box is the loss that its finest masks cause,
+    without attacks.
     """
 
     name = NAME

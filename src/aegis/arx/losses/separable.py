@@ -1,9 +1,9 @@
 """Losses that are sums over attributes, with lower bounds if some rows are known to be suppressed.
 
-If a rule is monotone under suppression, the rows R that a configuration suppresses are also
-suppressed by every finer configuration. In each attribute, these rows have the cost of suppression.
-So if R is known, the loss of every finer configuration is at least a sum over attributes, in which
-each term depends only on the mask of the attribute.
+Let R be the rows that a configuration suppresses. If a rule is monotone under suppression, every
+finer configuration suppresses R, too. In each attribute, these rows have the cost of suppression.
+So if R is known, the loss of every finer configuration is at least a certain sum over attributes.
+Each term of this sum depends only on the mask of the attribute.
 """
 
 from __future__ import annotations
@@ -61,21 +61,25 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss if the terms of all attributes add up to `figure`."""
+        """Return the loss that corresponds to `figure`, the sum of the terms of all attributes."""
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum of the terms for a loss: the inverse of `total`."""
+        """Return the sum of the terms that corresponds to a loss: the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the terms in the sum for the losses `lost` of an attribute's candidates."""
+        """Return the term of each candidate of an attribute in the sum; `lost` has the candidates'
+        losses.
+        """
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes terms of the sum if some of `cells` are suppressed."""
+        """Return an object that computes the terms of the sum for the case that some `cells` are
+        suppressed.
+        """
         return LostRows(self, self._parts, cells)
 
 
@@ -101,7 +105,9 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return each candidate's least cost if the cells `lost` are suppressed, by attribute."""
+        """Return, for each attribute, the least cost of its candidates if the cells `lost` are
+        suppressed.
+        """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
         rows = np.bincount(places.ravel(), weights=weights, minlength=self._starts[-1])

@@ -37,17 +37,18 @@ class AttributeLoss:
     Attributes
     ----------
     per_value
-        Function: the loss of a row by a mask, for each value, shape (V,).
+        Function that returns the loss that a mask causes in a row, for each value, shape (V,).
     whole
-        Function: the loss of a suppressed row. None if it depends on the other suppressed rows.
+        Function that returns the loss of a suppressed row. None if this loss depends on the other
+        suppressed rows.
     charge
         If `whole` is None: a function that returns the additional loss of all suppressed rows under
-        a mask, from their number by value, shape (V,). It is at least 0, and does not decrease with
-        more rows.
+        a mask, from the number of these rows by value, shape (V,). The loss is at least 0, and does
+        not decrease if more rows are suppressed.
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
-        Whether losses are divided by the sum over attributes of `whole`.
+        Whether losses are divided by the sum of `whole` over all attributes.
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
@@ -57,15 +58,18 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return the loss that suppression adds to masking, for `gone` rows of each value, (V,)."""
+        """Return the loss that suppression adds to masking; `gone` has the suppressed rows by
+        value, (V,).
+        """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return the least loss that suppression of a row of each value adds to masking, (V,).
+        """Return, for each value, the least loss that suppressing a row adds to masking, shape
+        (V,).
 
-        It is 0 if the loss depends on other suppressed rows.
+        It is 0 if the loss depends on the other suppressed rows.
         """
         hidden = self.per_value(attribute, candidate)
         if self.whole is None:
@@ -76,10 +80,10 @@ class AttributeLoss:
 class ChargedLoss(ClassLoss):
     """A loss that is summed over attributes and rows, with charges for suppression.
 
-    The bound for a box is the least loss by masks in each attribute, without suppression. It is
-    valid because in every attribute a suppressed row costs at least as much as a masked row. For
-    attributes that are not in the frequency table, suppressed rows are assumed to have the same
-    distribution of values as all rows.
+    The bound for a box takes the least loss that masks cause in each attribute, without
+    suppression. It is valid because in every attribute a suppressed row costs at least as much as a
+    masked row. For attributes that are not in the frequency table, suppressed rows are assumed to
+    have the same distribution of values as all rows.
     """
 
     divides = False
@@ -225,7 +229,7 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return the additional loss in bits if `gone` rows of each value move from a group to "*"."""
+    """Return the additional loss in bits if suppression shows `gone` rows of each value as "*"."""
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]
     total = groups.sum()

@@ -15,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group, divided by that of the attribute, 0..1, shape (V,).
+    """Return the width of each value's group divided by the width of the attribute, 0..1, shape
+    (V,).
 
     With a hierarchy, the width is the number of leaves minus 1. Without a hierarchy, it is the
     range for numbers, and the number of distinct values minus 1 for other values.
@@ -54,8 +55,8 @@ def domain_bits(attribute: AttributeSummary) -> float:
 def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
     """Return the level of a mask divided by the height of its hierarchy, from 0 to 1.
 
-    For a mask without a hierarchy, the rank of the mask among the attribute's masks is used, from
-    finest to coarsest.
+    If the mask has no hierarchy, the level is the rank of the mask among the attribute's masks,
+    from finest to coarsest.
     """
     level, highest = _level(attribute, candidate)
     return level / max(highest, 1)

@@ -1,4 +1,4 @@
-"""Finds the rows in classes that are too small, for many configurations of a large search space."""
+"""Find the rows in classes that are too small, for many configurations of a large search space."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SHIFT = np.uint64(64 - 21)
 class Tally:
     """Counts the equivalence classes of many configurations that differ in few attributes.
 
-    The attributes are halved again and again; crossing the classes of two halves gives the classes
-    of both together. Recent results are cached, so that a configuration that differs in one
-    attribute needs few steps.
+    The attributes are halved again and again; combining the classes of two halves gives the classes
+    of both together. Recent results are cached, so if a configuration differs from an earlier one
+    in one attribute, it needs few steps.
 
     Parameters
     ----------
@@ -59,7 +59,9 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ids | None:
-        """Return the indices of cells in too small classes; None if they have above `room` rows."""
+        """Return the indices of cells in classes that are too small; None if these cells have more
+        than `room` rows.
+        """
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:

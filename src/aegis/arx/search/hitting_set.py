@@ -1,15 +1,16 @@
 """A search that lists the configurations with a small loss, and removes those the rule refuses.
 
 In a large space, the rule often accepts the coarsest configuration of every box. Then bounds of
-boxes are weak, and splitting boxes does not prove the best configuration. But if the rule refuses a
-configuration, it refuses all configurations that refine it. And few configurations have masks that
-cost less than the best configuration found. So the search lists these, without refinements of
-refused configurations. If there are too many, it lists a sample.
+boxes are weak, and splitting boxes does not prove that a configuration is the best. But if the rule
+refuses a configuration, it also refuses all refinements of it, that is, all configurations that are
+at least as fine in every attribute. And only few configurations have masks that cost less than the
+best configuration found. So the search lists these configurations, except refinements of refused
+ones. If there are too many, it lists a sample.
 
-The search takes the first open configuration of the list, and makes it coarser as long as the rule
-refuses it or its suppressed rows cost too much. All refinements of the last such configuration are
-removed from the list. Each step changes the mask that removes most of the list, relative to the
-growth of the classes.
+The search takes the first open configuration of the list. It makes it coarser as long as the rule
+refuses it or its suppressed rows cost too much. Then it removes all refinements of the last such
+configuration from the list. Each step changes one mask: the one for which the coarser configuration
+covers most of the list, relative to the growth of the classes.
 
 This is the search for a smallest hitting set of the refused configurations (Moreno-Centeno and
 Karp, The implicit hitting set approach, Operations Research 61, 2013), with an explicit list
@@ -64,7 +65,8 @@ _BITS = 1e-3
 def pays(problem: Problem, feasibility: InMemory) -> bool:
     """Return whether the search by hitting sets suits the problem.
 
-    It does if the rule is on class sizes only, and the space is large but can be listed.
+    The search suits a rule that limits only class sizes, and a space that is large but can be
+    listed.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:

@@ -1,4 +1,7 @@
-"""Lists the configurations of a large space by a sum over attributes, except refused ones."""
+"""List the configurations of a large space whose loss, a sum over attributes, is below a limit.
+
+Refinements of refused configurations are left out.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Words = tuple[Places, Places, Bits]
 """Combinations of either half of the attributes: a row, a column of words, and the word there."""
 
 HALF = 1 << 18
-"""Combinations of half of the attributes, at most."""
+"""Largest number of combinations of half of the attributes."""
 _ROOM = 1 << 21
 """Words of combinations that are looked at together."""
 _LARGEST, _SAMPLE = 1 << 20, 1 << 17
@@ -37,7 +40,7 @@ class Leftover:
     whole
         Whether the list is complete; if not, it is a random sample.
     least
-        A lower bound of the sums of all such configurations, listed or not.
+        A lower bound of the sums of all these configurations, including those that are not listed.
     """
 
     chosen: Chosen
@@ -49,16 +52,17 @@ class Leftover:
 class Listing:
     """All combinations of one candidate per attribute, as a bit matrix.
 
-    A row is a combination of candidates of the first half of the attributes, a bit of the row a
-    combination of the second half. The refinements of a refused configuration are all rows that
-    refine its first half, combined with all bits that refine its second half. So each refused
-    configuration is first recorded in one row. Then each row gets the bits of coarser rows,
-    attribute by attribute.
+    Each row stands for a combination of candidates of the first half of the attributes, and each
+    bit of a row for a combination of the second half. The refinements of a refused configuration
+    are all rows that refine its first half, combined with all bits that refine its second half. So
+    each refused configuration is first recorded in one row. Then each row gets the bits of coarser
+    rows, attribute by attribute.
 
     Parameters
     ----------
     figures
-        The term of each candidate in the sum, (n,) per attribute; infinity to exclude a candidate.
+        For each attribute, the term of each candidate in the sum, shape (n,). Infinity excludes a
+        candidate.
     refines
         For each attribute, whether a candidate (row) refines another (column); None for attributes
         in which configurations are not compared.
@@ -124,7 +128,9 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield all configurations of `left` in parts: candidates, shape (n, m), and sums, (n,)."""
+        """Yield the configurations of `left` in parts: their candidates, shape (n, m), and sums,
+        shape (n,).
+        """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
             for number in np.unique(part).tolist():
@@ -176,7 +182,8 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return the index that splits attributes into two parts with similar numbers of combinations.
+    """Return the index at which to split the attributes, so that both parts have about equally many
+    combinations.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -230,9 +237,9 @@ def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits
 
 
 class OpenList:
-    """Configurations that are neither refused nor recorded yet, with lower bounds of their cost.
+    """Open configurations: neither refused nor recorded yet, each with a lower bound of its cost.
 
-    For each candidate, bits flag the configurations whose mask refines the candidate. So all
+    For each candidate, a bit per configuration tells whether its mask refines the candidate. So all
     refinements of a configuration are found in a few operations.
 
     Parameters
@@ -286,11 +293,13 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of the cost of a configuration at the time of the last sort."""
+        """Return the lower bound of the cost of a configuration, as of the last sort."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return the share of open configurations that refine each of an attribute's candidates."""
+        """Return, for each candidate of each attribute, the share of open configurations that
+        refine it.
+        """
         left = max(self.left(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
@@ -306,7 +315,7 @@ class OpenList:
         return within
 
     def strike(self, some: Bits) -> None:
-        """Remove the configurations whose bits are set."""
+        """Remove the configurations whose bits are set in `some`."""
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:

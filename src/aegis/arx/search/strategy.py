@@ -23,7 +23,9 @@ class HittingSets:
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the strategy fits: the loss is a sum over attributes, and the space is large."""
+        """Return whether the strategy suits the problem: a large space, and a loss that is a sum
+        over attributes.
+        """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
         from aegis.arx.losses.suppression_losses import ChargedLoss

@@ -2,8 +2,8 @@
 
 A noise mask has no expression that an engine could run. Instead it states its *channel*: for each
 distinct value of a column, the distribution of the masked value over a finite list of *reports*
-(algorithms.md, "Masking functions"). Expected joint counts, scores and reconstructions follow from
-the channel without any draw. `draw` masks rows with the same distribution.
+(algorithms.md, "Masking functions"). Aegis computes expected joint counts, scores and
+reconstructions from the channel without any draw. `draw` masks rows with the same distribution.
 
 Numbers are shown on a grid: the noisy number moves to the nearest grid point, and numbers beyond
 the ends move to the ends. Both steps are part of the channel. Null and NaN do not change, so that
@@ -46,7 +46,7 @@ class NoiseMask(Mask):
 
     deterministic: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
-    """Whether neighbouring reports are close values."""
+    """Whether reports are sorted by value, so that neighbouring reports are close values."""
     exact_randomness: ClassVar[bool] = False
     """Whether OpenDP draws the rows from the machine's own source of randomness.
 
@@ -93,14 +93,16 @@ class NoiseMask(Mask):
         Parameters
         ----------
         column
-            Values, shape (n,). A mask that draws each row independently gives the same result for a
-            whole column as for its consecutive parts.
+            Values, shape (n,). If a mask draws each row independently, a draw for the whole column
+            gives the same result as draws for its consecutive parts.
         random
             Source of randomness, unless the mask has `exact_randomness`.
         """
 
     def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
-        """Return the local differential privacy of the mask; None if it guarantees none."""
+        """Return the local differential privacy that the mask guarantees; None if it guarantees
+        none.
+        """
         return None
 
 
@@ -123,14 +125,16 @@ def channel_blocks(
 def privacy_account(
     masks: Mapping[str, Mask | None], with_nulls: Mapping[str, int] | None = None
 ) -> PrivacyAccount | None:
-    """Return the guarantee of all noise masks of a configuration; None if no mask guarantees anything.
+    """Return the privacy guarantee of all noise masks together; None if no mask guarantees
+    anything.
 
     Parameters
     ----------
     masks
         For each released column its mask, or None if the column is not masked.
     with_nulls
-        For each column the number of null rows, because missing values are shown without noise.
+        For each column the number of rows with null; they are counted because missing values are
+        shown without noise.
     """
     losses, exact = [], []
     for name, mask in masks.items():
@@ -148,7 +152,7 @@ def privacy_account(
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """The `size` evenly spaced numbers `start`, `start + step`, ..., with exact decimals."""
+    """The `size` evenly spaced numbers `start`, `start + step`, ..., as exact decimal numbers."""
 
     start: Fraction
     step: Fraction
@@ -217,6 +221,6 @@ def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None =
 
 
 def is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return flags of the entries that are null, shape (n,); NaN is not null."""
+    """Return whether each entry is null, shape (n,); NaN is not null."""
     null: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
     return null

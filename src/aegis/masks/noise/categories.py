@@ -89,7 +89,9 @@ class CategoryNoise(NoiseMask):
         return channel
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return a value for each row, drawn from the channel's row for its true value."""
+        """Return a value for each row, drawn from the distribution that the channel has for its
+        true value.
+        """
         codes, missing = self._codes(column)
         inside = codes >= 0
         shown = self._shown(column)
@@ -132,15 +134,15 @@ class CategoryNoise(NoiseMask):
 class RandomisedResponse(CategoryNoise):
     """Shows the true value with some probability, otherwise another value (randomised response).
 
-    With `epsilon`, the true one of K values is shown with probability e^epsilon / (e^epsilon + K -
-    1). OpenDP draws the values. The mask is then epsilon-locally differentially private, if the
-    list of values was not taken from the data (write `values`).
+    With `epsilon`, the mask shows the true one of K values with probability e^epsilon / (e^epsilon
+    + K - 1). OpenDP draws the values. The mask is then epsilon-locally differentially private, if
+    the list of values was not taken from the data (write `values`).
 
-    With `keep`, a value is kept with that probability, and otherwise drawn uniformly from all
-    values, which may be the same value. The draw uses a seed. Of K values the true one is shown
-    with probability keep + (1 - keep) / K, each other one with (1 - keep) / K. For example, `keep:
-    0.7` shows the true one of two values with probability 0.85. This guarantees no differential
-    privacy.
+    With `keep`, the mask keeps a value with that probability. Otherwise it draws a value uniformly
+    from all values, and may draw the same value. The draw uses a seed. Of K values, the true one is
+    shown with probability keep + (1 - keep) / K, and each other one with probability (1 - keep) /
+    K. For example, `keep: 0.7` shows the true one of two values with probability 0.85. This
+    guarantees no differential privacy.
 
     References: Warner, Journal of the American Statistical Association 60, 1965; Kairouz, Bonawitz
     and Ramage, ICML 2016, equation 2.
@@ -233,10 +235,11 @@ class RandomisedResponse(CategoryNoise):
 
 @dataclass(frozen=True)
 class Pram(CategoryNoise):
-    """Changes values by a transition matrix, one row per true value (post-randomisation, PRAM).
+    """Changes values at random, by a transition matrix (post-randomisation, PRAM).
 
-    With `keep`, a value is kept with that probability, and otherwise drawn from all values by their
-    shares in the data. So a value with share p stays unchanged with probability keep + (1 - keep)
+    The matrix has one row of probabilities for each true value. With `keep`, the mask keeps a value
+    with that probability. Otherwise it draws a value from all values, with their shares in the data
+    as probabilities. So a value with share p stays unchanged with probability keep + (1 - keep) *
     p, and the expected distribution of the column does not change (invariant PRAM). PRAM guarantees
     no differential privacy.
 
@@ -335,10 +338,10 @@ class Pram(CategoryNoise):
 
 @dataclass(frozen=True)
 class Shuffle(NoiseMask):
-    """Shuffles the column, null included: all values are released, in random order.
+    """Shuffles the column, including null: all values are released, in random order.
 
-    The distribution of the column is unchanged; its association with the label and other columns is
-    lost. All rows of a release are shuffled together.
+    The distribution of the column does not change; its association with the label and other columns
+    is lost. One shuffle covers all rows of a release.
     """
 
     name: ClassVar[str] = "shuffle"
@@ -352,7 +355,9 @@ class Shuffle(NoiseMask):
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the share of each value in the data, which is the same for every true value."""
+        """Return the share of each value in the data; this distribution is the same for every true
+        value.
+        """
         shares = data.counts / max(int(data.counts.sum()), 1)
         return np.tile(shares, (len(range(*rows.indices(len(data.values)))), 1))
 

@@ -21,10 +21,11 @@ MOST_DAYS = 100_000
 
 @dataclass(frozen=True)
 class DateNoise(NoiseMask):
-    """Moves a date by a whole number of days, uniform in -days..days, without differential privacy.
+    """Moves a date by a random whole number of days, uniform in -days..days.
 
     A time of day is dropped. Days beyond the bounds are shown as the bound. If `lower` and `upper`
-    are not given, the bounds are fitted to the data. Null stays null.
+    are not given, the bounds are fitted to the data. Null stays null. The noise guarantees no
+    differential privacy.
     """
 
     name: ClassVar[str] = "date_noise"

@@ -111,7 +111,7 @@ class GridNoise(NoiseMask):
 
 @dataclass(frozen=True)
 class BoundedNoise(GridNoise):
-    """Noise of scale sensitivity / epsilon within declared bounds, which OpenDP draws.
+    """Noise of scale sensitivity / epsilon within declared bounds; OpenDP draws it.
 
     A value beyond a bound is replaced by the bound.
     """
@@ -142,7 +142,7 @@ class BoundedNoise(GridNoise):
                 raise parameters.wrong(self.name, "sensitivity", self.sensitivity, allowed)
 
     def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the largest privacy loss of one row, whose number may change from one bound to the other."""
+        """Return the privacy loss of a row if its number changes from one bound to the other."""
         width = float(self._width)
         loss = self.epsilon * width / self._sensitivity
         return PrivacyLoss(attribute, loss, mechanism=self.name, sensitivity=width)
@@ -167,7 +167,7 @@ class Laplace(BoundedNoise):
     default sensitivity, upper - lower, each row is epsilon-locally differentially private: for any
     two values, the probabilities of any report differ at most by a factor of e^epsilon. With a
     smaller sensitivity, epsilon holds only for values that differ by at most the sensitivity. The
-    stated privacy loss of a row is then epsilon (upper - lower) / sensitivity.
+    stated privacy loss of a row is then epsilon * (upper - lower) / sensitivity.
 
     References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
     on Computing 40, 2011 (local model).
@@ -277,8 +277,8 @@ class Geometric(BoundedNoise):
 class UniformNoise(GridNoise):
     """Uniform noise on a grid that is fitted to the data.
 
-    The parameters are fields of the subclasses, so that each subclass lists its own parameters
-    before these.
+    Each subclass declares all parameters as fields, so that it can list its own parameters before
+    the shared ones.
     """
 
     learns: ClassVar[str | None] = LEARNS
@@ -356,8 +356,8 @@ class UniformNoise(GridNoise):
 class AddUniform(UniformNoise):
     """Adds uniform noise in [-amount, amount]; guarantees no differential privacy.
 
-    This is the absolute noise of the AEGIS paper. A shown number reveals the true value up to
-    `amount` plus a grid step.
+    This is the absolute noise of the AEGIS paper. The true value differs from the shown number by
+    at most `amount` plus a grid step.
     """
 
     name: ClassVar[str] = "add_uniform"
@@ -388,8 +388,8 @@ class AddUniform(UniformNoise):
 class ScaleUniform(UniformNoise):
     """Multiplies by 1 + U, with U uniform in [-ratio, ratio]; guarantees no differential privacy.
 
-    This is the relative noise of the AEGIS paper. 0 stays 0. A shown number reveals the true value
-    up to the ratio plus a grid step.
+    This is the relative noise of the AEGIS paper. 0 stays 0. The true value differs from the shown
+    number by at most the ratio times the true value, plus a grid step.
     """
 
     name: ClassVar[str] = "scale_uniform"

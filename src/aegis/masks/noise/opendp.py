@@ -57,7 +57,7 @@ def geometric(numbers: Ints, scale: float) -> Ints:
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
-    """Keep each code, from 0 to size - 1, with probability `keep`; otherwise draw another uniformly."""
+    """Keep each code with probability `keep`; otherwise draw another code in 0..size - 1 uniformly."""
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()

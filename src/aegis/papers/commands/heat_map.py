@@ -14,11 +14,11 @@ from aegis.cli.output import UNLIMITED, clean
 from aegis.papers.commands.estimate_tables import shorten, shorten_all
 
 SHADES = " ░▒▓█"
-"""Shades of the terminal, from no rows to most."""
+"""Characters that the terminal shows as shades, from no rows to most rows."""
 WIDE = 64
-"""Columns of the map in the terminal."""
+"""Number of columns of the map in the terminal."""
 BROAD = 256
-"""Columns of the map in a picture."""
+"""Number of columns of the map in a picture."""
 _NAME, _WHAT = 20, 11
 """Columns of the terminal for the name of a class, and for what a band shows."""
 _CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
@@ -40,7 +40,8 @@ class HeatMap:
     values, classes
         Names of the V values and of the C classes.
     estimate, truth
-        Rows, shape (V, C); `truth` is None if it is not known.
+        Numbers of rows, shape (V, C); `truth` is None if the true numbers are not
+        known.
     """
 
     title: str

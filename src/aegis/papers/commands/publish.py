@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aegis.papers.published import Published
 
 SCHEMA = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; it changes if a field changes its meaning."""
 PANEL = "Research"
 """Group of the command in the help."""
 EXAMPLES = (

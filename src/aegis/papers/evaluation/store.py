@@ -12,7 +12,7 @@ from aegis.papers.evaluation.training import Task, Training
 
 
 class Store:
-    """A file of finished trainings, one JSON object per line, each written immediately.
+    """A file of finished trainings, with one JSON object per line; each is written immediately.
 
     The key of a training is a hash of everything that determines its result: the masked rows, the
     label, the split, the model with its settings and seed, and the version of scikit-learn. So you

@@ -25,7 +25,7 @@ from aegis.report.palette import variable
 def agreement_chart(
     measures: Sequence[str], models: Sequence[str], cells: Points, width: int
 ) -> Plot:
-    """Draw Spearman's correlation by measure (rows) and model (columns), as a heat map."""
+    """Draw a heat map of Spearman's correlation: a row per measure, a column per model."""
     import altair as alt
 
     names = fitted(measures, width)

@@ -1,5 +1,5 @@
-"""The method MO-OBAM, whose clusters balance information loss and the diversity of sensitive
-attributes.
+"""The method MO-OBAM: it forms clusters that balance information loss and the diversity of
+sensitive attributes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aegis.records.obam.search import BALANCED_UP_TO, Solution, optimise
 from aegis.records.obam.state import Instance
 
 WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-"""The weights (lambda) of the paper's grid."""
+"""The weights (lambda) that the paper tries."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,16 @@ class ObamOptions(Options):
     Attributes
     ----------
     clusters
-        Number of clusters n_C. By default, so many that each has about 2k records, at most 100.
+        Number of clusters n_C. By default, each cluster has about 2k records, but there are at most
+        100 clusters.
     weight
         Lambda: the weight of diversity against information loss, 0 or more. The paper tries 1e-4
         to 1.
     scaled
-        Whether the information loss uses z-scores of numbers. Without them (as in the published
-        figures), the widest attribute dominates.
+        Whether the information loss uses z-scores of numbers. Without z-scores (as in the published
+        figures), the attribute with the widest range dominates.
     starts
-        Number of random starts. By default 10 for up to 200 records, else 3.
+        Number of random starts. The default is 10 for up to 200 records, else 3.
     rounds
         Largest number of times that each start alternates between raising entropies and lowering
         loss.
@@ -64,7 +65,9 @@ class ObamOptions(Options):
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
-        """Raise an error as `Options.check` does, or if the clusters need more records than there are."""
+        """Raise an error in the cases of `Options.check`, or if the clusters need more records than
+        exist.
+        """
         super().check(records)
         if self.clusters is not None and self.clusters * self.k > len(records):
             raise PolicyError(
@@ -156,9 +159,9 @@ def front(
     progress: Progress = SILENT,
 ) -> tuple[TradeOff, ...]:
     """Search with every number of clusters and every weight, and mark the Pareto front of
-    information loss against entropy.
+    information loss and entropy.
 
-    All weights of one n_C use the same starts.
+    All weights with the same number of clusters use the same starts.
 
     Raises
     ------

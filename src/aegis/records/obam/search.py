@@ -1,5 +1,5 @@
-"""The local search of MO-OBAM: starts from valid clusters and improves them by moves and swaps of
-records.
+"""The local search of MO-OBAM: it starts from valid clusters and improves them by moves and swaps
+of records.
 """
 
 from __future__ import annotations
@@ -21,29 +21,32 @@ ALL_PAIRS = 1_500
 BALANCED_UP_TO = 200
 """Largest number of records for which the search also starts from clusters of balanced diversity."""
 SWAP_TRIES = 1_000
-"""Number of records per sweep that are tried as swaps with their best target cluster in larger tables."""
+"""In larger tables, the number of records per sweep for which the search tries swaps with records
+of their best other cluster.
+"""
 CHAINS = (1, 4, 12)
 """Lengths of the chains of exchanges with which the search tries to raise the lowest entropy."""
 PROPOSALS = 5
 MEMBER_KINDS = 24
 POOL = 1_500
-"""Largest number of kinds of records around the least diverse cluster that are tried as partners."""
+"""Largest number of distinct records near the least diverse cluster that are tried as partners."""
 
 
 @dataclass(frozen=True)
 class ObamObjective:
     """The weighted sum of Wei et al., which the search minimises.
 
-    The objective is (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy
-    over clusters) / MAX. Here IL is the information loss, and MAX is log2 of the attribute's number
-    of values. If MIN(IL) is 0, the first term would be 1 for any loss, so it is replaced by IL.
+    The objective is (1 - MIN(IL) / IL) - weight * D, where IL is the information loss. D is a sum
+    over the sensitive attributes. Each term is the entropy of the attribute in the cluster where it
+    is lowest, divided by MAX, which is log2 of the attribute's number of values. If MIN(IL) is 0,
+    the first term would be 1 for any loss, so it is replaced by IL.
 
     Attributes
     ----------
     total
-        Loss of one cluster with all records. A loss divided by it is IL.
+        Loss if all records form one cluster. IL is the loss of the clusters divided by this loss.
     least
-        MIN(IL), the lowest IL known for this number of clusters and k.
+        MIN(IL), the lowest known IL for this number of clusters and this k.
     weight
         Lambda.
     ceilings
@@ -75,10 +78,10 @@ class ObamObjective:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A move of one record to another cluster, or a swap of two records, with its exact change of
+    """A move of one record to another cluster, or a swap of two records, and how it changes the
     loss.
 
-    A move has no `other` record.
+    The change of loss is exact. A move has no `other` record.
     """
 
     record: int
@@ -115,8 +118,10 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 
 
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
-    """Return clusters of at least k records: from seeds far apart, by Lloyd's iterations, then
-    brought to k records each.
+    """Return clusters of at least k records each, for the search to start from.
+
+    Lloyd's iterations form the clusters, from seeds that are far apart. Then clusters with fewer
+    than k records get more.
     """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
@@ -132,7 +137,7 @@ def start(instance: Instance, clusters: int, k: int, random: np.random.Generator
 
 
 def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> State:
-    """Return random clusters in which each sensitive value is distributed evenly."""
+    """Return random clusters; each sensitive value is distributed evenly over the clusters."""
     shuffled = random.permutation(len(instance))
     order = shuffled[np.lexsort(instance.sensitive[shuffled].T)]
     of = np.empty(len(instance), dtype=np.int64)
@@ -210,9 +215,9 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply moves and swaps that lower the objective until none does.
+    """Apply moves and swaps that lower the objective, until no further one lowers it.
 
-    Returns False if the search reaches the limit of sweeps first.
+    Return False if the search reaches the limit of sweeps first.
     """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
@@ -272,9 +277,10 @@ def _best_swap(state: State, record: int, others: Integers, objective: ObamObjec
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
     """Raise the least entropies while that lowers the objective; return False if the steps ran out.
 
-    One exchange can raise the least entropy only to that of the next cluster, which often does not
-    justify its loss. So the search tries chains of exchanges. Each exchange raises the entropy of
-    the cluster in which it is then lowest. A chain that does not lower the objective is undone.
+    One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
+    gain does not outweigh the information loss of the exchange. So the search tries chains of
+    exchanges. Each exchange raises the entropy of the cluster in which it is then lowest. A chain
+    that does not lower the objective is undone.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
@@ -412,7 +418,7 @@ class Solution:
     information_loss
         IL in the scale of the search, 0..1.
     least
-        MIN(IL): the lowest IL found for this number of clusters and k.
+        MIN(IL), the lowest IL found for this number of clusters and this k.
     diversity
         For each sensitive attribute, the least entropy over clusters, in bits.
     value
@@ -444,8 +450,8 @@ def optimise(
 
     Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
     weight above 0, each start then alternates between raising the least entropies and minimising
-    the whole objective. Small tables are also searched from clusters with balanced diversity, which
-    are closer to the best result for large weights.
+    the whole objective. Small tables are also searched from clusters with balanced diversity,
+    because these are closer to the best result for large weights.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)

@@ -1,9 +1,9 @@
-"""The clusters of the local search, with statistics that give the exact change of loss by a move or
-a swap.
+"""The clusters of the local search, with statistics from which the change of loss by a move or a
+swap is computed exactly.
 
 The statistics of a cluster are its size, sums of coordinates, and counts of each category and each
-sensitive value. They give the change of loss by a move or a swap, in time that does not depend on
-the size of the clusters (Hartigan and Wong's update for sums of squares, counts for mismatches).
+sensitive value. The time to compute a change of loss does not depend on the size of the clusters:
+sums of squares use the update of Hartigan and Wong, and mismatches use the counts.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class State:
         Parameters
         ----------
         margin
-            Flags of the clusters that may lose a record, shape (C,).
+            Whether each cluster may lose a record, shape (C,).
 
         Returns
         -------

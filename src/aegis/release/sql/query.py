@@ -1,9 +1,9 @@
 """Write a release as one SQL query that can be read, reviewed and run without Aegis.
 
-The query masks, counts the classes by window functions, and leaves out the rows of classes that
-violate the rule. It returns no rows at all in two cases: more rows would have to be left out than
-the rule allows, or a mask meets a value that it does not know and the policy has `unseen: error`.
-So every result meets the rule, as with `apply`.
+The query masks the columns, counts the classes by window functions, and leaves out the rows of
+classes that violate the rule. It returns no rows at all in two cases: if it would have to leave out
+more rows than the rule allows, and if a mask does not know a value that the policy says is an error
+(`unseen: error`). So every result meets the rule, as with `apply`.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ def release_sql(
         Anything that `aegis.sources.open_table` opens, with the columns and types of the table that
         the SQL will run on. Aegis reads its rows only to fit masks that are not fitted yet.
     policy, configuration
-        Roles, privacy rule, treatment of unseen values; and one mask per scored attribute.
+        Roles, privacy rule and treatment of unseen values; and a mask for each scored attribute.
     dialect, form
-        The dialect to write; a query, or a statement that creates a view or a table from it.
+        The SQL dialect; and whether to write a query or a statement that creates a view or table.
     name
-        The table that the SQL reads, with dots between parts of the name; case matters.
+        Name of the table that the SQL reads, with dots between its parts; case matters.
     into
         Name of the view or table; by default the name of the table with `_masked` appended.
 

@@ -1,7 +1,7 @@
 """Write the privacy rule as SQL: window functions over the classes, and conditions on each row.
 
-All windows partition by the masked quasi-identifiers. SQL's partitions treat nulls as equal, in the
-same way as equivalence classes.
+All windows partition by the masked quasi-identifiers. Partitions in SQL treat nulls as equal, as
+equivalence classes do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
     ------
     PolicyError
         A criterion compares classes with the kept rows or with a population, or needs sorted
-        counts. SQL without loops cannot express it.
+        counts. SQL without loops cannot express such a criterion.
     """
     for criterion in rule.criteria:
         model = criterion.model

@@ -31,11 +31,13 @@ LOST = (
     ("aegis_lost", f"MAX(1 - aegis_kept) OVER (PARTITION BY {PERSON})"),
     ("aegis_turn", f"ROW_NUMBER() OVER (PARTITION BY {PERSON} ORDER BY {PERSON})"),
 )
-"""SQL: whether the person of a row loses any row, and the row's number within the person, from 1."""
+"""Name and SQL of two columns: whether the person of a row loses any row, and the number of the row
+among the rows of the person, from 1.
+"""
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step that counts over the whole table, for the limits of the rule."""
+    """Return the step that counts rows or persons of the whole table, for the limits of the rule."""
     carried = list(listed)
     added = []
     if rule.conditions:
@@ -65,5 +67,7 @@ def assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[s
 
 
 def plain(number: float) -> str:
-    """Return a share without an exponent, because not every dialect reads exponents exactly."""
+    """Return a share as text without an exponent, because not every dialect reads exponents
+    exactly.
+    """
     return f"{number:.12f}".rstrip("0")

@@ -86,7 +86,8 @@ def command(asked: LeakCommand) -> None:
     Aegis lists small cells, persons who are alone in their class, rare values, values
     that reveal the label, counts that linear programming can derive, and what two files
     reveal together. If the file does not keep its protection level, or the level that
-    you name, the exit code is 1."""
+    you name, the exit code is 1.
+    """
     from aegis.safe.protect import LeakAudit
 
     subject, others, threshold = asked.subject, asked.others or [], asked.threshold

@@ -34,7 +34,9 @@ Delta = Annotated[float | None, typer.Option("--delta", metavar="D", help=DELTA)
 
 @dataclass(frozen=True, kw_only=True)
 class StatedCost:
-    """A cost or a ceiling as the user states it: an epsilon with a delta, or a rho (zCDP)."""
+    """A cost or a ceiling that the user states as an epsilon with a delta, or as a rho
+    (zCDP).
+    """
 
     epsilon: Epsilon = None
     delta: Delta = None

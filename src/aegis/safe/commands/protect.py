@@ -54,7 +54,7 @@ FIRST = (
     "ledger",
     "force",
 )
-"""Options that the help lists first, by parameter."""
+"""Parameters whose options the help lists first."""
 KeyFile = Annotated[
     Path | None,
     file_option(
@@ -85,7 +85,9 @@ PopulationName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class StatedVerdicts:
-    """The configurations for which the protected file states whether they meet the rule."""
+    """The configurations for which the protected file states whether they meet the
+    rule.
+    """
 
     configurations: Annotated[
         Path | None,
@@ -104,7 +106,9 @@ class StatedVerdicts:
     ] = None
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations, or the N of `--verdicts N`; empty without these options."""
+        """Return the configurations, or the N of `--verdicts N`; empty if neither
+        option is given.
+        """
         from aegis.policy import load_configurations
 
         if self.configurations is not None and self.verdicts is not None:
@@ -190,7 +194,7 @@ def command(given: ProtectCommand) -> None:
 
 
 def read_key(path: Path | None) -> bytes | None:
-    """Return the secret in a file; None without a file."""
+    """Return the secret in a file; None if no file is given."""
     if path is None:
         return None
     try:

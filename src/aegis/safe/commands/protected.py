@@ -53,9 +53,10 @@ class RankedCounts:
     searchable: bool = True
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank configurations of the request, or of the policy, or with verdicts, or random ones.
+        """Rank the configurations of the request.
 
-        The first of these four sources that has configurations is used.
+        If it has none, the configurations of the policy are ranked, otherwise those
+        with verdicts, otherwise random ones.
         """
         from aegis.safe.protect import rank_protected
 
@@ -99,8 +100,8 @@ class RankedCounts:
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
     """Return the protected summary in a file or an object, for use under a policy.
 
-    Attributes that are not in the policy are dropped; then the verdicts of the rule are dropped,
-    too.
+    Attributes that are not in the policy are dropped. If there are any, the verdicts of
+    the rule are dropped, too.
     """
     from aegis.safe.protect import ProtectedSummary, load_protected, narrowed, summary_under
 

@@ -1,10 +1,10 @@
 """Keep privacy budgets in one SQLite file, safe with parallel processes and after crashes.
 
-Everything is recorded as an event, which is appended in one transaction and contains the SHA-256 of
-the event before. Triggers prevent changes and deletions of events, and `verify` detects them. A
-cost is reserved before anything is computed, and counts from then on. It can be refunded only until
-noise is drawn or output begins. So a crash may cost budget, but never reveals more than was paid
-for.
+Everything is recorded as an event. Each event is appended in one transaction and contains the
+SHA-256 of the previous event. Triggers prevent changes and deletions of events, and `verify`
+detects them. A cost is reserved before anything is computed, and counts from then on. It can be
+refunded only until noise is drawn or output begins. So a crash may cost budget, but never reveals
+more than was paid for.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of a population, with a ceiling that can never be raised later.
+        """Open the budget of a population, with a ceiling that nobody can raise later.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class Ledger:
 
     @checks_types
     def population(self, name: str) -> LedgerPopulation:
-        """Return one population; raise `PolicyError`, which lists the others, if there is none."""
+        """Return a population; if it does not exist, raise `PolicyError`, which lists the others."""
         with self._connected() as connection:
             return self._population(connection, name)
 
@@ -234,7 +234,7 @@ class Ledger:
         name
             The population.
         spend
-            The cost; None for level counts, which has no cost that adds up.
+            The cost; None for level counts, because its outputs have no costs that add up.
         note
             The purpose of the output.
         version
@@ -244,7 +244,7 @@ class Ledger:
         ------
         PolicyError
             The population is not in this ledger or protects another unit, the cost would exceed the
-            ceiling, or the ledger has recorded another table or key. Then nothing is reserved.
+            ceiling, or the ledger has recorded another table or key. Nothing is reserved.
         """
         with self._writing() as connection:
             population = self._population(connection, name)

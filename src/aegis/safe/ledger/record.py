@@ -1,4 +1,4 @@
-"""Define the records of a ledger, all immutable."""
+"""Define the records of a ledger; all are immutable."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class EntryState(StrEnum):
     """The state of an entry."""
 
     RESERVED = "reserved"
-    """The cost counts; no output was released yet."""
+    """The cost counts, but no output has been released yet."""
     BEGUN = "begun"
     """Output has begun: the cost counts, whatever happens next."""
     COMMITTED = "committed"
     """The output was released."""
     CANCELLED = "cancelled"
-    """The reservation was cancelled before any output and costs nothing."""
+    """The reservation was cancelled before any output, and costs nothing."""
     LISTED = "listed"
-    """A release without differential privacy, which has no cost that adds up."""
+    """A release without differential privacy; it has no cost that could be added up."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Spend:
     unit
         The protected unit: `rows`, or `persons` with at most `rows_per_person` rows each.
     sensitivity, sigma
-        Sensitivity, and standard deviation of the noise, of each round of noise, as text for
-        people; empty until the output is released.
+        Sensitivity and standard deviation of the noise, for each round of noise, as readable text;
+        empty until the output is released.
     rows_per_person
         Largest number of rows of one person; 1 for rows.
 
@@ -81,7 +81,8 @@ class TableVersion:
     key
         Fingerprint of the secret key that perturbs level counts; empty for other levels.
     new
-        Whether the caller states that this is a new version of the table that the ledger knows.
+        Whether the caller states that the table is a new version of the table that the ledger has
+        recorded.
     """
 
     table: str
@@ -94,7 +95,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class LedgerPopulation:
-    """The people or rows that a budget protects; new versions of a table share the budget.
+    """The people or rows that a budget protects; all versions of a table share the budget.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class LedgerPopulation:
 
 @dataclass(frozen=True)
 class Entry:
-    """An output, or a reservation for an output.
+    """An entry of the ledger: an output, or a reservation for an output.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class Entry:
     state
         State of the entry.
     time
-        Time of the reservation or listing, UTC.
+        Time when the entry was reserved or listed, UTC.
     spend
         The cost; None for an output without a privacy cost, such as a k-anonymous release.
     digest

@@ -1,10 +1,10 @@
 """Account for zero-concentrated differential privacy, and report it as epsilon at a delta.
 
-A mechanism that adds Gaussian noise of scale sigma to a figure of L2 sensitivity s is rho-zCDP with
-rho = s^2 / (2 sigma^2); rhos of several figures of the same table add up (Bun and Steinke,
+If a mechanism adds Gaussian noise of scale sigma to a figure of L2 sensitivity s, it is rho-zCDP
+with rho = s^2 / (2 sigma^2). The rhos of several figures of the same table add up (Bun and Steinke,
 Concentrated differential privacy: simplifications, extensions, and lower bounds, TCC 2016,
-propositions 1.6 and 1.7). The discrete Gaussian keeps that guarantee on integers (Canonne, Kamath
-and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020, theorem 14).
+propositions 1.6 and 1.7). The discrete Gaussian gives the same guarantee for integers (Canonne,
+Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020, theorem 14).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aegis.errors import PolicyError
 from aegis.words import brief
 
 MOST_EPSILON = 50.0
-"""Largest epsilon that is accepted; larger values guarantee practically nothing."""
+"""Largest epsilon that is accepted, because larger values guarantee practically nothing."""
 LEAST_EPSILON = 1e-3
 _LOG_ORDERS = (-12.0, 14.0)
 """Range of log(alpha - 1) that is searched for the best order."""
@@ -42,7 +42,7 @@ class NoiseRound:
     name
         Description of the figures.
     sensitivity
-        L2 sensitivity: the largest L2 distance by which one unit can change the figures.
+        L2 sensitivity: the largest change of the figures by one unit, as an L2 distance.
     sigma
         Scale of the discrete Gaussian noise, in the units of the figures.
     rho
@@ -62,7 +62,7 @@ class NamingThreshold:
     Attributes
     ----------
     name
-        The round of noise whose figures are compared with the threshold.
+        Name of the round of noise whose figures are compared with the threshold.
     least
         Smallest noisy total of a cell that is named.
     sigma
@@ -70,9 +70,9 @@ class NamingThreshold:
     columns
         Number of noisy counts in a total.
     cells
-        Largest number of cells in which a single unit can be the only unit.
+        Largest number of cells that can contain a given unit and no other unit.
     alone
-        Largest number of rows of that unit in such a cell.
+        Largest number of rows of this unit in such a cell.
     delta
         Largest probability that such a cell is named.
     """
@@ -92,14 +92,16 @@ def rho_of(sensitivity: float, sigma: float) -> float:
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of noise whose cost is `rho`, rounded up by a billionth."""
+    """Return the scale of noise whose cost is `rho`, increased by a factor of 1 + 1e-9 for rounding
+    errors.
+    """
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
 
 def epsilon_of(rho: float, delta: float) -> float:
     """Return the epsilon at `delta` that follows from rho-zCDP.
 
-    It is the minimum over a > 1, the order of the Renyi divergence, of a rho + (log(1/delta) +
+    It is the minimum, over all orders a > 1 of the Renyi divergence, of a rho + (log(1/delta) +
     (a-1) log(1-1/a) - log a) / (a-1) (Canonne, Kamath and Steinke, 2020, corollary 13).
 
     Raises
@@ -153,17 +155,17 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
     with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the discrete Gaussian is
     subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
 
-    Below `alone` + sigma sqrt(2 classes log(cells / delta)) a cell is not named. So the probability
-    that any cell with only this unit is named is at most `delta`; otherwise the output is the same
-    as without the unit (for the argument see Korolova et al., Releasing search queries and clicks
-    privately, WWW 2009).
+    A cell is not named if its noisy total is below `alone` + sigma sqrt(2 classes log(cells /
+    delta)). So with a probability of at most `delta`, a cell with only this unit is named. If none
+    is named, the output is the same as without the unit (for the argument see Korolova et al.,
+    Releasing search queries and clicks privately, WWW 2009).
     """
     check_delta(delta)
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
 
 
 def is_number(given: object, *, whole: bool = False) -> bool:
-    """Return whether an option is a number; booleans, which Python counts as numbers, are not."""
+    """Return whether an option is a number; Booleans do not count as numbers."""
     return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
 
 

@@ -1,6 +1,7 @@
-"""Estimate from a protected label table the variance that protection added to its counts.
+"""Estimate the variance that protection added to the counts of a label table.
 
-A label table has the rows of one attribute by cell and class.
+The estimate uses only the protected table. A label table has the number of rows of each cell and
+class, for one attribute.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ Floats = npt.NDArray[np.float64]
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
     """Estimate the variance that protection added to each count of a label table, shape (K, C).
 
-    Noise adds the same variance to all counts. The variance from rounding and cell keys depends on
-    the true count, and is 0 for a count of 0. So its expectation is used, for a Poisson count with
-    mean rows of the cell times share of the class. Then a rare class, of which most cells have no
-    row, is not assumed to be noisier than it is.
+    Noise adds the same variance to all counts. The variance that rounding and cell keys add depends
+    on the true count, and is 0 for a count of 0. The true count is not known, so the function
+    returns the expected variance for a Poisson count. The mean of this count is the number of rows
+    of the cell times the share of the class. So a rare class, of which most cells have no row, is
+    not assumed to be noisier than it is.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)
@@ -41,10 +43,11 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 @cache
 def variance_by_count(protection: Protection) -> tuple[float, ...]:
-    """Return the variance that level counts adds to counts 0, 1, ...; the last is for larger counts.
+    """Return the variance that level counts adds to the counts 0, 1, ...
 
-    Random rounding to a multiple of b changes a count with remainder r by -r or b - r, so its
-    variance is r (b - r). For large counts the mean over all remainders is used.
+    The last entry is for all larger counts. Random rounding to a multiple of b changes a count with
+    remainder r by -r or b - r, so its variance is r (b - r). For large counts the mean over all
+    remainders is used.
     """
     step = protection.step or 1
     if protection.method is CellMethod.ROUNDING:

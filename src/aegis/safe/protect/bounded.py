@@ -1,10 +1,10 @@
 """Search for the best configurations from label tables only, with a bound that proves the result.
 
 If the summary has no moments, a score depends only on two sums over attributes: it rises with the
-explained shares and falls with the degrees of freedom. For an attribute whose mask is not chosen
-yet, the bound uses the largest explained share and the smallest degrees of freedom of all its
-masks. The search skips a partial choice if this bound does not exceed the scores of the best
-configurations so far.
+sum of explained shares and falls with the sum of degrees of freedom. For an attribute whose mask is
+not chosen yet, the bound uses the largest explained share and the smallest degrees of freedom of
+all its masks. The search skips a partial choice if this bound does not exceed the scores of the
+best configurations so far.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class TablesSearch:
     top
         Number of best configurations to return.
     expired
-        Function: returns whether the time limit has passed.
+        Function that returns whether the time limit has passed.
 
     Attributes
     ----------
     seen
         Number of combinations that were scored.
     complete
-        Whether the bound excludes all combinations that were not scored.
+        Whether the bound excludes that any combination that was not scored is better.
     """
 
     def __init__(self, scorer: ProtectedScorer, top: int, expired: Callable[[], bool]) -> None:

@@ -1,8 +1,8 @@
 """Spend a privacy budget on rounds of noise, and on thresholds for names of values and classes.
 
-All output of level `noise` passes through this module. Figures get noise, which costs rho. Names
-that the policy does not declare are published if a noisy figure exceeds a threshold, which costs
-delta; such names are called bought. So you need to check only this module to check the whole
+All output of level `noise` passes through this module. Figures get noise, which costs rho. If the
+policy does not declare a name, it is published only if a noisy figure exceeds a threshold. This
+costs delta; such names are called bought. So you need to check only this module to check the whole
 account.
 """
 
@@ -34,7 +34,7 @@ class Budget:
     Parameters
     ----------
     epsilon, delta
-        The guarantee. If names are bought, half of delta is used for them.
+        The guarantee. If names are bought, they use half of delta.
     unit_rows
         Largest number of rows of one unit: 1 if the unit is a row.
     namings
@@ -79,7 +79,8 @@ class Budget:
         rho
             The cost to spend.
         keys
-            Texts that identify the item of each line of an array, if the lines depend on the table.
+            For each array, texts that identify the item of each of its lines. They are needed if
+            the lines depend on the table.
         """
         distance = sensitivity * self.unit_rows
         sigma = sigma_of(distance, rho)
@@ -98,13 +99,13 @@ class Budget:
         Parameters
         ----------
         name
-            The round whose figures are compared with the threshold.
+            Name of the round whose figures are compared with the threshold.
         sigma
             Scale of the noise.
         columns
             Number of noisy counts in a total.
         tables
-            Number of tables with bought names in which a row counts.
+            Number of tables with bought names to which each row contributes.
         """
         cells = tables * self.unit_rows
         least = threshold_of(sigma, columns, cells, self._each, alone=self.unit_rows)

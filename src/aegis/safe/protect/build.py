@@ -58,8 +58,8 @@ def protect(
     Parameters
     ----------
     subject
-        Anything that `aegis.summarize` accepts, or a `Summary`. With the table itself, moments need
-        less noise, and no sample is used.
+        Anything that `aegis.summarize` accepts, or a `Summary`. If you give the table itself,
+        moments need less noise, and no sample is used.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options
@@ -71,9 +71,9 @@ def protect(
     ------
     PolicyError
         An option is out of range or belongs to the other level; a person has more rows than stated;
-        the summary is of a sample, of other masks, under another rule or has content that a
-        protected summary cannot have; or small cells can be derived from the planned output. No
-        budget was spent then, unless `noise_drawn` of the error is True.
+        the summary was made from a sample, with other masks or under another rule, or it has
+        content that a protected summary cannot have; or small cells can be derived from the planned
+        output. The error has cost no budget, unless its attribute `noise_drawn` is True.
     """
     given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)

@@ -1,4 +1,4 @@
-"""Define the exact cells behind a protected summary, which never leave this process."""
+"""Define the exact cells from which a protected summary is made; they never leave this process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cells:
     name, role, kind, weight
         As in the attribute's summary.
     of_value
-        Cell of each distinct value, shape (V,); `UNNAMED` if it has none.
+        Cell of each distinct value, shape (V,); `UNNAMED` if the value has no cell.
     joint
         Labelled rows per cell and class, shape (K, C).
     candidates
@@ -68,7 +68,7 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """A text for each cell that identifies it: its masked values under all candidates."""
+        """A text that identifies each cell: the masked values of the cell under all candidates."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
@@ -77,7 +77,7 @@ class Cells:
     def in_order(self) -> Cells:
         """Sort the cells and their groups by their masked values alone.
 
-        The order in which values occur would reveal something about unnamed values.
+        The order in which values occur in the table would reveal something about unnamed values.
         """
         ranked = []
         for candidate in self.candidates:
@@ -97,7 +97,9 @@ class Cells:
         )
 
     def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
-        """Return the cells with True in `chosen`, shape (K,); other values then have no cell."""
+        """Return the cells with True in `chosen`, shape (K,); the values of other cells then have
+        no cell.
+        """
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
@@ -141,9 +143,9 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
     """Add to a candidate one cell for all unnamed values.
 
-    If the mask distinguishes all named cells, the new cell is a separate group. A coarser mask
-    would put unnamed values into unknown groups. So the new cell is added to the largest group, and
-    the score is not overestimated.
+    If the mask distinguishes all named cells, the new cell is a separate group. A coarser mask can
+    put unnamed values into any group, and it is not known which. So the new cell joins the largest
+    group; then the score is not overestimated.
 
     Parameters
     ----------
@@ -299,7 +301,7 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.boo
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Merge one cell into the most similar cell: see `without_small`."""
+    """Merge one cell into the most similar cell, which `without_small` defines."""
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)

@@ -1,8 +1,8 @@
 """Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
 
-The name of a class with one row would reveal this row. So the policy declares classes, or a class
-is named if its noisy count is large enough (level `noise`) or if it has at least `threshold` rows
-(level `counts`).
+The name of a class with one row would reveal this row. So a class is named only if the policy
+declares it, if its noisy count is large enough (level `noise`), or if it has at least `threshold`
+rows (level `counts`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,17 @@ class NamedClasses:
     names
         The text of each class.
     place
-        Index in `names` of each class of the exact label, shape (C,); -1 if it is not published.
+        Index in `names` of each class of the exact label, shape (C,); -1 if the class is not
+        published.
     """
 
     names: tuple[str, ...]
     place: Ints
 
     def of(self, joint: Ints) -> Ints:
-        """Convert counts by class of the table, in the last axis, to counts by published class."""
+        """Convert counts by class of the table to counts by published class; classes are the last
+        axis.
+        """
         chosen = self.place[:, None] == np.arange(len(self.names))
         columns: Ints = joint @ chosen.astype(np.int64)
         return columns
@@ -72,8 +75,8 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
     Raises
     ------
     PolicyError
-        The label was cut at other points than those of the policy, or rows have an undeclared class
-        and `others_refused` is set.
+        The label was not cut at the points of the policy, or rows have an undeclared class and
+        `others_refused` is set.
     """
     if declared.cuts and (label.mask is None or label.mask != _cuts_of(declared)):
         raise PolicyError(
@@ -94,7 +97,9 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur, with their rows, in an order that depends only on their names."""
+    """Return the classes that occur and their numbers of rows, in an order that depends only on
+    names.
+    """
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
@@ -128,7 +133,7 @@ def _places(label: LabelSummary) -> tuple[Ints, tuple[str, ...]]:
 
 
 def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Table:
-    """Return the rows of a table with one of the published classes."""
+    """Return the rows of a table whose label has one of the published classes."""
     column = source.table[label.column]
     if (classes.place >= 0).all():
         return source.table.filter(column.notnull())
@@ -143,7 +148,9 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` if a label would be cut at quantiles, which are values of single persons."""
+    """Raise `PolicyError` if a label would be cut at quantiles, because these are values of single
+    persons.
+    """
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(
             f"The policy declares too few cuts: the label {declared.column!r} would be cut into "

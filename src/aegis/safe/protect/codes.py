@@ -2,8 +2,8 @@
 
 Every figure here is computed from protected label tables (rows by cell and class), so it costs no
 budget and reveals nothing more. The codes of an attribute span the associations of all its
-candidate masks with the label. So the covariance between any two masked attributes follows from one
-small matrix of moments, even for masks that were never counted together (section on `noise` in
+candidate masks with the label. So one small matrix of moments determines the covariance between any
+two masked attributes, even for masks that were never counted together (section on `noise` in
 docs/protection.md).
 """
 
@@ -22,9 +22,9 @@ from aegis.safe.protect.model import GRID
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 CLEAR = 1.3
-"""A group counts as informative if its rows exceed the error of their sum by this factor."""
+"""A group counts as informative if its rows are more than this multiple of their standard error."""
 LEAST_SCALE = 0.1
-"""Dimensions are left out below this share of the scale of the first one."""
+"""A dimension is left out if its scale is below this share of the scale of the first dimension."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +34,18 @@ class Explained:
     Attributes
     ----------
     codes
-        For each group and class: the share of the class in the group minus its share in the table,
-        shrunk towards 0 and divided by the root of the share in the table, shape (G, C).
+        For each group and class, shape (G, C): the share of the class in the group minus its share
+        in the table. This deviation is shrunk towards 0 and divided by the square root of the share
+        in the table.
     covariance
-        Covariance over groups of the same deviations without shrinkage, minus the expected
-        contribution of errors in the counts, shape (C, C). Its trace is the mean square
+        Covariance, over groups, of the same deviations without shrinkage, minus the contribution
+        that errors in the counts are expected to make, shape (C, C). Its trace is the mean square
         contingency.
     believed
         Share of the association that models with each of `PENALTIES` explain, shape (P,).
     freedom
-        Degrees of freedom of these models, for groups with clearly more rows than noise, (P,).
+        Degrees of freedom of these models, from groups with clearly more rows than noise, shape
+        (P,).
     skewness
         Third moment of the codes of the last class, in units of their standard deviation.
     """
@@ -144,9 +146,10 @@ def code_cells(
     """Return q codes for each of an attribute's K cells, shape (K, q), in steps of `GRID`.
 
     They are the first q principal components of the codes under all masks, weighted by rows. The
-    first component is common to the masks, the others distinguish the masks. Each component is
-    scaled to variance 1, and then multiplied by the root of the ratio of its singular value to that
-    of the first component. So weak components use little of the budget.
+    first component is common to the masks; the others distinguish the masks. Each component is
+    scaled to variance 1. Then it is multiplied by the square root of r, where r is its singular
+    value divided by the singular value of the first component. So weak components use little of the
+    budget.
     """
     stacked = np.hstack(
         [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
@@ -166,7 +169,7 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Return coefficients of the regression of a mask's codes on the cells' codes, shape (q, C).
+    """Return the coefficients of a regression of a mask's codes on the cells' codes, shape (q, C).
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Parse columns for level `noise` value by value, so that no single row decides a column's type.
 
-An engine gives a whole column one type, which a single value can change: 30.5 turns integers into
-numbers, "n/a" turns them into texts. So the type is declared in the policy, or it is chosen by a
-noisy vote of the rows, which costs budget. Then every value is parsed separately as that type. A
+An engine gives a whole column one type, and a single value can change this type: 30.5 turns
+integers into numbers, "n/a" turns them into texts. So the policy declares the type, or a noisy vote
+of the rows chooses it, which costs budget. Then every value is parsed separately as this type. A
 value that cannot be parsed is in no named cell.
 """
 
@@ -32,7 +32,7 @@ from aegis.summary.codes import encode, settle
 
 Ints = npt.NDArray[np.int64]
 CLEAR_VOTES = 4.0
-"""A type is assumed to occur if its noisy votes exceed their error by this factor."""
+"""A type is assumed to occur if its noisy votes exceed this multiple of their standard error."""
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _MOST = 1 << 63
@@ -90,8 +90,8 @@ class TypedColumn:
     kind
         The kind of the values.
     values
-        Distinct values, shape (U,), ascending, null last: the values of the table, or all declared
-        values and null.
+        Distinct values, shape (U,), ascending, null last. They are the values of the table, or all
+        declared values and null.
     place
         Index in `values` of each distinct value of the table, shape (V,); -1 if it is not among
         them.
@@ -112,7 +112,7 @@ class TypedColumn:
 
 
 def type_of(value: Any) -> ColumnType:
-    """Return the type of a single value, whatever the type of its column."""
+    """Return the type of a single value, independent of the type of its column."""
     if isinstance(value, bool):
         return ColumnType.BOOLEAN
     if isinstance(value, int):
@@ -158,9 +158,9 @@ def _moment_of(text: str) -> datetime | None:
 def plain_text(text: str) -> str:
     """Return a text as it would be shown if all values of its column had the same type.
 
-    For example, a column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5, but with a single
-    "n/a" all values are texts. Level noise shows 2.5 in both cases, so that nobody can see whether
-    there is an "n/a".
+    For example, a column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5. If the column also
+    contains a single "n/a", all values are texts. Level noise shows 2.5 in both cases, so that
+    nobody can see whether there is an "n/a".
     """
     own = _type_of_text(text)
     if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -170,7 +170,7 @@ def plain_text(text: str) -> str:
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
-    """Count the rows with values of each type in `TYPES`, nulls excluded, shape (6,)."""
+    """Count the rows with values of each type in `TYPES`, without nulls, shape (6,)."""
     values, counts = attribute.values, attribute.counts
     votes = np.zeros(len(TYPES), dtype=np.int64)
     if pa.types.is_integer(values.type):

@@ -1,8 +1,8 @@
 """Protect a summary at level `counts`: perturb small cells of label tables, and round moments of
 codes.
 
-These are methods of official statistics, without a formal guarantee. Cells with fewer rows than the
-threshold lose their names. Every count is rounded at random or changed by its cell key. Linear
+These are methods of official statistics; they give no formal guarantee. Cells with fewer rows than
+the threshold lose their names. Every count is rounded at random or changed by its cell key. Linear
 programming then checks whether a small cell can still be derived from the output. If so, nothing is
 written.
 """
@@ -53,11 +53,11 @@ Ints = npt.NDArray[np.int64]
 THRESHOLD = 10
 """Number of rows from which a cell counts as large."""
 MOST_STEP = 10**6
-"""Largest step of a perturbation; larger steps would leave nothing of a table."""
+"""Largest step of a perturbation, because larger steps would leave no information in a table."""
 STEP_OF_MOMENTS = 0.5
 """Step of rounded moments, relative to the sampling error of a correlation."""
 COARSEST = 0.1
-"""Largest step of a moment that is still published."""
+"""Largest step of moments with which they are still published."""
 _NO_LIMIT = int(np.iinfo(np.int64).max)
 """A squared length that no row's codes reach."""
 
@@ -77,8 +77,8 @@ class Perturbation:
     step
         The base of rounding, or the largest change by a cell key; by default the threshold.
     variance
-        Variance of the changes by cell keys. The default, half of the threshold, preserves the
-        ranking of configurations (docs/experiments.md).
+        Variance of the changes that cell keys make. The default, half of the threshold, preserves
+        the ranking of configurations (docs/experiments.md).
     """
 
     key: bytes = field(repr=False)
@@ -162,7 +162,8 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables and moments from which no small cell follows.
+    """Return the summary with perturbed label tables and moments; no small cell can be derived from
+    them.
 
     Parameters
     ----------

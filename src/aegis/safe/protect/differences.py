@@ -25,10 +25,10 @@ class Difference:
     other
         Name of the file with which this file was compared.
     rows
-        Rows of this file minus rows of the other file.
+        Number of rows of this file minus number of rows of the other file.
     parts
-        Number of cells that differ by few rows, for each part of the files. Such a cell contains
-        few of the rows that were added or removed.
+        For each part of the files, the number of cells whose counts differ by few rows. Such a cell
+        contains few of the rows that were added or removed.
     findings
         Conclusions, one sentence each.
     """
@@ -57,14 +57,14 @@ def compare(
 ) -> Difference:
     """Return what two summaries reveal together but neither reveals alone.
 
-    Exact summaries are subtracted cell by cell: an added row gives a difference of 1. For noisy
-    summaries the privacy costs add up. For perturbed summaries (level `counts`), different counts
-    show that rows of a cell changed.
+    Exact summaries are subtracted cell by cell: an added row gives a difference of 1. The privacy
+    costs of noisy summaries add up. In perturbed summaries (level `counts`), different counts show
+    that rows of a cell changed.
 
     Raises
     ------
     PolicyError
-        One summary is exact and the other protected, or they have no attribute in common.
+        One summary is exact and the other is protected, or they have no attribute in common.
     """
     if isinstance(newer, ProtectedSummary) != isinstance(older, ProtectedSummary):
         raise PolicyError(

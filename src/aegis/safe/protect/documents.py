@@ -16,7 +16,7 @@ _EDGES = re.compile(r"edges\W{1,4}\[([^\]]*)\]")
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _WORD = re.compile(r"[^\s\"'\[\]{}(),:;<>=]+(?: [^\s\"'\[\]{}(),:;<>=]+){0,3}")
 LEAST_TEXT = 3
-"""Smallest length of a searched value; shorter texts occur by chance."""
+"""Smallest length of a value that is searched, because shorter texts occur by chance."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class DocumentLeak:
     kind
         `certificate`, `report` or `policy`.
     extremes
-        Number of smallest and largest values of attributes in comments; each may belong to one
-        person.
+        How many smallest and largest values of attributes the comments contain; each may belong to
+        one person.
     cuts
         Number of cut points that were learnt from the data; each is a value of the data.
     rare
-        For each attribute, number of values in the document that have fewer rows than the
-        threshold; known only if a summary was given.
+        For each attribute, the number of values in the document that have fewer rows than the
+        threshold. It is known only if a summary was given.
     findings
         Conclusions, one sentence each.
     """
@@ -47,7 +47,7 @@ class DocumentLeak:
 
     @property
     def clean(self) -> bool:
-        """Whether the audit found nothing about single persons."""
+        """Whether the document reveals nothing about single persons that the audit can find."""
         return not self.extremes and not self.rare
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def audit_document(
     kind
         `certificate`, `report` or `policy`.
     summaries
-        Exact summaries of the table of the document. Values with fewer than `threshold` rows are
-        searched in the text.
+        Exact summaries of the table that the document is about. The audit searches the text for
+        values with fewer than `threshold` rows.
     threshold
-        Number of rows from which a value is not rare.
+        Number of rows from which a value no longer counts as rare.
     """
     extremes = 2 * len(_RANGE.findall(text))
     cuts = sum(len([c for c in edges.split(",") if c.strip()]) for edges in _EDGES.findall(text))

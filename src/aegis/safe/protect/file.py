@@ -1,7 +1,7 @@
 """Store a protected summary as a single JSON file, which people can read before they share it.
 
 The file has the extension `.protected`. Its schema has fields only for protected content. A digest
-shows damage and careless edits. Hierarchies are stored completely, because masks refer to their
+detects damage and careless edits. Hierarchies are stored completely, because masks refer to their
 groups.
 """
 
@@ -93,7 +93,7 @@ def dumps(summary: ProtectedSummary) -> str:
 
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
-    """Parse the text of a protected summary's file; raises the errors of `load_protected`."""
+    """Parse the text of a protected summary's file; the errors are those of `load_protected`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

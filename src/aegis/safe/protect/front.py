@@ -1,8 +1,8 @@
 """Estimate the trade-off between privacy and utility from a protected summary.
 
 A protected summary has no joint counts of quasi-identifiers, so the size of the smallest class
-cannot be computed from it. Instead, the expected number of rows that agree with a row in every
-quasi-identifier is computed as if attributes were independent: the number of rows times the
+cannot be computed from it. Instead, this module computes how many rows are expected to agree with a
+row in every quasi-identifier, as if attributes were independent: the number of rows times the
 probability that two rows agree. Real attributes depend on each other, so more rows agree. The
 provider's agent checks on the data whether a configuration meets the rule.
 """
@@ -31,13 +31,13 @@ _WIDTH = 400
 
 @dataclass(frozen=True)
 class ProtectedPoint:
-    """A configuration on the front: no other one is better in both privacy and utility.
+    """A configuration on the front: no other configuration is better in both privacy and utility.
 
     Attributes
     ----------
     alike
-        Expected number of rows that agree with a random row (itself included) in all
-        quasi-identifiers, if these were independent; at least 1.
+        Expected number of rows that agree with a random row in all quasi-identifiers, as if these
+        were independent. The row itself counts, so the number is at least 1.
     score, utility_kept
         As in a ranking.
     configuration
@@ -66,19 +66,21 @@ class ProtectedPoint:
 def front_protected(
     summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
 ) -> tuple[ProtectedPoint, ...]:
-    """Return configurations from most useful to most private; none is worse than another in both.
+    """Return configurations from the most useful to the most private.
+
+    None is worse than another one in both utility and privacy.
 
     To find them, utility is estimated as the sum of the attributes' separate associations with the
-    label. The configurations on the front are then scored as in a ranking, which takes into account
-    that attributes share information.
+    label. The configurations on the front are then scored as in a ranking; this score takes into
+    account that attributes share information.
 
     Parameters
     ----------
     summary
         The protected summary.
     quasi_identifiers
-        Names of the attributes by which rows may be recognised. All other attributes count only for
-        utility.
+        Names of the attributes by which somebody may recognise rows. All other attributes count
+        only for utility.
     count
         Largest number of configurations.
 
@@ -121,7 +123,7 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return how many rows would agree with a row if quasi-identifiers were independent."""
+    """Return how many rows would agree with a random row if quasi-identifiers were independent."""
     log = sum(
         _log_chance(attribute, place)
         for attribute, place in zip(summary.attributes.values(), choice, strict=True)

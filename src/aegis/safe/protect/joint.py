@@ -1,10 +1,10 @@
 """Estimate joint counts of an attribute and the label, with standard errors, from noisy tables.
 
 A label table of a protected summary may have negative counts, and its class totals may differ from
-those of other tables. This module returns the nearest table (by least squares) without negative
-counts whose class totals are those estimated from all tables (consistency as in Hay et al.,
-Boosting the accuracy of differentially private histograms through consistency, PVLDB 3, 2010). It
-uses only published figures, so it costs no budget and reveals nothing more.
+the class totals of other tables. This module returns the nearest table (by least squares) that has
+no negative counts and has the class totals that are estimated from all tables (consistency as in
+Hay et al., Boosting the accuracy of differentially private histograms through consistency, PVLDB 3,
+2010). It uses only published figures, so it costs no budget and reveals nothing more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ProtectedJoint:
-    """Estimated rows of one attribute by cell and class, with standard errors.
+    """Estimated numbers of rows of one attribute by cell and class, with standard errors.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class ProtectedJoint:
     classes
         The text of each class.
     table
-        Estimated rows, shape (K, C), at least 0; each class adds up to its total.
+        Estimated numbers of rows, shape (K, C), at least 0; each class adds up to its total.
     stderr
         Standard error of each estimate due to protection only, shape (K, C).
     contingency, contingency_stderr
-        Mean square contingency of the cells and the label, minus the expected contribution of
-        protection, and the standard error due to protection.
+        Mean square contingency of the cells and the label, minus the contribution that protection
+        is expected to make; and its standard error due to protection.
     """
 
     attribute: str
@@ -118,13 +118,13 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     """Return x >= 0 with the sum `total` that minimises the sum of (x - counts)^2 / weight.
 
-    By the Karush-Kuhn-Tucker conditions x = max(counts + s weight, 0) for a number s that grows
-    with the sum. It lies between two neighbouring breakpoints -counts / weight.
+    By the Karush-Kuhn-Tucker conditions, x = max(counts + s * weight, 0) for a number s that grows
+    with the sum. s lies between two neighbouring breakpoints -counts / weight.
 
     Parameters
     ----------
     counts, weight
-        Counts and weights, shape (K,). Weights are above 0, in proportion to the variances of the
+        Counts and weights, shape (K,). Weights are above 0 and proportional to the variances of the
         counts.
     total
         The sum, at least 0.

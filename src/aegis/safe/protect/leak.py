@@ -1,9 +1,8 @@
 """Audit what a file reveals: small cells, persons who are alone, and counts that can be derived.
 
-In an exact summary all counts are known, so small cells are counted. If counts were withheld, they
-are bounded by the remaining counts. In a protected summary, linear programming bounds the true
-counts. The audit itself shows no value of a person, only the number of such values in each part of
-the file.
+In an exact summary all counts are known, so small cells are counted. If counts were withheld, the
+remaining counts bound them. In a protected summary, linear programming bounds the true counts. The
+audit itself shows no value of a person, only the number of such values in each part of the file.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ class PartLeak:
     cells
         Number of non-empty cells.
     small
-        Number of cells that are known to have at least one row and fewer rows than the threshold.
+        Number of cells that have at least one row, but are known to have fewer than the threshold.
     alone
-        Number of cells that are known to have one row.
+        Number of cells that are known to have exactly one row.
     """
 
     part: str
@@ -70,12 +69,12 @@ class AttributeLeak:
     named
         Number of values or groups that the file names.
     rare
-        Number of values with fewer rows than the threshold; None if the file does not show it.
+        Number of values with fewer rows than the threshold; None if the file does not show this.
     disclosed
-        Number of values whose rows have a single label class: the value then reveals the class.
+        Number of values whose rows all have the same label class; such a value reveals the class.
     derivable
-        Number of withheld or protected counts for which a range narrower than the threshold can be
-        derived.
+        Number of withheld or protected counts of which a reader can derive a range narrower than
+        the threshold.
     """
 
     attribute: str
@@ -97,7 +96,7 @@ class LeakAudit:
     level
         The protection level that the file states.
     demanded
-        The protection level that it was checked against.
+        The protection level against which the file was checked.
     threshold
         Number of rows from which a cell counts as large.
     parts
@@ -105,15 +104,15 @@ class LeakAudit:
     attributes
         The rare and revealing values of each attribute.
     persons_alone
-        Number of rows in cells of the frequency table with a single row.
+        Number of rows that are the only row in their cell of the frequency table.
     classes_disclosed
         Number of rows in equivalence classes of two or more rows that all have the same label
         class.
     findings
         Other facts for the reader, one sentence each.
     exceptions
-        Content that the level does not cover, in words: the owner declares it public, or level
-        counts does not change it. Empty if there is none.
+        Content that the level does not cover, in words: content that the owner declares public, or
+        that level counts does not change. Empty if there is no such content.
     shortfalls
         Reasons why the file does not keep the demanded level; empty if it does.
     """
@@ -156,8 +155,8 @@ def audit_leak(
     level
         The level to check against; by default the level that the summary states.
     threshold
-        Number of rows from which a cell counts as large; by default 5, or that of a protected
-        summary.
+        Number of rows from which a cell counts as large; by default the threshold of a protected
+        summary, or 5.
 
     Raises
     ------
@@ -259,10 +258,10 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     """Return how many withheld counts by value and class can be derived from the histograms.
 
-    For each set of values that no mask distinguishes, the rows r of each value, the rows c of each
-    class and the total n are known. So a count is between max(0, r + c - n) and min(r, c), the
-    Frechet bounds; linear programs give the same result. Counts that must be 0 or are known to be
-    large are not included.
+    For each set of values that no mask distinguishes, the number of rows of each value (r), of each
+    class (c) and of the set (n) are known. So a count is between max(0, r + c - n) and min(r, c),
+    the Frechet bounds; linear programs give the same result. Counts that must be 0 or are known to
+    be large are not included.
     """
     domain = attribute.domain
     if domain is None or domain.counts is None:

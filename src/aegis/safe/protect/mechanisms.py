@@ -1,9 +1,9 @@
 """Perturb counts: OpenDP's discrete Gaussian noise, random rounding, and cell keys.
 
 OpenDP draws noise with a formal guarantee on integers, without floating-point arithmetic. Rounding
-and cell keys are methods of official statistics without such a guarantee. Their random numbers are
-a keyed hash of the cell. So the same cell is always perturbed in the same way, and nobody without
-the key can remove the perturbation.
+and cell keys are methods of official statistics without such a guarantee. They take their random
+numbers from a keyed hash of the cell. So the same cell is always perturbed in the same way, and
+nobody without the key can remove the perturbation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     sigma
         Scale of the noise.
     sensitivity
-        Largest L2 distance by which one unit can change the figures.
+        Largest change of the figures by one unit, as an L2 distance.
     rho
         The allowed cost. It is compared with the cost that OpenDP computes before noise is drawn.
 
@@ -69,7 +69,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1) computed from the key and the cell by HMAC-SHA256."""
+    """Return a number in [0, 1), computed from the key and the cell by HMAC-SHA256."""
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
@@ -108,12 +108,15 @@ def rounded_range(published: int, base: int) -> tuple[int, int]:
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
     """Return the changes that a cell key can make to a count, and their probabilities.
 
-    It is the distribution of largest entropy with mean 0 and the required variance on integer
-    changes from -`deviation` to `deviation`. No changed count is below 0 or from 1 to `least` - 1.
+    Changes are integers from -`deviation` to `deviation`. Of all distributions with mean 0 and the
+    required variance, the function returns the one with the largest entropy. No changed count is
+    below 0 or from 1 to `least` - 1. If no distribution has this variance, the one with the nearest
+    variance is used. 0 stays 0.
+
     References: Giessing, Computational issues in the design of transition probabilities and
     disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016; for the
     ABS cell key method Fraser and Wooton, A proposed method for confidentialising tabular output,
-    2005. If no distribution has this variance, the nearest one is used. 0 stays 0.
+    2005.
 
     Returns
     -------

@@ -25,7 +25,9 @@ from aegis.words import json_fields
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 GRID = 1 << 10
-"""Number of code steps per standard deviation; codes are whole numbers, so that noise can be, too."""
+"""Number of code steps per standard deviation. Codes are whole numbers, so the noise can be whole,
+too.
+"""
 
 
 class ProtectionLevel(StrEnum):
@@ -43,7 +45,7 @@ class DomainSource(StrEnum):
     """The source of published content other than counts."""
 
     POLICY = "policy"
-    """Declared in the policy: public knowledge, whatever the table has."""
+    """Declared in the policy: public knowledge that does not depend on the table."""
     BUDGET = "budget"
     """Paid for from the privacy budget, by noise."""
     TABLE = "table"
@@ -74,7 +76,7 @@ class PublishedDomain:
 
 
 class CellMethod(StrEnum):
-    """The perturbation of small cells at level `counts`."""
+    """The method that perturbs counts at level `counts`."""
 
     ROUNDING = "rounding"
     CELL_KEYS = "cell-keys"
@@ -95,16 +97,16 @@ class Protection:
     rounds
         The rounds of figures with noise, in order.
     method, threshold, step, variance
-        For level `counts`: the perturbation of small cells, the number of rows from which a cell
-        counts as large, the base of rounding or the largest change by a cell key, and the variance
-        of that change.
+        For level `counts`: the method of perturbation, the number of rows from which a cell counts
+        as large, the base of rounding or the largest change by a cell key, and the variance of this
+        change.
     public
         Attributes whose values and cuts were declared public, so that they cost no budget.
     thresholds
         Noisy totals above which an item is named, in order.
     domains
-        Sources of all published content other than counts; None in files of earlier versions, which
-        do not state it.
+        Sources of all published content other than counts. None in files of earlier versions, which
+        do not state the sources.
     """
 
     level: ProtectionLevel
@@ -127,7 +129,9 @@ class Protection:
         return json_fields(self)
 
     def taken(self, source: DomainSource) -> str:
-        """Return the items from a source, in words: "kind and values of age, classes of income"."""
+        """Return the items that come from a source, in words: "kind and values of age, classes of
+        income".
+        """
         by_column: dict[str, list[str]] = {}
         for domain in self.domains or ():
             if domain.source is source:
@@ -175,8 +179,9 @@ class ProtectedAttribute:
     candidates
         The candidate masks, in the order of the policy.
     units
-        Number of noisy counts whose errors add up in the count of each cell, shape (K,). It is 1,
-        except for the cell of all unnamed values, whose rows are computed as a difference.
+        Number of noisy counts whose errors add up in the count of each cell, shape (K,). It is 1
+        for all cells except the cell of all unnamed values, because the rows of this cell are
+        computed as a difference.
     codes
         Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
         protected tables. None if the summary has no moments.
@@ -197,7 +202,7 @@ class ProtectedAttribute:
         return not all(candidate.declared.fitted for candidate in self.candidates)
 
     def candidate(self, mask: Mask) -> ProtectedCandidate:
-        """Return the candidate for a mask, given as declared or as fitted.
+        """Return the candidate for a mask; the mask may be the declared or the fitted one.
 
         Raises
         ------
@@ -216,13 +221,14 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean over rows of the products of two attributes' codes.
+    """Means, over rows, of the products of codes of two attributes.
 
     Attributes
     ----------
     matrix
         One row and column for each of the p codes of all attributes, shape (p, p), symmetric.
-        Blocks of an attribute with itself are 0, because label tables have this information.
+        Entries for two codes of the same attribute are 0, because label tables have this
+        information.
     error
         Standard deviation that protection adds to an entry.
     """
@@ -271,18 +277,18 @@ class ProtectedSummary:
     attributes
         Scored attributes by name.
     moments
-        Mean products of codes; None if noise or rounding would hide all information in them.
+        Means of the products of codes; None if noise or rounding would hide all their information.
     verdicts
         Known verdicts of the rule on configurations.
     rule
-        The privacy rule of the verdicts, as written in a policy; None without verdicts.
+        The privacy rule of the verdicts, as written in a policy; None if there are no verdicts.
     cell_error
         Standard deviation that protection adds to a cell of a label table.
     policy
         SHA-256 of the policy.
     owner
-        The privacy rule under which the exact summary was made, and whether it is locked. The rule
-        also applies to advice from the protected summary. None if unknown.
+        The privacy rule under which the exact summary was made, and whether this rule is locked.
+        The rule also applies to advice from the protected summary. None if unknown.
     """
 
     protection: Protection
@@ -336,7 +342,7 @@ class ProtectedSummary:
 
     @property
     def rounded(self) -> bool:
-        """Whether the label is a number, rounded to two bounds that are used as classes."""
+        """Whether the label is a number that was rounded to two bounds; the bounds are the classes."""
         own = ("bounds", self.label)
         return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
 

@@ -1,8 +1,8 @@
 """Compute second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
-Before products of codes are added up, codes are clipped, so that the effect of a single row on the
-moments is bounded. If the rows are available, the vector of all codes of a row is shortened. If
-only co-occurrence counts are available, the codes of each attribute are shortened separately.
+Codes are clipped before their products are added up. So the effect of a single row on the moments
+is bounded. If the rows are available, the vector of all codes of a row is shortened. If only
+co-occurrence counts are available, the codes of each attribute are shortened separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from aegis.summary.codes import code_values
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 BLOCK_LENGTH = 2.0
-"""Clipping length of separately clipped attributes, relative to the root mean square length of codes."""
+"""Length at which the codes of a single attribute are clipped, relative to their root mean square
+length.
+"""
 _BATCH = 1 << 18
 _CHUNK = 1 << 13
 """Number of rows that are multiplied at once, so that their codes fit the processor's cache."""
@@ -48,9 +50,9 @@ class MomentSums:
     Attributes
     ----------
     sums
-        Whole numbers, shape (p, p), symmetric; blocks of one attribute with itself are 0.
+        Whole numbers, shape (p, p), symmetric; entries for two codes of the same attribute are 0.
     sensitivity
-        Largest L2 distance by which one row changes the entries above the diagonal blocks.
+        Largest change of the entries above the diagonal blocks by one row, as an L2 distance.
     """
 
     sums: Ints
@@ -63,13 +65,14 @@ def offsets_of(codes: Sequence[Ints]) -> Ints:
 
 
 def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
-    """Return flags of the upper-triangle entries that belong to two different attributes, shape (p, p)."""
+    """Return which entries above the diagonal belong to two different attributes, shape (p, p)."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Shorten code vectors, shape (n, p), to a squared length of at most `longest`, as integers.
+    """Shorten vectors of codes, shape (n, p), to a squared length of at most `longest`, as
+    integers.
 
     Longer vectors are scaled down and rounded towards zero, so that rounding never makes them
     longer.
@@ -88,14 +91,14 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
     """Return the largest L2 change of the moments by one row of squared length `longest`.
 
     Let y_i be the squared length of the row's codes of attribute i. The squared change is the sum
-    of y_i y_j over pairs of the m attributes. If y_1 + ... + y_m = `longest`, it is largest if all
-    y_i are equal: `longest`^2 (1 - 1/m) / 2.
+    of y_i y_j over pairs of the m attributes. If y_1 + ... + y_m = `longest`, the squared change is
+    largest if all y_i are equal: it is then `longest`^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return the largest L2 change of the moments by one row.
+    """Return the largest L2 change of the moments by one row, if attributes are clipped separately.
 
     The squared length of the row's codes of attribute i is at most `longest[i]`.
     """
@@ -112,7 +115,7 @@ def moments_of_rows(
     progress: Progress = SILENT,
     labelled: ir.Table | None = None,
 ) -> MomentSums:
-    """Return the moments of the labelled rows of a table, each clipped as a whole.
+    """Return the moments of the labelled rows of a table; each row is clipped as a whole.
 
     Parameters
     ----------
@@ -127,7 +130,7 @@ def moments_of_rows(
     longest
         Squared length at which a row is clipped.
     labelled
-        The rows that count; by default all that have a label.
+        The rows that count; by default all rows that have a label.
     """
     offsets = offsets_of(codes)
     size = int(offsets[-1])

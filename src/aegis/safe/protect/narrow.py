@@ -27,7 +27,8 @@ def narrowed(
 
     Returns
     -------
-    The reduced summary. Verdicts are kept if no attribute was dropped and their masks are kept.
+    The reduced summary. If no attribute is dropped, it keeps the verdicts on configurations whose
+    masks are all kept.
 
     Raises
     ------

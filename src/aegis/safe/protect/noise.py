@@ -2,21 +2,23 @@
 
 The rounds of noise, all on the same table and paid from one budget:
 
-1. if classes of the label are not declared: rows of each class; classes with enough rows are named;
-2. if kinds of columns are not declared: rows with a value of each type;
-3. if masks learn from the data and their attribute is not public: rows of each value, to which the
-   masks are fitted;
-4. rows per cell and class of every attribute;
-5. mean products of codes between attributes, with codes computed from round 4;
-6. if verdicts are requested: rows in equivalence classes with fewer than k rows.
+1. if classes of the label are not declared: the number of rows of each class; classes with enough
+   rows are named;
+2. if kinds of columns are not declared: the number of rows with a value of each type;
+3. if masks learn from the data and their attribute is not public: the number of rows of each value;
+   the masks are fitted to these numbers;
+4. the number of rows of each cell and class, for every attribute;
+5. the mean products of codes between attributes, with codes computed from round 4;
+6. if verdicts are requested: the number of rows in equivalence classes with fewer than k rows.
 
 A row has one label class, so round 1 has the L2 sensitivity 1. A row has one value and one cell of
 each attribute, so rounds 2, 3 and 4 have the sensitivity sqrt(attributes). For round 5 see
 `aegis.safe.protect.moments`. In round 6, an added row may enlarge a class from k - 1 to k rows;
-then k - 1 rows are no longer in a class that is too small. Otherwise it adds at most one such row.
-So the sensitivity of a figure is k - 1. With b rows per person all sensitivities are multiplied by
-b. Figures computed from published figures cost nothing. Names of undeclared classes, values and
-cells are published if a noisy total exceeds a threshold, for which half of delta is used.
+then k - 1 rows are no longer in a class that is too small. Otherwise the row adds at most one row
+to the figure. So the sensitivity of a figure is k - 1. If a person has up to b rows, all
+sensitivities are multiplied by b. Figures that are computed from published figures cost nothing.
+Names of undeclared classes, values and cells are published if a noisy total exceeds a threshold;
+the thresholds use half of delta.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ TABLES = 0.9
 DECIDING = 0.1
 """Share of the budget for verdicts, if any are requested."""
 MOST_ERROR = 0.02
-"""Error of a correlation of codes above which moments are not worth their cost."""
+"""Largest standard error of a correlation of codes at which moments are worth their cost."""
 SURE = 3.0
 """A verdict is stated if the figure is at least this many standard errors away from the limit."""
 
@@ -142,8 +144,8 @@ def protect_with_noise(
     rule_as_written
         The privacy rule, if verdicts are requested.
     source
-        The table, if available: its rows are clipped as a whole, which needs less noise. Otherwise
-        the moments come from the summary's co-occurrence counts.
+        The table, if available. Its rows are clipped as a whole, which needs less noise. If it is
+        not given, the moments come from the summary's co-occurrence counts.
 
     Raises
     ------
@@ -199,7 +201,7 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The exact data from which moments are computed: the summary, and the table if available."""
+    """The exact data from which moments are computed: the summary and, if available, the table."""
 
     summary: Summary
     source: Source | None
@@ -211,8 +213,9 @@ class ExactTable:
     ) -> MomentSums:
         """Return the moments of clipped rows.
 
-        A row is clipped at the squared length `whole`; without the table, its codes of each
-        attribute are clipped at `each`.
+        If the table is available, all codes of a row together are clipped to the squared length
+        `whole`. Otherwise the codes of each attribute are clipped separately, to the squared length
+        in `each`.
         """
         label = self.summary.label
         if self.source is None:
@@ -347,11 +350,11 @@ def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> Protected
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Estimate the rows of each class from several tables of the same rows, shape (C,).
+    """Estimate the number of rows of each class from several tables of the same rows, shape (C,).
 
-    A total over few cells has less noise, so the weight of each table is 1 / (number of cells).
-    Tables without their unnamed cells underestimate the total, so only tables whose total is near
-    the largest total are used.
+    A total over few cells has less noise, so the weight of each table is 1 / (number of cells). A
+    table from which unnamed cells are missing underestimates the total. So only tables whose total
+    is near the largest total are used.
     """
     sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
     if not len(sums):

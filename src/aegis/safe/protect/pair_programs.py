@@ -2,10 +2,10 @@
 
 A possible table is a table that agrees with all published figures. Possible tables form a convex
 set, so the mean of several possible tables is possible, too. A small program changes only a few
-rows and columns of this mean around one cell. Its solution is a possible table. If two possible
+rows and columns of this mean, around one cell. Its solution is a possible table. If two possible
 tables differ in the cell by the threshold, the cell is safe, and the program of the whole table is
-not needed. Otherwise nothing follows: only the program of the whole table shows that a cell can be
-derived.
+not needed. If they do not, nothing follows, because only the program of the whole table can show
+that a cell can be derived.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aegis.errors import DataError
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SLACK = 1e-6
-"""Tolerated distance of a solver's result from a whole number."""
+"""Largest distance from a whole number at which a solver's result counts as this number."""
 
 
 class PairProgram(Protocol):
@@ -61,7 +61,7 @@ class Seen:
 
     @property
     def mean(self) -> Floats:
-        """Mean of the tables, shape (n,), which is also a possible table."""
+        """Mean of the tables, shape (n,); it is also a possible table."""
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
@@ -71,7 +71,8 @@ class Seen:
 
 
 class Nearby:
-    """Small linear programs that change `lines` rows and columns of the mean of the tables so far.
+    """Small linear programs that change `lines` rows and columns of the mean of the tables found so
+    far.
 
     Parameters
     ----------
@@ -80,9 +81,9 @@ class Nearby:
     seen
         The tables found so far; new ones are added.
     lines
-        Number of rows and of columns of the table that may change, in addition to those of the
-        cell. Half of them have the largest counts in the cell's row or column. The other half have
-        codes similar to the cell's, so that a change hardly affects a moment.
+        Number of rows and of columns of the table that may change, in addition to the row and the
+        column of the cell. Half of them have the largest counts in the cell's column or row. The
+        other half have codes similar to the cell's codes, so that a change hardly affects a moment.
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
@@ -96,7 +97,9 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Find the largest possible count of a cell and, unless proved safe, the smallest."""
+        """Find the largest possible count of a cell; if this does not prove it safe, find the
+        smallest.
+        """
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
         columns = self._near(column, self._table[row], self._program.codes[1])
@@ -145,10 +148,10 @@ class Nearby:
 def solved(
     aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, whole: bool = False
 ) -> Floats | None:
-    """Return cells between `low` and `high` whose sums are between `least` and `most`, and whose
-    product with `aim` is as small as possible; None if there are none.
+    """Return cells between `low` and `high` with sums between `least` and `most`, such that their
+    product with `aim` is as small as possible. Return None if there are no such cells.
 
-    `sums` is a matrix, or None if no sums are known; `whole` asks for whole numbers.
+    `sums` is a matrix, or None if no sums are known. With `whole`, the cells are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

@@ -74,8 +74,8 @@ class Plan:
     Raises
     ------
     PolicyError
-        The label would be cut at values of the table, or the summary has too little data to parse a
-        column value by value.
+        The label would be cut at values of the table, or the summary does not have the data to
+        parse a column value by value.
     """
 
     def __init__(self, summary: Summary, policy: Policy, public: Collection[str]) -> None:
@@ -120,7 +120,9 @@ class Plan:
                 yield PublishedDomain("bounds", own.name, own.bounds)
 
     def classes(self, budget: Budget) -> NamedClasses:
-        """Return the declared classes of the label, or those with large enough noisy counts."""
+        """Return the declared classes of the label, or the classes whose noisy counts are large
+        enough.
+        """
         label = self._summary.label
         if self._classes is DomainSource.POLICY:
             return by_declaration(label, self._policy.label, others_refused=self._strict)
@@ -131,7 +133,9 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Parse the columns value by value, as the declared type or the type of a noisy vote."""
+        """Parse the columns value by value, as the declared type or the type that a noisy vote
+        chooses.
+        """
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
         if bought:
@@ -161,7 +165,9 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Fit masks that learn from data to noisy counts; return the cells of every attribute."""
+        """Return the cells of every attribute, after fitting masks that learn from data to noisy
+        counts.
+        """
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
         made = []

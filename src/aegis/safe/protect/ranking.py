@@ -1,4 +1,4 @@
-"""Rank and search from a protected summary, with errors, ties and verdicts of the rule."""
+"""Rank and search from a protected summary, with standard errors, ties and verdicts of the rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MEASURE = "held-out-target-coded"
 ENUMERATED = 200_000
 """Largest number of combinations that a search scores one by one."""
 COMPARED = 10
-"""Number of best entries that get standard errors and are compared with the best."""
+"""Number of top entries that get standard errors and are compared with the best entry."""
 
 
 @one_blas_thread
@@ -57,8 +57,8 @@ def rank_protected(
     summary
         The result of `aegis.safe.protect.protect` or `load_protected`.
     configurations
-        The configurations to rank. By default those of the policy, else those with stated verdicts,
-        else random ones.
+        The configurations to rank. By default the configurations of the policy, else those with
+        stated verdicts, else random ones.
     policy
         Provides `configurations` if no others are given.
     generate_count
@@ -98,9 +98,9 @@ def search_protected(
     """Return the best configurations among all combinations, scored from a protected summary.
 
     If the summary has verdicts, only configurations that are known to be admissible are returned.
-    Scores from label tables alone have a bound, so the result is proven to be the best. Scores from
-    codes have no bound: up to 200,000 combinations are all scored, if time allows. Otherwise the
-    search exchanges one mask at a time, and the result is not proven.
+    Scores from label tables alone have a bound, so the search proves that its result is the best.
+    Scores from codes have no bound. If there are at most 200,000 combinations, the search scores
+    all of them, if time allows. Otherwise it exchanges one mask at a time, and proves nothing.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def search_protected(
     top
         Number of best configurations to return.
     time_limit
-        Seconds after which the best ones so far are returned; None for no limit.
+        Seconds after which the best configurations so far are returned; None for no limit.
 
     Raises
     ------

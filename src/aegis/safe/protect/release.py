@@ -57,7 +57,7 @@ def release_protected(
         The file, with the extension `.protected`.
     ledger, population
         The ledger, and the name of the population in it. The cost of level noise is reserved before
-        anything is drawn, and committed once the file exists. Level counts has no cost.
+        any noise is drawn, and committed once the file exists. Level counts has no cost.
     new_version
         Whether the table is a new version of the table that the ledger has recorded.
     request, options

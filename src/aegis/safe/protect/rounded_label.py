@@ -1,12 +1,12 @@
 """Protect a number to predict: round each row's number at random to one of its declared bounds.
 
-The upper bound is drawn with the probability (y - low) / (high - low) for the number y, so the
-expected mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts
-as the nearer bound. The label then has two declared classes, the bounds. A label table, rows by
-value and class, replaces sums of the number, and one row changes it by 1 as with classes. So noise,
-cell keys, the account of epsilon, the audit of small cells and the scorer are the same as for
-classes. Rows are rounded independently, so differential privacy for the rounded table implies it
-for the table.
+A number y becomes the upper bound with the probability (y - low) / (high - low), so the expected
+mean of the rounded numbers is the mean of the numbers. A number outside the bounds counts as the
+nearer bound. The label then has two declared classes, the bounds. A label table (rows by value and
+class) replaces sums of the number, and one row changes it by 1, as for a label with classes. So
+noise, cell keys, the account of epsilon, the audit of small cells and the scorer are the same as
+for classes. Rows are rounded independently, so if the rounded table is protected by differential
+privacy, the table is, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from aegis.summary.codes import show
 def with_rounded_label(
     source: Source, policy: Policy, *, person: str | None = None, key: bytes | None = None
 ) -> tuple[Source, Policy]:
-    """Return a table and its policy with the number to predict rounded to its bounds, as two classes.
+    """Return a table and its policy in which the number to predict is rounded to its bounds, as two
+    classes.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def with_rounded_label(
     person
         A column to keep.
     key
-        The secret key of level counts: it rounds equal rows in the same way, in any order and in
-        later versions of the table. None: the system's randomness.
+        The secret key of level counts. With it, equal rows are rounded in the same way, in any
+        order and in later versions of the table. None uses the system's randomness.
 
     Raises
     ------
@@ -117,7 +118,10 @@ def _chances(table: pa.Table, key: bytes | None) -> npt.NDArray[np.float64]:
 
 
 def with_bounds(protection: Protection, label: Label) -> Protection:
-    """Return the protection of a rounded table, with the label's classes listed as bounds."""
+    """Return the protection of a table whose numeric label was rounded.
+
+    In it, the source of the label's classes is listed as the source of its bounds.
+    """
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own
         for own in protection.domains or ()
@@ -126,7 +130,7 @@ def with_bounds(protection: Protection, label: Label) -> Protection:
 
 
 def note_on_rounding(label: Label) -> str:
-    """Return the note of a summary on a number that was rounded to its bounds."""
+    """Return a note for readers of a summary whose label was rounded to its bounds."""
     low, high = (f"{bound:,}" for bound in label.bounds or ())
     return (
         f"{label.column} is a number: each row's was rounded at random to one of its declared bounds, {low} or "

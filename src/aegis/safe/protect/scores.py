@@ -1,9 +1,9 @@
 """Score configurations from a protected summary, with errors from protection and from sampling.
 
 The score is the held-out target-coded trace of the masked attributes
-(`aegis.measures.target_coded`), computed from label tables and moments of codes. In a summary
-without moments the mean square contingencies of the attributes are added, as if attributes shared
-no information. This module uses no exact counts, so any number of scores reveals nothing more.
+(`aegis.measures.target_coded`), computed from label tables and moments of codes. If a summary has
+no moments, the mean square contingencies of the attributes are added, as if attributes shared no
+information. This module uses no exact counts, so even many scores reveal nothing more.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
 FINEST = -1
-"""In a choice: the attribute with all its cells distinguished."""
+"""In a choice: all cells of the attribute are distinguished."""
 DIFFERENT = 1.96
 """Number of standard errors beyond which two scores count as different (two-sided, five percent)."""
 REPLICATES = 24
-"""Number of draws of the noise of protection for standard errors."""
+"""How often the noise of protection is drawn again, to estimate standard errors."""
 _MAIN = 0.02
 """Directions of a mask's codes below this share of the strongest one count as uncorrelated."""
 
@@ -41,13 +41,13 @@ class MaskedAttribute:
     strength
         Mean square contingency.
     main
-        The r main directions of the association with the classes, each times the root of its
-        strength, shape (r, C).
+        The r main directions of the association with the classes, each multiplied by the square
+        root of its strength, shape (r, C).
     rest
         Sum of the strengths of all other directions.
     onto
-        Coefficients of the main directions, scaled to variance 1, on the attribute's codes, shape
-        (q, r).
+        Coefficients of a regression of the main directions, scaled to variance 1, on the
+        attribute's codes, shape (q, r).
     believed, freedom, skewness
         As in `Explained`.
     """
@@ -144,7 +144,7 @@ class ProtectedScorer:
     def score(self, choice: Choice) -> float:
         """Return the estimate of the held-out target-coded trace of a choice.
 
-        It is negative if the association is weaker than expected by chance.
+        The estimate is negative if the association is weaker than chance alone would produce.
         """
         masked = [self.masked(i, place) for i, place in enumerate(choice)]
         alone = math.fsum(m.strength for m in masked)
@@ -158,7 +158,7 @@ class ProtectedScorer:
     def alone(self, index: int, place: int) -> float:
         """Return an attribute's contribution to a score, as if attributes shared no information.
 
-        It is the mean over penalties of the explained strength, minus 2 (C - 1) / N per degree of
+        It is a mean over penalties: the explained strength, minus 2 (C - 1) / N for each degree of
         freedom, with C classes and N rows.
         """
         masked = self.masked(index, place)
@@ -226,18 +226,18 @@ class ProtectedScorer:
 def share_kept(score: float, unmasked: float) -> float | None:
     """Return a score as a percentage of the unmasked score, from 0 to 100.
 
-    None if the unmasked score is not positive. Values outside of the range are due to noise and are
-    clipped.
+    Return None if the unmasked score is not positive. Noise can cause values outside the range;
+    they are clipped.
     """
     return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
-    """Return the standard error of a trace from the sampling of rows.
+    """Return the standard error of a trace that the sampling of rows causes.
 
-    It is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C - 1), for the trace V, C classes and N
-    rows: the delta method for a squared multiple correlation (Olkin and Finn, Correlations redux,
-    Psychological Bulletin 118, 1995).
+    For the trace V, C classes and N rows, it is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C -
+    1). This is the delta method for a squared multiple correlation (Olkin and Finn, Correlations
+    redux, Psychological Bulletin 118, 1995).
     """
     limit = max(classes - 1, 1)
     share = min(max(score / limit, 0.0), 1.0)

@@ -33,8 +33,8 @@ def summary_under(
 ) -> tuple[ProtectedSummary, RuleOverride | None]:
     """Return a protected summary for use under a policy, and the rule that was overridden.
 
-    If the rule of the verdicts is not that of the policy, the result has no verdicts, and its notes
-    say so.
+    If the verdicts are about another rule than the policy's, the result has no verdicts, and its
+    notes say so.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def summary_under(
     policy
         The policy of the user.
     rule_override
-        Whether the user intends another rule than the owner's.
+        Whether the user intends to use another rule than the owner's.
 
     Raises
     ------
     PolicyError
-        The summary was made for other masks; or its rule differs from the policy's and is locked or
-        was not overridden.
+        The summary was made for other masks; or its rule differs from the policy's rule, and is
+        locked or was not overridden.
     """
     require_policy(summary, policy)
     override = None

@@ -9,7 +9,7 @@ from aegis.safe.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replic
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
-    """Return the effect of every other mask of every attribute, all other masks being equal.
+    """Return the effect of every other mask of every attribute if all other masks stay the same.
 
     Parameters
     ----------

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 TITLE = "Only if you pass on a summary file (.aegis)"
-"""Title of the section on an unprotected summary, which most readers of a report can skip."""
+"""Title of the section on an unprotected summary; most readers of a report can skip this section.
+"""
 
 
 def templates() -> jinja2.Environment:

@@ -26,7 +26,7 @@ def set_cookie(
     *,
     samesite: Literal["lax", "strict"] = "strict",
 ) -> None:
-    """Set a cookie in the browser, which no script can read."""
+    """Set a cookie in the browser; no script can read this cookie."""
     response.set_cookie(
         cookie_name(settings, kind),
         secret,
@@ -61,7 +61,7 @@ def end_session(response: Response, settings: ServiceSettings) -> None:
 
 @routes.post("/session", PUBLIC)
 def sign_in(given: shapes.SignInGiven, visit: VisitOf, response: Response) -> dict[str, Any]:
-    """Sign in with name, password and, with a second factor, a code; sets a session cookie."""
+    """Sign in with name, password and, if you have a second factor, a code; sets a session cookie."""
     if visit.settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
     opened = accounts.sign_in(
@@ -145,6 +145,6 @@ def make_token(given: shapes.TokenGiven, call: CallOf) -> dict[str, Any]:
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, call: CallOf) -> dict[str, Any]:
-    """Revoke one of your own tokens, which then no longer works."""
+    """Revoke one of your own tokens; it then no longer works."""
     with call.writing() as session:
         return shapes.shown(accounts.revoke_token(session, call.actor, token_id))

@@ -132,7 +132,9 @@ def ask_summary(identifier: str, given: shapes.SummaryAsked, call: CallOf) -> di
 
 @routes.post("/{identifier}/members", Action.PUBLISH)
 def admit(identifier: str, given: shapes.MemberGiven, call: CallOf) -> dict[str, Any]:
-    """Let another provider's data sets share the privacy budget of this population, or end that."""
+    """Let another provider's data sets share the privacy budget of this population, or end the
+    sharing.
+    """
     with call.writing() as session:
         data_set = data_sets.seen(session, call.actor, Action.PUBLISH, identifier)
         populations.admit(

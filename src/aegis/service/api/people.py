@@ -145,7 +145,7 @@ def end_sessions(name: str, given: shapes.SessionsEnded, call: CallOf) -> dict[s
 
 @routes.post("/accounts/{name}/second-factor/remove", Action.ACCOUNTS)
 def remove_factor_of(name: str, call: CallOf) -> dict[str, Any]:
-    """Turn off the second factor of somebody who lost device and recovery codes."""
+    """Turn off the second factor of somebody who lost both the device and the recovery codes."""
     authorise(call.actor, Action.ACCOUNTS)
     with call.writing() as session:
         second_factor.remove(session, accounts.named(session, name), call.actor.name)
@@ -161,7 +161,7 @@ def hand_over_all(name: str, given: shapes.Receiver, call: CallOf) -> dict[str, 
 
 @routes.post("/data-sets/{identifier}/hand-over", Action.HAND_OVER)
 def hand_over(identifier: str, given: shapes.DataSetReceiver, call: CallOf) -> dict[str, Any]:
-    """Transfer a data set to another provider, whose agent then does the data set's jobs."""
+    """Transfer a data set to another provider; the agent of that provider then does its jobs."""
     with call.writing() as session:
         handed = handing_over.hand_over(
             session, call.actor, identifier, given.to, public_key=given.public_key
@@ -170,7 +170,7 @@ def hand_over(identifier: str, given: shapes.DataSetReceiver, call: CallOf) -> d
 
 
 def service_name(settings: ServiceSettings) -> str:
-    """Return the host of the service, as shown in apps for one-time codes."""
+    """Return the host of the service, which apps for one-time codes show as its name."""
     return urlsplit(settings.origin).hostname or "aegis"
 
 

@@ -103,7 +103,9 @@ def approve(
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, call: CallOf) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration behind its digests."""
+    """Return the statement that an approver signs, and the policy and configuration that its
+    digests identify.
+    """
     with call.reading() as session:
         return requests.statement(session, call.actor, request_id)
 
@@ -177,7 +179,9 @@ def verify(request_id: str, call: CallOf) -> dict[str, Any]:
 
 
 def verified(call: Call, request_id: str) -> dict[str, Any]:
-    """Return a request, its release, the key that signed it, and one line for each mismatch."""
+    """Return a request, its release, the key that signed the release, and one line for each
+    mismatch.
+    """
     with call.reading() as session:
         request = requests.seen(session, call.actor, Action.VERIFY, request_id)
         made = requests.file_of(session, request)

@@ -31,13 +31,13 @@ _PASSWORD = Field(max_length=256)
 _DEEPEST = 64
 """Largest number of lists and mappings within one another in a body."""
 Epsilon = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
-"""Epsilon of a summary under noise."""
+"""Epsilon of a summary at level noise."""
 Protection = Literal["counts", "noise"]
 """Level of protection of a summary."""
 
 
 class Sent(BaseModel):
-    """A request body that rejects unknown fields, and values that no JSON text can hold."""
+    """A request body that rejects unknown fields, and values that JSON cannot represent."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -225,7 +225,9 @@ class Rotation(Sent):
 
 
 class Choice(Sent):
-    """A configuration as YAML, as `aegis advise -o` writes it; none starts a search for the best one."""
+    """A configuration as YAML, as `aegis advise -o` writes it. If none is given, a search for the
+    best starts.
+    """
 
     configuration: str | None = Field(default=None, max_length=4 << 20)
 
@@ -264,7 +266,9 @@ class Alive(GivenBack):
 
 
 class Failed(GivenBack):
-    """Why an agent failed a job; `spent` means that noise was drawn, so its epsilon stays spent."""
+    """Why an agent could not do a job; `spent` means that noise was drawn, so its epsilon stays
+    spent.
+    """
 
     reason: str = Field(max_length=2000)
     spent: bool = False

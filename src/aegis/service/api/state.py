@@ -18,15 +18,15 @@ routes = Routes(tags=["state"])
 
 @routes.get("/live", PUBLIC)
 async def live() -> dict[str, Any]:
-    """Report that the process runs, even if its database does not; if this call fails, restart the
-    process.
+    """Report that the process runs, even if the database does not answer; if this call fails,
+    restart the process.
     """
     return {"status": "ok"}
 
 
 @routes.get("/health", PUBLIC)
 def ready(visit: VisitOf) -> dict[str, Any]:
-    """Answer if database and file store work, so that the service can receive calls."""
+    """Report that the database and the file store work, so that the service can answer calls."""
     with visit.reading() as session:
         logbook.ping(session)
     visit.catalog.objects.ping()
@@ -37,7 +37,7 @@ def ready(visit: VisitOf) -> dict[str, Any]:
 def programs(call: CallOf) -> list[dict[str, Any]]:
     """Return agents and workers with the time of their last sign of life.
 
-    `silent` marks a program that was killed or has lost its connection.
+    `silent` is true for a program that was killed or has lost its connection.
     """
     with call.reading() as session:
         return [shapes.shown(program) for program in signs.listed(session, call.actor)]

@@ -23,7 +23,9 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """The relation to an object that an account's role requires, for example being its owner."""
+    """The relation to an object that an account's role requires; for example, the account is its
+    owner.
+    """
 
     ANY = "any"
     """No relation is needed."""
@@ -36,7 +38,7 @@ class Tie(StrEnum):
 
 
 class Action(StrEnum):
-    """Everything that an actor can do; a route, a command and a method of `Catalog` share these names."""
+    """Everything that an actor can do; routes, commands and methods of `Catalog` share these names."""
 
     REGISTER = "register"
     EDIT_DATA_SET = "edit-data-set"
@@ -109,7 +111,7 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
         Action.HAND_OVER: {AccountRole.PROVIDER: Tie.OWN, AccountRole.ADMIN: Tie.ANY},
     }
 )
-"""For each action the roles that may do it, and the relation to the object that each role needs."""
+"""For each action the roles that may do it, each with the relation to the object that it needs."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class ActedOn:
 
 
 NOTHING = ActedOn()
-"""The object of actions without a particular object."""
+"""Stands for the object in actions that have no particular object."""
 
 
 def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:

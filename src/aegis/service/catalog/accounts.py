@@ -1,7 +1,7 @@
 """Accounts with roles, browser sessions and tokens for programs.
 
-Passwords are stored as Argon2id hashes, secrets of sessions and tokens as SHA-256. These secrets
-are random, so they need no slower hash. See OWASP ASVS 5.0, chapters 6, 7 and 11.
+Passwords are stored as Argon2id hashes, secrets of sessions and tokens as SHA-256 hashes. These
+secrets are random, so they need no slower hash. See OWASP ASVS 5.0, chapters 6, 7 and 11.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IDLE = timedelta(minutes=30)
 LONGEST = timedelta(hours=12)
 """A session ends after this time in any case."""
 HALF = timedelta(minutes=5)
-"""Time for giving the code of the second factor after the right password."""
+"""Time within which the code of the second factor must follow the right password."""
 _SEEN_EVERY = timedelta(minutes=1)
 _OF_LOG = ("system", "identity provider")
 """Names in the log that are no account: their owner could read and seem to write what is not theirs."""
@@ -189,7 +189,7 @@ def reopen(session: Session, by: Actor, name: str) -> Account:
 
 
 def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False) -> dict[str, int]:
-    """End all sessions of an account, and on request its tokens; return the numbers ended.
+    """End all sessions of an account, and on request its tokens; return how many of each ended.
 
     `by` must be allowed to administer accounts.
     """
@@ -203,7 +203,7 @@ def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False
 def end_own_sessions(
     session: Session, by: Actor, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End the actor's other sessions and, on request, tokens; return how many of each ended.
+    """End the actor's other sessions, and on request the tokens; return how many of each ended.
 
     `keep` is the secret of the session that stays open.
     """
@@ -298,8 +298,8 @@ def sign_in(
 ) -> OpenSession | HalfOpen:
     """Check name and password; return a session or, with a second factor, an incomplete sign-in.
 
-    An unknown name takes as long as a wrong password and gets the same answer. The slow hash is
-    computed outside of transactions, so that guessing does not block other callers.
+    The answer for an unknown name takes as long as for a wrong password, and is the same. The slow
+    hash is computed outside of transactions, so that guessing does not block other callers.
 
     Parameters
     ----------
@@ -315,8 +315,8 @@ def sign_in(
     NotSignedIn
         Name and password do not match.
     TooOften
-        Too many wrong passwords for this name came from this address; other addresses need not
-        wait.
+        Too many wrong passwords for this name came from this address. Callers from other addresses
+        need not wait.
     """
     if not _knows(database, name, password, address):
         raise NotSignedIn(
@@ -368,7 +368,8 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
 
 
 def require_password(database: Database, by: Actor, password: str, *, address: str = "") -> None:
-    """Raise an error unless the password is the actor's; required before sign-in settings are changed.
+    """Raise an error unless this is the actor's password. Changes to sign-in settings require this
+    check.
 
     Raises
     ------
@@ -391,7 +392,8 @@ def require_password(database: Database, by: Actor, password: str, *, address: s
 def change_password(
     database: Database, by: Actor, password: str, new: str, *, keep: str = "", address: str = ""
 ) -> OpenSession | None:
-    """Change the actor's password; other sessions end, and the session `keep` gets a new secret.
+    """Change the actor's password; the session `keep` gets a new secret, and all other sessions
+    end.
 
     Raises
     ------
@@ -509,7 +511,7 @@ def open_session(session: Session, account: Account) -> OpenSession:
 
 
 def session_of(session: Session, secret: str) -> SignIn:
-    """Return the session of a cookie, with the current state of its account.
+    """Return the session to which a cookie belongs, with the current state of its account.
 
     Raises
     ------
@@ -531,7 +533,7 @@ def session_of(session: Session, secret: str) -> SignIn:
 def is_stale(opened: SignIn) -> bool:
     """Return whether `touch` should record the use of a session again.
 
-    The use is recorded at intervals, not at each call, to save writes.
+    To save writes, the use is recorded at intervals, not at each call.
     """
     return now() - opened.seen > _SEEN_EVERY
 
@@ -546,7 +548,7 @@ def touch(session: Session, secret: str) -> None:
 def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") -> list[str]:
     """Turn the actor's second factor on with a code; return the recovery codes.
 
-    All sessions of the account end, except `keep`.
+    All sessions of the account except `keep` end.
 
     Raises
     ------
@@ -577,7 +579,7 @@ def sign_out(session: Session, secret: str) -> None:
 
 
 def actor_of(account: Account, token: Token | None = None) -> Actor:
-    """Return the actor that an account, or one of its tokens, acts as."""
+    """Return the actor for an account or for one of its tokens."""
     roles = frozenset(AccountRole(role) for role in account.roles)
     if token is None:
         return Actor(account.id, account.name, roles)
@@ -589,7 +591,7 @@ def make_token(
 ) -> tuple[Token, str]:
     """Create a token with some of its creator's permissions; return the token and its secret.
 
-    A token that another token created ends when that token expires or is revoked.
+    If another token creates a token, the new token ends when the other one expires or is revoked.
 
     Raises
     ------

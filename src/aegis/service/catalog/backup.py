@@ -21,8 +21,8 @@ _PRIVATE = 0o600
 def backup(database: str, objects: str, folder: Path) -> int:
     """Copy a catalog into a new folder; return the number of its objects.
 
-    The database is copied first. Objects never change, so the copy has every object that the
-    database refers to.
+    The database is copied first. Objects never change, so the copy has every object to which the
+    database refers.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Keep the privacy budget of each population: reserve it before noise is drawn, commit it with the
-output.
+"""Keep the privacy budget of each population.
 
-A reservation is refunded only if its job led neither to an output nor to a refusal that depended on
-noise. The epsilons of one population add up (basic composition).
+A cost is reserved before noise is drawn, and committed together with the output. A reservation is
+refunded only if its job led neither to an output nor to a refusal that depended on noise. The
+epsilons of one population add up (basic composition).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class BudgetLeft:
     population
         Name of the population.
     spent, reserved
-        Epsilon of existing outputs, and of work in progress.
+        Epsilon of all existing outputs, and epsilon of all work in progress.
     ceiling
-        The lowest ceiling of the data sets of the population's owner and, for another provider's
-        data set, of that provider's data sets. None if none of them has a ceiling.
+        The lowest ceiling of the data sets that count. These are the data sets of the population's
+        owner and, if the data set has another provider, the data sets of that provider. None if
+        none of them has a ceiling.
     """
 
     population: str
@@ -43,7 +44,7 @@ class BudgetLeft:
 
     @property
     def left(self) -> float | None:
-        """The epsilon that can still be reserved; None without a ceiling."""
+        """The epsilon that can still be reserved; None if there is no ceiling."""
         return None if self.ceiling is None else self.ceiling - self.spent - self.reserved
 
 
@@ -118,8 +119,8 @@ def give_back(session: Session, job_id: str) -> None:
 def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
     """Return the population's reservations and costs, oldest first.
 
-    The owner of the population gets those of all data sets. A provider who has joined the
-    population gets only those of its own data sets.
+    The owner of the population gets the entries of all data sets. A provider who has joined the
+    population gets only the entries of its own data sets.
     """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
@@ -131,7 +132,7 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return the population's releases, oldest first, with the same visibility as `entries`."""
+    """Return the population's releases, oldest first; who gets which is the same as in `entries`."""
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):
         own = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)

@@ -25,7 +25,8 @@ class UploadLimits:
     unpacked
         Largest unpacked size in bytes that a masked file may declare.
     work
-        Limits of a search, an audit or the check of an upload; None for no separate process.
+        Limits of a search, an audit or the check of an upload. None does this work without limits,
+        in the process of the service.
     """
 
     summary: int = 64 << 20

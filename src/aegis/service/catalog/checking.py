@@ -2,7 +2,7 @@
 releases.
 
 The agent makes this check next to the data. Its answer has the form of a certificate: a
-configuration and verdicts on it. The smallest class size is the only class size in it.
+configuration and verdicts on it. It contains the size of the smallest class, and of no other class.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(
     certificates
         Certificates of earlier releases of this table.
     measure
-        The measure of utility in the answer; by default the policy's.
+        The measure of utility in the answer; by default the policy's measure.
     may_search
         Whether to search all combinations if no listed configuration meets the rule.
     progress

@@ -1,8 +1,8 @@
 """Compare the tables of the catalog with its log, to detect changes that were not logged.
 
-Each log entry contains the hash of the entry before, but tables have no such protection. If
-somebody changes a table without the service, no log entry matches. Details that logs of earlier
-versions lack are not compared.
+Each log entry contains the hash of the previous entry, but tables have no such protection. If
+somebody changes a table without the service, no log entry matches the change. Details that are
+missing from logs of earlier versions are not compared.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class LoggedState:
     Attributes
     ----------
     data_sets
-        Logged fields of each data set.
+        The fields of each data set that are logged.
     requests
         State of each request.
     grants
-        Grants: data set, account and role.
+        All grants, each with data set, account and role.
     versions
         Digest of each summary, by data set and version number.
     roles, closed
         Roles of each account, and closed accounts.
     approvals
-        Approvals: request, account and step.
+        All approvals, each with request, account and step.
     releases
         Digest of each released file, by request.
     removed

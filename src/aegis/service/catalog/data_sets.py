@@ -73,7 +73,7 @@ def register(
     population: str = "",
     **about: Any,
 ) -> DataSet:
-    """Register a data set, which only its provider sees until it is published.
+    """Register a data set; until it is published, only its provider sees it.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def register(
     public_key
         The Ed25519 public key, in hexadecimal, of the agent that signs uploads.
     title, population, about
-        Title and other fields shown to others (`CHANGEABLE`), and the name of the population that
-        the data set is about, by default its own name.
+        Title and other fields that others see (`CHANGEABLE`), and the name of the population that
+        the data set is about; the default is the name of the data set.
 
     Raises
     ------
@@ -162,14 +162,14 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
     """Return the current terms of a data set, and the digest of their text; each request stores a
-    copy.
+    copy of both.
     """
     return {name: getattr(data_set, name) for name in TERMS} | {"terms": digest(data_set.terms)}
 
 
 def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
-    """Replace the signing key of the actor's agent; return the number of data sets that it signs
-    for.
+    """Replace the signing key of the actor's agent; return the number of data sets for which it
+    signs.
 
     Signatures by the old key can still be verified.
 
@@ -178,7 +178,8 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
     session, by
         A writing session, and the provider.
     given
-        `old` and `new` public keys in hexadecimal, and `signatures` by both over `rotation_of`.
+        The public keys `old` and `new` in hexadecimal, and `signatures`, in which both keys sign
+        the bytes of `rotation_of`.
 
     Raises
     ------
@@ -257,7 +258,9 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
 def grant(
     session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
 ) -> None:
-    """Assign an operator or approver, or let a consumer see the data set; `granted=False` undoes that."""
+    """Assign an operator or approver, or let a consumer see the data set; `granted=False` revokes
+    this.
+    """
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
@@ -295,7 +298,7 @@ def add_version(
 ) -> Version:
     """Store a new version of a data set: a new summary with its policy.
 
-    `requests.drift` then sends back the unreleased requests for earlier versions.
+    The caller then sends back unreleased requests for earlier versions with `requests.drift`.
     """
     data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
@@ -435,19 +438,19 @@ def _subject(
 
 
 def assigned_to(by: Actor) -> Select[Any]:
-    """Return the query for the data sets on which the actor was granted to decide."""
+    """Return the query for the data sets on which the actor has a role that decides."""
     deciding = [str(r) for r in (AccountRole.OPERATOR, AccountRole.APPROVER) if r in by.roles]
     return select(Grant.data_set_id).where(Grant.account_id == by.account, Grant.role.in_(deciding))
 
 
 def authorise_some(by: Actor, action: Action) -> None:
-    """Raise `NotAllowed` if the actor's token lacks the scope for this action."""
+    """Raise `NotAllowed` if the actor's token does not have the scope for this action."""
     if by.scopes is not None and action not in by.scopes:
         authorise(by, action, NOTHING)
 
 
 def unscoped(by: Actor) -> Actor:
-    """Return the person behind a token, whose permissions no scope narrows."""
+    """Return the owner of a token as an actor whose permissions are not limited by scopes."""
     return Actor(by.account, by.name, by.roles)
 
 

@@ -61,7 +61,7 @@ class Database:
 
         Writers wait for each other, so that the log is one chain and decisions use the current
         state. Writers of one process wait in this method. If they waited in the database, each
-        would hold a connection, and SQLite would have to poll.
+        writer would occupy a connection, and SQLite would have to poll.
         """
         with (
             self._turn(),

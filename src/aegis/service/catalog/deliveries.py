@@ -1,8 +1,8 @@
 """Verify and accept what agents upload: protected summaries, results of checks, masked files.
 
 Each upload needs a valid signature and the current attempt number of its job. A certificate must
-match the file, the approved configuration and a rule that the file meets. Object, state and log
-then change in one transaction.
+match the file and the approved configuration, and state a rule that the file meets. Object, state
+and log then change in one transaction.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def summary(
     Raises
     ------
     CatalogError
-        The summary is not protected, not signed by the data set's agent, or for another policy.
+        The summary is not protected, is not signed by the data set's agent, or was made for another
+        policy.
     """
     if len(bundle) > catalog.limits.summary:
         raise TooLarge(
@@ -250,7 +251,9 @@ def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
-    """Return the public key that verifies a release: the agent's key when the release was made."""
+    """Return the public key that verifies a release: the key that the agent had when it made the
+    release.
+    """
     signed = str(release_made.signature["signature"].get("key"))
     return signed if signed in data_set.former_keys else data_set.public_key
 
@@ -372,7 +375,8 @@ def _as_json(value: Any) -> Any:
 
 
 def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
-    """Return the declared number of rows of a masked file; None for text files, which declare none.
+    """Return the number of rows that a masked file declares; None for text files, which declare
+    none.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class NotThere(CatalogError):  # noqa: N818 - what it says
 
 
 class WrongState(CatalogError):  # noqa: N818 - what it says
-    """The state of the object does not allow the action, or the object has changed meanwhile."""
+    """The state of the object does not allow the action, or the object has changed in the meantime."""
 
     status = 409
 

@@ -1,8 +1,8 @@
 """Describe data sets and releases for other catalogs, in Croissant, DCAT and Data Package.
 
-The description of a data set has its schema and terms but no file, because files are released on
-request. The description of a release has the file, its digest and the column types after masking.
-Descriptions contain no values of rows.
+The description of a data set contains its schema and terms but no file, because files are released
+on request. The description of a release names the file, its digest and the column types after
+masking. Descriptions contain no values of rows.
 
 Sources: Croissant 1.0 (MLCommons), DCAT 3 (W3C), Data Package 2.0 (datapackage.org).
 """
@@ -76,7 +76,7 @@ class Described:
     identifier, title, description, terms, label, version, created, publisher
         As in the catalog.
     url
-        URL of its page.
+        URL of the page that shows it.
     fields
         Its columns.
     file
@@ -287,7 +287,7 @@ def _croissant_file(told: Described, file: File) -> dict[str, Any]:
 
 
 def dcat(told: Described) -> dict[str, Any]:
-    """Write a description in DCAT 3, as JSON-LD that needs no other file."""
+    """Write a description in DCAT 3, as self-contained JSON-LD."""
     distribution: dict[str, Any] = {
         "@id": f"{told.url}#distribution",
         "@type": "dcat:Distribution",
@@ -377,4 +377,4 @@ FORMATS: Mapping[str, tuple[Callable[[Described], dict[str, Any]], str, str]] = 
         "datapackage": (data_package, "application/json", "datapackage.json"),
     }
 )
-"""Formats by name: the function that writes it, its media type, and its file name."""
+"""For each format: the function that writes it, its media type, and its file name."""

@@ -32,8 +32,8 @@ def ask_summary(
     """Create a job in which the agent summarises a data set under a policy and protects the
     summary.
 
-    Comments are removed from the policy, because comments of a proposed policy mention values of
-    rows.
+    Comments are removed from the policy, because the comments of a proposed policy can contain
+    values of rows.
 
     Raises
     ------
@@ -54,7 +54,9 @@ def ask_summary(
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
-    """Create a job in which the worker searches the best configuration from the protected summary."""
+    """Create a job in which the worker uses the protected summary to search for the best
+    configuration.
+    """
     request = requests.seen(session, by, Action.REVIEW, request_id)
     requests.require_review(request)
     return jobs.enqueue(
@@ -77,7 +79,7 @@ def choose(session: Session, by: Actor, request_id: str, configuration: str) -> 
     PolicyError
         The configuration does not fit the policy of the data set.
     CatalogError
-        The file holds several configurations.
+        The text contains several configurations.
     """
     request = requests.seen(session, by, Action.REVIEW, request_id)
     configuration_of(configuration, policy_of(request.version.policy))
@@ -95,7 +97,7 @@ def ask_check(
 ) -> Job:
     """Create a job in which the agent looks for the first listed configuration that meets the rule.
 
-    The rule must hold together with all earlier releases.
+    The configuration must also meet the rule together with all earlier releases.
 
     Raises
     ------
@@ -133,7 +135,7 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
-    """Create a new job for a release that failed."""
+    """Create a new job for a release that has failed."""
     return _started(session, requests.retry(session, by, request_id))
 
 
@@ -168,8 +170,8 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
     """Record that a job failed, on the job and on its request.
 
-    Its epsilon is refunded, unless noise was drawn (`spent`): then the failure itself reveals
-    something.
+    Its epsilon is refunded, unless noise was drawn (`spent`), because then the failure itself
+    reveals something.
     """
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:
@@ -186,7 +188,7 @@ def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
 
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
-    """Create a job again after it failed or was cancelled; for releases use `retry`.
+    """Create a job again after it failed or was cancelled. For releases, use `retry`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Slow down password guessing without locking accounts.
 
 The service counts wrong passwords for each pair of the caller's network and the account name that
-the caller enters, whether or not the account exists. Callers from other networks need not wait. It
-counts an attempt before it compares the password, so simultaneous attempts count, too.
+the caller enters, whether or not the account exists. Callers from other networks need not wait. The
+service counts an attempt before it compares the password, so simultaneous attempts count, too.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return the hash of network and name that keys the count; network and name are not stored."""
+    """Return the hash of network and name under which attempts are counted.
+
+    Network and name themselves are not stored.
+    """
     return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 
 def count(session: Session, key: str) -> bool:
-    """Count an attempt; return whether the caller must wait before the next one.
+    """Count an attempt; return whether it is the first after which the caller must wait.
 
     Raises
     ------

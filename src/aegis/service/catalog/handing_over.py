@@ -18,10 +18,11 @@ from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulati
 def hand_over(
     session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
 ) -> DataSet:
-    """Transfer a data set to another provider, whose agent then does the data set's jobs.
+    """Transfer a data set to another provider; the agent of that provider then does its jobs.
 
-    If its provider transfers it, its jobs are cancelled and all its roles are taken back: the
-    receiver was not asked, and its agent must not work for people whom another provider chose.
+    If the provider of the data set transfers it, its jobs are cancelled and all roles on it are
+    revoked. The receiver was not asked, and the receiver's agent must not work for people whom
+    another provider chose.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ def hand_over(
     to
         Name of the receiving account, which must be open and have the role of a provider.
     public_key
-        The public key of the other agent, in hexadecimal; without it the key stays the same.
-        Signatures by the old key can still be verified.
+        The public key of the receiver's agent, in hexadecimal. If it is not given, the key stays
+        the same. Signatures by the old key can still be verified.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def hand_over(
 
 
 def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
-    """Transfer all data sets of a provider to another one; return their names.
+    """Transfer all data sets of a provider to another provider; return the names of the data sets.
 
     `by` must be an admin.
     """
@@ -71,7 +72,7 @@ def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
 
 
 def owned_by(session: Session, account: Account) -> Sequence[DataSet]:
-    """Return the data sets of a provider, by name."""
+    """Return the data sets of a provider, sorted by name."""
     query = select(DataSet).where(DataSet.provider_id == account.id).order_by(DataSet.id)
     return session.scalars(query).all()
 

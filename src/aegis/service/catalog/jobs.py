@@ -1,8 +1,8 @@
 """Queue jobs; an agent or a worker claims a job, renews its lease, and answers it once.
 
-The lease says who works on a job. A program that does not renew the lease in time loses the job.
-The next program starts it again with a higher attempt number. Answers of earlier attempts are
-refused, so no job is answered twice.
+The lease says which program works on a job. A program that does not renew the lease in time loses
+the job. The next program starts the job again with a higher attempt number. Answers of earlier
+attempts are refused, so no job is answered twice.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from aegis.service.catalog.records import DataSet, Job, Request, now
 LEASE = timedelta(seconds=12)
 """Time after which a lease without a sign of life ends, so that another program can take over."""
 SIGN_OF_LIFE = 3.0
-"""Number of seconds between two signs of life, several of which fit into a lease."""
+"""Number of seconds between two signs of life; several of these intervals fit into a lease."""
 LOOK_FOR_WORK = 3.0
-"""Largest number of seconds between two checks for work."""
+"""Largest number of seconds after which an idle program looks for work again."""
 MOST_ATTEMPTS = 5
 """Number of attempts after which a job has failed."""
 MOST_WAITING = 200
@@ -84,7 +84,7 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
     session
         A writing session.
     owner
-        Name of the process that claims it.
+        Name of the process that claims the job.
     place
         "agent" or "worker".
     provider

@@ -1,8 +1,8 @@
 """Do a task in a separate process, under limits of time and memory.
 
-The cost of a search, a leak audit, the check of an uploaded file or a job of an agent is unknown
-beforehand. The separate process can be killed at any moment, ends with the process that started it,
-and answers in JSON. In the service, it opens no file outside of its folder.
+Nobody knows beforehand what a search, a leak audit, the check of an uploaded file or a job of an
+agent costs. The separate process can be killed at any moment, ends with the process that started
+it, and answers in JSON. In the service, it opens no file outside of its folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _LEAST = 64 * MIB
 NO_MEMORY = 3
 """Exit code of a process that exceeded its memory limit."""
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
-"""Arrow's own pool would reserve a GiB with its first value, which counts towards the limit."""
+"""Environment of the process. Arrow's own pool would reserve a GiB with its first value, and this
+counts towards the limit.
+"""
 _NEEDED = (
     "aegis.service.catalog.summaries",
     "aegis.service.catalog.verifying",
@@ -95,7 +97,8 @@ def run(
     limits
         The limits; None to work in this process, without limits.
     alive
-        Called once a second with the progress; an exception from it ends the work.
+        Function that is called once a second with the progress; if it raises an exception, the work
+        ends.
     progress
         Used instead of `alive` for work in this process.
     say
@@ -200,21 +203,21 @@ TASKS = {
     "verify": "aegis.service.catalog.verifying:verify_file",
     "job": "aegis.service.agent:do_given",
 }
-"""The functions that can be called under limits, by the name of their task."""
+"""The functions that can be called under limits, by name of the task."""
 _OF_AGENT = ("job",)
 """Tasks of an agent, which read its tables, and whose bugs its owner may see."""
 
 
 @dataclass
 class ToldStep:
-    """A step of a job whose progress other programs read as JSON values.
+    """A step of a job; other programs read its progress as JSON values.
 
     Attributes
     ----------
     told
         The name of the step, the finished and the total units of work, and a note.
     tell
-        Called with `told` after each change.
+        Function that is called with `told` after each change.
     """
 
     told: dict[str, Any]
@@ -232,7 +235,9 @@ class ToldStep:
 
 
 class SeldomTold(ABC):
-    """Progress of a job, which is sent as JSON values: each step at once, then at most twice a second."""
+    """Sends the progress of a job as JSON values: a new step at once, its progress at most twice a
+    second.
+    """
 
     _last = 0.0
 
@@ -257,7 +262,7 @@ class SeldomTold(ABC):
 
 
 class Lines(SeldomTold):
-    """Progress that is written as lines of JSON to the parent process."""
+    """Writes the progress as lines of JSON to the parent process."""
 
     def __init__(self, out: Any) -> None:
         self._out = out

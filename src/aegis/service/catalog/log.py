@@ -1,8 +1,8 @@
-"""The log of the catalog: append-only, each entry chained to the one before by SHA-256.
+"""The log of the catalog: append-only, each entry chained to the previous one by SHA-256.
 
 An entry states who did what to which data set or request, and contains no value of a row. The chain
-reveals entries that were changed, removed or inserted. Someone who can rewrite the whole table
-could make a new chain, so `head` is printed for storage elsewhere.
+reveals entries that were changed, removed or inserted. Somebody who can rewrite the whole table
+could make a new chain. To detect this, you can store the printed `head` in another place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from aegis.service.catalog.records import LogEntry, now
 
 START = "0" * 64
-"""The previous hash in the first entry."""
+"""The value that the first entry has as the hash of the previous entry."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
     entries
         All entries, oldest first.
     noted
-        A head that was stored elsewhere, which must still be in the chain.
+        A head that was stored elsewhere; it must still be in the chain.
     """
     previous, count = START, 0
     seen = noted is None or noted == START

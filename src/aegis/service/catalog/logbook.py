@@ -1,4 +1,6 @@
-"""Read the log: each actor sees the entries that concern them, an auditor sees all."""
+"""Read the log: each actor sees the entries that concern the actor, and an auditor sees all
+entries.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class LogFilter:
     until: datetime | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the filter as SQL conditions, all of which must hold."""
+        """Return the filter as SQL conditions; an entry must meet all of them."""
         chosen: list[ColumnElement[bool]] = []
         for column, wanted in (
             (LogEntry.actor, self.actor),
@@ -73,9 +75,10 @@ def actions(session: Session, by: Actor) -> Sequence[str]:
 
 
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
-    """Check the whole chain of the log; everybody may do so, even without reading all entries.
+    """Check the whole chain of the log; everybody may do so, even those who may not read all
+    entries.
 
-    `noted` is a head that was stored elsewhere, which must still be in the chain.
+    `noted` is a head that was stored elsewhere; it must still be in the chain.
     """
     data_sets.authorise_some(by, Action.SEE_LOG)
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)

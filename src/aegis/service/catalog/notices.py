@@ -1,4 +1,4 @@
-"""Find the notices to send to people who must act on a request, or whose request has ended.
+"""Find the notices to send: to people who must act on a request, and to people whose request ended.
 
 Notices are derived from the log, which records every step. The number of the last processed entry
 is logged, too. So a restart sends nothing twice, and the log shows what was sent to whom.
@@ -77,9 +77,9 @@ class Notice:
     request, data_set
         The request and the data set.
     words
-        The event, or the action that the request waits for, in words.
+        The event, or the action for which the request waits, in words.
     to
-        Names of the accounts that receive it.
+        Names of the accounts that receive the notice.
     """
 
     entry: int
@@ -96,7 +96,7 @@ class Notice:
 
 
 def told_up_to(session: Session) -> int | None:
-    """Return the number of the last log entry whose notice was sent; None before the first."""
+    """Return the number of the last log entry that was processed; None if none was."""
     last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])

@@ -27,7 +27,7 @@ class Objects:
     Parameters
     ----------
     place
-        A folder, which is created if missing, or a URL that obstore supports
+        A folder, which is created if it does not exist, or a URL that obstore supports
         (`s3://bucket/prefix`).
     retries
         Number of retries if a store behind a URL does not answer.

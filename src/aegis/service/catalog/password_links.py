@@ -1,7 +1,7 @@
 """Create links with which a person sets a password once: an invitation, or a reset by an admin.
 
-The admin gives the link to the person. The service stores only the SHA-256 of its secret. An
-account has at most one link: a new one replaces it, and using it deletes it.
+The admin gives the link to the person. The service stores only the SHA-256 of the link's secret. An
+account has at most one link: a new link replaces the old one, and using a link deletes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATH = "/set-password"
 
 @dataclass(frozen=True)
 class MadeLink:
-    """A new password link, whose secret is shown only once.
+    """A new password link; its secret is shown only once.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def invite(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Made
 
 
 def reset(session: Session, by: Actor, name: str) -> MadeLink:
-    """Create a link for setting a new password; for an invited account, a new invitation.
+    """Create a link for setting a new password; an invited account gets a new invitation.
 
     The old password is valid until the link is used. The second factor is not changed.
 
@@ -87,7 +87,7 @@ def reset(session: Session, by: Actor, name: str) -> MadeLink:
 def redeem(database: Database, secret: str, password: str) -> str:
     """Set the password with a link; return the account's name.
 
-    The link and all sessions of the account end.
+    The link becomes invalid, and all sessions of the account end.
 
     Raises
     ------

@@ -17,12 +17,14 @@ from aegis.service.catalog.errors import CatalogError
 SHORTEST = 12
 """Smallest number of characters of a password."""
 CONTEXT = ("aegis", "catalog", "service", "password", "account", *AccountRole)
-"""Words that may not make up a password; neither may the name of its account."""
+"""Words of the context. A password that consists only of these words or the account's name is
+refused.
+"""
 _HASHER = PasswordHasher()
 
 
 def hashed(password: str, name: str) -> str:
-    """Check the strength of a new password, and return its hash for storage.
+    """Check the strength of a new password, and return the hash to store.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ def hashed(password: str, name: str) -> str:
     Raises
     ------
     CatalogError
-        The password is too short, too long, common, or made up of words of its context.
+        The password is too short, too long or common, or consists of words of its context.
     """
     return _HASHER.hash(_strong(password, name))
 
@@ -42,8 +44,8 @@ def hashed(password: str, name: str) -> str:
 def fits(stored: str | None, password: str) -> bool:
     """Return whether a password matches the stored hash.
 
-    Without a hash the answer is False after the same time, so that it does not reveal whether the
-    account exists.
+    If there is no stored hash, the answer is False and takes the same time, so that it does not
+    reveal whether the account exists.
     """
     try:
         return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)

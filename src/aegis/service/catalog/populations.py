@@ -16,8 +16,7 @@ from aegis.service.catalog.records import OwnedPopulation
 
 
 def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulation:
-    """Return a population whose budget the provider may spend; create it if nobody has used its
-    name.
+    """Return a population whose budget the provider may spend; create it if it does not exist.
 
     Raises
     ------
@@ -46,7 +45,7 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
 def admit(
     session: Session, by: Actor, name: str, account: str, *, admitted: bool = True
 ) -> OwnedPopulation:
-    """Let another provider's data sets spend the budget of the actor's population, or end that."""
+    """Let another provider's data sets spend the budget of the actor's population, or stop this."""
     authorise(by, Action.REGISTER)
     population = session.get(OwnedPopulation, name)
     if population is None or population.owner_id != by.account:

@@ -1,6 +1,6 @@
 """The database tables of the catalog, as SQLAlchemy classes.
 
-No column contains a row of a provider's data. Of a table, the catalog stores only its schema, a
+No column contains a row of a provider's data. The catalog stores only the schema of a table, a
 protected summary and releases. Times are in UTC.
 """
 
@@ -29,9 +29,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 from aegis.service.catalog.states import RequestState
 
 SILENT_AFTER = timedelta(seconds=15)
-"""Time after which a program counts as silent: it was killed or is cut off.
+"""Time after which a program counts as silent, because it was killed or lost its connection.
 
-It is longer than a lease and a check for work together.
+It is longer than a lease plus the time between two checks for work.
 """
 
 
@@ -104,7 +104,7 @@ class SignIn(Base):
 
 
 class Token(Base):
-    """A token for programs, stored as a hash; it has part of its owner's rights, and expires."""
+    """A token for programs, stored as a hash; it has some of its owner's permissions, and expires."""
 
     __tablename__ = "tokens"
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
@@ -148,7 +148,7 @@ class HalfSignIn(Base):
 
 
 class PasswordLink(Base):
-    """A link for setting the password of an account, which works once."""
+    """A link that works once, for setting the password of an account."""
 
     __tablename__ = "password_links"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -160,7 +160,7 @@ class PasswordLink(Base):
 
 
 class Guess(Base):
-    """Number of wrong passwords for a name from an address, and the end of the waiting time."""
+    """The number of wrong passwords for a name from an address, and the end of the waiting time."""
 
     __tablename__ = "guesses"
     key: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -194,7 +194,7 @@ class DataSet(Base):
 
 
 class OwnedPopulation(Base):
-    """A population, whose data sets share one privacy budget. Its owner admits other providers."""
+    """A population: its data sets share one privacy budget, and its owner admits other providers."""
 
     __tablename__ = "populations"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)
@@ -300,9 +300,9 @@ class Job(Base):
 
 
 class Sign(Base):
-    """The last time when the service heard from an agent or worker; it is not logged.
+    """The last time that the service heard from an agent or worker; the log does not record it.
 
-    The name of an agent has the name of its account and its own.
+    The name of an agent consists of the name of its account and its own name.
     """
 
     __tablename__ = "signs"
@@ -314,7 +314,7 @@ class Sign(Base):
 
     @property
     def silent(self) -> bool:
-        """Whether the program has been silent for longer than a running program ever is."""
+        """Whether the service has not heard from the program for longer than `SILENT_AFTER`."""
         return now() - self.seen > SILENT_AFTER
 
 

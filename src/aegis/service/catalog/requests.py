@@ -2,7 +2,7 @@
 
 Each function does one step of `aegis.service.catalog.states` in the transaction of its session, and
 adds a log entry. Approval freezes the digests of policy, summary, configuration and terms. If one
-of them differs when the release is to be made, the request is sent back.
+of them has changed when the release is to be made, the request is sent back.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def approve(
     session, by, request_id
         A writing session, the approver, and the request.
     signed
-        The statement from `statement`, signed on the approver's machine. An approval without it
-        counts in the service, but not for agents that require signatures. It can be added later to
-        an approval without one.
+        The statement from `statement`, signed on the approver's machine. An approval without a
+        signed statement counts in the service, but not for agents that require signatures. The
+        signed statement can be added later.
 
     Raises
     ------
@@ -166,7 +166,8 @@ def approve(
         The actor made the request, has approved it already, or may not approve it.
     WrongState
         There is no configuration, the check with earlier releases is missing or failed, the data
-        set has changed since, or the request has changed since another person approved it.
+        set has changed since this check, or the request has changed since another person approved
+        it.
     CatalogError
         The signature is not for the content of this release.
     """
@@ -186,7 +187,9 @@ def approve(
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration behind its digests."""
+    """Return the statement that an approver signs, and the policy and configuration that its
+    digests identify.
+    """
     request = seen(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
@@ -199,7 +202,7 @@ def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
 
 
 def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
-    """Return the signed approvals of a request whose approvers may still approve it."""
+    """Return the signed approvals of a request, without approvers who may no longer approve it."""
     standing = _standing(session, request)
     return [dict(approval.signed) for approval in standing if approval.signed is not None]
 
@@ -211,7 +214,7 @@ def send_back(session: Session, by: Actor, request_id: str, message: str) -> Req
 
 
 def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Reject a request, which nobody can then change."""
+    """Reject a request; nobody can change it any more."""
     request = seen(session, by, Action.REJECT, request_id)
     return _step(session, by, request, RequestStep.REJECT, message=_said(message))
 
@@ -264,7 +267,7 @@ def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
 
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Revoke a release before it expires; files that were downloaded remain with their owners."""
+    """Revoke a release before it expires; people who have downloaded its file keep their copies."""
     request = seen(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
@@ -341,7 +344,9 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return all earlier releases of the same table, even if expired: copies may exist."""
+    """Return all earlier releases of the same table. Expired ones are included, because copies may
+    exist.
+    """
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )
@@ -445,19 +450,24 @@ def _standing(
 
 
 def needed(request: Request) -> int:
-    """Return the required number of approvals, which the provider set before the request was submitted."""
+    """Return the required number of approvals, as the provider had set it before the request was
+    submitted.
+    """
     return int(request.asked.get("approvals", request.data_set.approvals))
 
 
 def days_of(request: Request) -> int:
-    """Return the days that a release lasts, which the provider set before the request was submitted."""
+    """Return how many days a release lasts, as the provider had set it before the request was
+    submitted.
+    """
     return int(request.asked.get("days", request.data_set.days))
 
 
 def sees_masks(by: Actor, request: Request) -> bool:
     """Return whether the actor may see the configuration of a request.
 
-    Its consumer may do so once the release exists. This must not depend on the scopes of a token.
+    The consumer of the request may see it once the release exists. This must not depend on the
+    scopes of a token.
     """
     asked = ActedOn(consumer=request.consumer_id)
     waits = may(data_sets.unscoped(by), Action.DOWNLOAD, asked)
@@ -508,7 +518,9 @@ def tell(session: Session, by: Actor, request: Request, action: str, **detail: A
 
 
 def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
-    """Return a request if the actor may do this action on it; raises like `data_sets.seen`."""
+    """Return a request if the actor may do this action on it; the errors are as in
+    `data_sets.seen`.
+    """
     request = session.get(Request, request_id)
     unknown = NotThere("There is no request of this number that you may see.", hint="See the list.")
     if request is None:
@@ -551,7 +563,7 @@ def listed(
 
 def drifted(session: Session, request: Request) -> bool:
     """Return whether the content to release differs from the approved content, or whether other
-    releases were made since it was checked.
+    releases were made after the content was checked.
     """
     if request.frozen is None or request.frozen != _frozen(session, request, checked=False):
         return True
@@ -639,7 +651,9 @@ def _require_holding(session: Session, request: Request) -> None:
 
 
 def holds(session: Session, request: Request) -> bool:
-    """Return whether the configuration was checked with all earlier releases and meets the rule."""
+    """Return whether the configuration was checked together with all earlier releases and meets the
+    rule.
+    """
     try:
         _require_holding(session, request)
     except WrongState:

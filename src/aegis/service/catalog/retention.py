@@ -17,7 +17,9 @@ from aegis.service.catalog.log import append
 from aegis.service.catalog.records import ReleaseRecord, SignIn, Version, now
 
 ORPHANED = timedelta(days=1)
-"""Age from which unused files are deleted; a newer file may belong to an upload in progress."""
+"""Age from which unused files are deleted, because a newer file may belong to an upload in
+progress.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Second factor: time-based one-time codes (TOTP, RFC 6238), and recovery codes for a lost device.
 
-A code has six digits from HMAC-SHA-1 over the current half minute. The codes of the previous and
-the next half minute are accepted, too, because clocks differ. No code is accepted twice. See OWASP
-ASVS 5.0, 6.5 and 6.6.
+A code has six digits, computed by HMAC-SHA-1 from the number of the current half minute. The codes
+of the previous and the next half minute are accepted, too, because clocks differ. No code is
+accepted twice. See OWASP ASVS 5.0, 6.5 and 6.6.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REFUSED = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Enrolment:
-    """A new key for one-time codes, which is not confirmed yet.
+    """A new key for one-time codes that is not confirmed yet.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
     """Turn the second factor on with a code from the app; return the recovery codes.
 
     Return None if the code does not match the key. After five wrong codes the key is deleted, so
-    that nobody can guess a code in a stolen session.
+    that nobody in a stolen session can guess a code.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def remove(session: Session, account: Account, by: str) -> None:
 def fits(session: Session, account: Account, code: str) -> bool:
     """Return whether a code is right, and record its use so that it is not accepted again.
 
-    After five wrong codes no code is accepted for five minutes, and the log records it, because the
-    caller knows the password. A recovery code, which cannot be guessed, is accepted even then.
+    After five wrong codes, no code is accepted for five minutes. The log records this, because the
+    caller knows the password. Recovery codes cannot be guessed, so they are accepted even then.
     """
     factor = _confirmed(session, account)
     if factor is None:

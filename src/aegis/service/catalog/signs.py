@@ -29,7 +29,7 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
     session
         A writing session.
     place, name
-        "agent" with the names of its account and of the agent, or "worker" with its name.
+        "agent" and the names of its account and of the agent, or "worker" and its name.
     account
         For agents: the account of their token.
     """
@@ -47,7 +47,7 @@ def leave(session: Session, place: str, name: str) -> None:
 
 
 def listed(session: Session, by: Actor) -> Sequence[Sign]:
-    """Return all agents and workers, the latest contact first; for admins and auditors."""
+    """Return all agents and workers, the most recently seen first; for admins and auditors."""
     authorise(by, Action.OPERATE)
     return programs(session)
 

@@ -3,7 +3,7 @@ time.
 
 An attacker might control the service, but an approver's key is only on the approver's machine. So
 an agent counts only statements that it can verify with the keys in its settings. The service only
-forwards them.
+forwards the statements.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SignedStatement:
     Attributes
     ----------
     statement
-        The approved content, as made by `statement_of`.
+        The digests of the approved content, as `statement_of` returns them.
     signature
         Signature of its canonical bytes.
     """
@@ -73,12 +73,12 @@ class SignedStatement:
 
     @property
     def expires(self) -> datetime:
-        """When the approval expires, in UTC.
+        """Time when the approval expires, in UTC.
 
         Raises
         ------
         CatalogError
-            The statement has no time with a zone.
+            The statement has no expiry time with a time zone.
         """
         try:
             moment = datetime.fromisoformat(self.statement["expires"])
@@ -89,7 +89,7 @@ class SignedStatement:
         raise _no_moment(self.statement["expires"])
 
     def verified(self) -> bool:
-        """Whether the signature is valid for this statement under the key named in it."""
+        """Whether the key that the statement names has signed this statement."""
         try:
             key = PublicKey(bytes.fromhex(self.signature.key))
         except ValueError:

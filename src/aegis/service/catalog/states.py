@@ -1,6 +1,6 @@
 """Define the states of a request, and the steps between them.
 
-One table lists all steps. Each step checks this table, and writes the new state and the log entry
+One table lists all steps. Each step consults this table, and writes the new state and the log entry
 in one transaction.
 """
 
@@ -81,7 +81,7 @@ messages.
 """
 
 FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WITHDRAWN})
-"""States that no step leaves."""
+"""States in which no step can start."""
 
 
 def starts_of(step: RequestStep) -> Set[RequestState]:

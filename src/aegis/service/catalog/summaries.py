@@ -28,7 +28,8 @@ from aegis.service.catalog.objects import Objects
 from aegis.service.catalog.records import Version
 
 CANDIDATES = 40
-"""Number of best configurations by the protected summary that are checked on the data."""
+"""How many of the best configurations according to the protected summary are checked on the data.
+"""
 
 
 @lru_cache(maxsize=16)
@@ -79,7 +80,8 @@ def make(
     policy
         Roles, candidate masks and the rule.
     task
-        `protect` (noise or counts), with `epsilon` and `delta`, or `threshold`.
+        The key `protect` is `noise` or `counts`. With `noise`, the task also has `epsilon` and
+        `delta`; with `counts`, it has `threshold`.
     key
         The secret key that determines the perturbation of counts.
     progress
@@ -131,7 +133,7 @@ def candidates(
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the best configurations according to a protected summary, and facts on the search.
 
-    Each configuration is YAML as `aegis advise -o` writes it. Unless the summary has verdicts, the
+    Each configuration is YAML as `aegis advise -o` writes it. If the summary has no verdicts, the
     agent must check on the table whether a configuration meets the rule.
     """
     summary = read(bundle)
@@ -157,8 +159,8 @@ def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
     """Return a configuration with its masks as the policy declares them, before they are fitted.
 
-    In the catalog, masks that learn from data were fitted to protected counts. The agent fits them
-    to the table.
+    In the catalog, masks that learn from data are fitted to protected counts. The agent fits the
+    declared masks to the table instead.
     """
     masks = {
         name: summary.attributes[name].candidate(mask).declared

@@ -48,7 +48,7 @@ FIRST = (
     "origin",
     "worker",
 )
-"""Options that the help explains first, by parameter."""
+"""Parameters whose options the help explains first."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -97,7 +97,8 @@ class SignInOptions:
         Raises
         ------
         PolicyError
-            Its address or the ID of this service is missing, or a role has no value.
+            The address of the provider or the ID of this service is missing, or a role
+            has no value.
         """
         from aegis.service.oidc import Provider
 

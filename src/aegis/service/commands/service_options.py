@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CATALOG = "aegis-catalog.db"
 JOB_SECONDS = 900.0
 JOB_MEMORY = 4.0
-"""Limit in GiB."""
+"""Default limit of the memory of a job, in GiB."""
 MOST_DAYS = 36_500
 
 Database = Annotated[

@@ -1,4 +1,4 @@
-"""The pages for people, which use the same functions as the API."""
+"""The pages for people; they use the same functions as the API."""
 
 from __future__ import annotations
 

@@ -86,7 +86,9 @@ def remove_factor(call: FormCallOf, password: Text) -> Response:
 
 @routes.get("/set-password", PUBLIC)
 def ask_password(visit: VisitOf) -> Response:
-    """Show the page for a password link; its secret is after `#`, so the browser does not send it."""
+    """Show the page for a password link. Its secret comes after `#`, so the browser does not send
+    it.
+    """
     return page(visit, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
 
 

@@ -43,7 +43,7 @@ def invite(
     name: Text,
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Create an account, and show the link for setting its password, only once."""
+    """Create an account, and show once the link for setting its password."""
     with call.writing() as session:
         made = password_links.invite(session, call.actor, name, roles)
     return _listed(call, link=made)

@@ -57,8 +57,8 @@ class BenchPage:
         The first configuration as YAML; and for each attribute its mask and examples of masked
         values.
     changes, unknown
-        Differences between the policy and that of the version, in words; and attributes and masks
-        that the summary does not have.
+        Differences between the policy and the policy of the version, in words; and attributes and
+        masks that the summary does not have.
     """
 
     advice: Advice

@@ -24,7 +24,7 @@ class AttributeControl:
     name, role
         The attribute and its role.
     masks
-        Its candidates: as text for people, and as in a policy, on one line.
+        Its candidates, each in two forms: as readable text, and as in a policy, on one line.
     """
 
     name: str
@@ -53,7 +53,7 @@ class RuleControl:
     suppression
         Largest percentage of rows that may be suppressed.
     sensitive
-        Attributes that can be protected, each with its l and its t, or None if unprotected.
+        Attributes that can be protected, each with its l and its t (None without such protection).
     """
 
     k: int

@@ -1,4 +1,4 @@
-"""Pages of the workbench for your own tables, which has no accounts and answers only locally."""
+"""Pages of the workbench for your own tables. It has no accounts and answers only on this machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ SECONDS = 10.0
 AT_ONCE = 0.5
 """Number of seconds after which a page shows the progress of opening a table."""
 EFFORTS = (1.5, 4.0, None)
-"""Seconds of successive searches until the best is proven; the last ends as `aegis advise` does."""
+"""Seconds of successive searches, until one proves the best; the last ends when `aegis advise`
+would.
+"""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
 
@@ -55,7 +57,7 @@ OpeningsOf = Annotated[Openings, Depends(openings_of)]
 
 
 async def form_of(request: Request) -> FormData:
-    """Return all fields of the form, whose names contain attributes' names."""
+    """Return all fields of the form; the names of the fields contain names of attributes."""
     return await request.form(max_fields=20_000)
 
 
@@ -187,7 +189,7 @@ def best(
     form: FormOf,
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
-    """Search for the best configuration under the current rule, longer with higher effort."""
+    """Search for the best configuration under the current rule; a higher `effort` searches longer."""
     bench, _ = _taken(identifier, call, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best

@@ -69,7 +69,7 @@ def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
 
 
 def fragment(template: str, **more: Any) -> HTMLResponse:
-    """Render a part of a page, which the browser puts in the place of the old part."""
+    """Render a part of a page; the browser replaces the old part with it."""
     return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
 
 

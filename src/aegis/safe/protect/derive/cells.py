@@ -1,11 +1,11 @@
 """Derive ranges of all cells from published tables, by linear programming.
 
-The unknowns are the counts of the true table; the published figures bound them and their sums. For
-each cell, two linear programs give the smallest and the largest count that agree with all published
-figures (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
-Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001). HiGHS solves them. Counts
-are whole numbers, so ranges are rounded inwards. The program of a two-way table always has integer
-solutions; for few classes the ranges have a closed form (`tables`).
+The unknowns are the counts of the true table; the published figures bound these counts and their
+sums. For each cell, two linear programs give the smallest and the largest count that agree with all
+published figures (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat.
+Planning and Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001). HiGHS solves
+the programs. Counts are whole numbers, so ranges are rounded inwards. The program of a two-way
+table always has integer solutions; for few classes the ranges have a closed form (`tables`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table with a range of possible counts narrower than the threshold.
+    """A cell of a label table whose range of possible counts is narrower than the threshold.
 
     Attributes
     ----------
@@ -73,22 +73,22 @@ def ranges(
     asked: Sequence[int] | None = None,
     whole: bool = False,
 ) -> list[Range]:
-    """Return the range of each cell that agrees with bounds on the cells and on their sums.
+    """Return the possible range of each cell, from bounds on the cells and on their sums.
 
     Parameters
     ----------
     low, high
         Lower and upper bounds of the cells, shape (n,).
     sums
-        0/1 flags of the cells in each published sum, shape (s, n), dense or sparse; None if there
-        are no sums.
+        For each published sum and each cell, 1 if the sum contains the cell, else 0; shape (s, n),
+        dense or sparse. None if there are no sums.
     least, most
         Lower and upper bounds of the sums, shape (s,).
     asked
         Indices of the cells whose range is returned; by default all.
     whole
-        Whether all cells must be whole numbers. This is slower, and gives narrower ranges only if
-        the sums are not those of a two-way table.
+        Whether all cells must be whole numbers. This is slower. The ranges of a two-way table do
+        not become narrower, but other ranges can.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def ranges(
 
 
 def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
-    """Return the range of true counts that level `counts` can publish as this count."""
+    """Return the smallest and the largest true count that level `counts` can publish as this count."""
     said = protected.protection
     step = said.step or 1
     if said.method is CellMethod.ROUNDING:
@@ -121,7 +121,9 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
 
 
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the least and most rows of each cell and class of a label table, shape (K, C, 2)."""
+    """Return the smallest and largest possible number of rows of each cell and class, shape (K, C,
+    2).
+    """
     counts, place = np.unique(attribute.table, return_inverse=True)
     known = [published_range(protected, int(n)) for n in counts]
     bounds = np.array(known, dtype=np.int64).reshape(-1, 2)[place.ravel()]
@@ -132,7 +134,7 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     """Return the cells of label tables with a range narrower than the threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
-    things: the range of true counts that are published as each count; that every cell has at least
+    things: the range of true counts for each published count; that every cell has at least
     `threshold` rows; and that the tables of all attributes count the same rows of each class,
     except for rows of unpublished cells. At level `noise` counts have no range, so nothing is
     derivable.

@@ -1,11 +1,12 @@
 """Derive combinations of two attributes from moments and label tables, by linear programming.
 
-A moment of level `counts` is the sum over all cells a of one attribute and b of the other of their
-common rows n_ab, times the product of the codes of a and b. It is published in steps, so it is
-known up to half a step. The unknowns of the linear program are the rows n_ab. They are bounded by
-the known ranges of the rows of each cell and of the moments of the two attributes. In addition,
-n_ab has at most as many rows of a class as a or b can have. The true table meets these bounds, so
-any conclusion of the program is true for it.
+Let a be a cell of one attribute, b a cell of another attribute, and n_ab their number of common
+rows. A moment of level `counts` is a sum over all pairs of cells; each term is n_ab times the
+product of the codes of a and b. It is published in steps, so it is known up to half a step. The
+unknowns of the linear program are the numbers n_ab. The known ranges of the rows of each cell, and
+of the moments of the two attributes, bound them. In addition, n_ab has at most as many rows of a
+class as a or b can have. The true table meets these bounds, so any conclusion of the program is
+true for it.
 
 Most cells need no separate program. Every solution is a possible table. If two solutions differ in
 a cell by the threshold, the cell is safe, because all tables between them are possible, too.
@@ -31,15 +32,17 @@ from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen, contradiction,
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MOST_CELLS = 2_000
-"""Largest number of cells of a pair that are all examined; of larger pairs, only `HEAVIEST` are."""
+"""Largest number of cells of a pair of which all are examined; of larger pairs, only `HEAVIEST`
+are.
+"""
 HEAVIEST = 20
 """Number of cells of a larger pair that are examined: those with the largest effect on moments."""
 SHARED = 60
 """Largest number of programs for many cells at once."""
 LEAST_SHARED = 1
-"""Number of such programs after which it is decided whether more are worthwhile."""
+"""Number of programs for many cells at once that run even if they settle few cells."""
 LOOKS = 150
-"""Number of cells of a table whose program takes as long as one small program.
+"""The program of a table with n cells takes as long as n / `LOOKS` small programs.
 
 A program for many cells at once should settle more cells than small programs in the same time.
 """
@@ -49,7 +52,8 @@ NEARBY = (8, 32)
 
 @dataclass(frozen=True)
 class DerivablePair:
-    """A combination of two cells whose range of rows is narrower than the threshold.
+    """A combination of two cells whose range of possible numbers of rows is narrower than the
+    threshold.
 
     Attributes
     ----------
@@ -117,8 +121,9 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine: the result for finer moments. Pairs before it need no
-        second look, because coarser moments reveal no combination that finer moments do not reveal.
+        Number of the first pair to examine, which is the result for finer moments. Earlier pairs
+        need not be examined again, because coarser moments reveal no combination that finer moments
+        do not reveal.
 
     Returns
     -------

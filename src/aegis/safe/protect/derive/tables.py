@@ -1,17 +1,17 @@
 """Compute ranges of the cells of a label table in closed form, instead of by a linear program.
 
-The linear program is that of a two-way table: its rows are the cells of an attribute, its columns
-the classes. Each entry has a known range [low, high], each row adds up to at least a threshold, and
-each column has a sum in a known range [L, U]. Write x(S) for the sum of x over a set S of classes.
+The linear program describes a two-way table: its rows are the cells of an attribute, its columns
+are the classes. Each entry has a known range [low, high], each row adds up to at least a threshold,
+and each column has a sum in a known range [L, U]. Let x(S) be the sum of x over a set S of classes.
 The entries x that a single row can have form a generalised polymatroid,
 
     p(S) = max(low(S), threshold - high(classes not in S)) <= x(S) <= high(S) = b(S)    for all S.
 
-The column sums of all rows form the polymatroid of the sums of p and of b over rows. It has a
-common point with the box [L, U] if p(S) <= U(S) and L(S) <= b(S) for all S (Frank and Tardos,
-Generalized polymatroids and submodular flows, Mathematical Programming 42, 1988). The smallest and
-the largest count of an entry are the extreme values to which it can be fixed while these conditions
-hold. The results are integers, the same as those of linear programming.
+The column sums of all rows form another polymatroid, given by the sums of p and of b over the rows.
+It has a common point with the box [L, U] if p(S) <= U(S) and L(S) <= b(S) for all S (Frank and
+Tardos, Generalized polymatroids and submodular flows, Mathematical Programming 42, 1988). The
+smallest and the largest count of an entry are the extreme values to which it can be fixed while
+these conditions are true. The results are integers, and equal to the results of linear programming.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def restore(
     database: Database = CATALOG,
     objects: Objects = None,
 ) -> None:
-    """Make a catalog from a copy, where there is none yet.
+    """Make a catalog from a copy, at a place that has no catalog yet.
 
     You give the folder that `aegis catalog backup` wrote. Then check the catalog with
     `aegis catalog check`.

@@ -76,7 +76,8 @@ def show(
 ) -> None:
     """Show a data set: its title, its terms, its attributes and masks.
 
-    You give its name. With --format json you see every field that the catalog stores.
+    You give the name of the data set. With --format json you see every field that the
+    catalog stores.
     """
     matched = client.data_set(data_set)
     if format is not Format.TABLE:
@@ -307,7 +308,7 @@ Withdraw = Annotated[bool, typer.Option("--withdraw", help="Undo it.")]
 def publish(client: Client, data_set: DataSet, withdraw: Withdraw = False) -> None:
     """Show a data set to consumers, or with --withdraw hide it again.
 
-    You give its name.
+    You give the name of the data set.
     """
     client.publish(data_set, published=not withdraw)
     Output().say(f"{'Took out' if withdraw else 'Published'} {data_set}")

@@ -68,7 +68,7 @@ def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names in a text, which commas separate."""
+    """Split a text at its commas, and return the names."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -49,8 +49,8 @@ def invite(
 ) -> None:
     """Make an account and a link by which its owner sets the password.
 
-    You give a name and roles. Aegis prints the link once and never again. It works
-    once, for 7 days.
+    You give a name and roles. Aegis prints the link once and never again. The link
+    works once, within 7 days.
     """
     Output().show(client.invite(name, names_in(roles))["link"])
 
@@ -58,9 +58,10 @@ def invite(
 def reset(client: Client, name: Account) -> None:
     """Make a link by which a person sets another password.
 
-    You give an account. Aegis prints the link once and never again. It works once, for
-    a day. The present password stays valid until the person uses the link. The second
-    factor stays."""
+    You give an account. Aegis prints the link once and never again. The link works
+    once, within a day. The present password stays valid until the person uses the link.
+    The second factor stays.
+    """
     Output().show(client.reset(name)["link"])
 
 
@@ -160,10 +161,10 @@ def hand_over(
 ) -> None:
     """Give data sets to another provider.
 
-    You give a data set and a provider, whose agent then works for the data set. If you
-    own the data set's population and have no other data set of it, the provider gets
-    the population, too. If you are no admin, the jobs of the data set are cancelled and
-    all roles on it are taken back; the other provider grants them again.
+    You give a data set and a provider. The agent of this provider then works for the
+    data set. If you own the data set's population and have no other data set of it, the
+    provider gets the population, too. If you are no admin, the jobs of the data set are
+    cancelled and all roles on it are taken back; the other provider grants them again.
     """
     from aegis.signing import load_public_key
 

@@ -127,7 +127,7 @@ def renew(
     """Extend a release. This needs a new approval.
 
     You give a released request and a number of days. If the data set requires two
-    approvers, the release waits for the other one.
+    approvers, the extension waits for the other approver.
     """
     moved = client.step(number, "renew", days=days)
     Output().say(f"You renewed request {number} for {days} days; it is {moved['state']}")
@@ -304,7 +304,9 @@ def download(
 def verify(client: Client, number: RequestId) -> None:
     """Verify a release: its file, its certificate, its signature.
 
-    You give a request. If the three do not match, the exit code is 1."""
+    You give a released request. If file, certificate and signature do not match, the
+    exit code is 1.
+    """
     verdict = client.verify(number)
     if verdict["verified"]:
         Output().show("File, certificate and signature fit together.")
