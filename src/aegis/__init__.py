@@ -1,8 +1,8 @@
 """Aegis: a masking advisor.
 
-`Study` holds a table and a policy and answers every question about them. The main commands are also
-functions here: `init_policy`, `summarize`, `advise`, `search`, `apply`, `anonymize`, `audit`.
-Names are loaded when they are first used, so that `import aegis` is quick.
+`Study` holds a table and a policy, and answers every question about them. The main commands are
+also functions here: `init_policy`, `summarize`, `advise`, `search`, `apply`, `anonymize`, `audit`.
+Names are loaded when they are first used, so `import aegis` is quick.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cache with a limit; values that are dropped are computed again."""
+"""Define caches with a limit. Values that were dropped are computed again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ V = TypeVar("V")
 
 
 class Remembered(Generic[K, V]):
-    """A cache by key; if its values exceed the limit, the least recently used ones are dropped.
+    """A cache by key. If its values exceed the limit, the least recently used ones are dropped.
 
     Parameters
     ----------
     most
-        Largest sum of the sizes of all values; one value may exceed it.
+        Largest sum of the sizes of all values. A single value may exceed it.
     size
-        Function that returns the size of a value. By default each has the size 1.
+        Function that returns the size of a value. By default, each value has the size 1.
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:

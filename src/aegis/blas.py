@@ -1,7 +1,7 @@
-"""Linear algebra on one thread.
+"""Run linear algebra on one thread.
 
 Aegis factorises many small matrices one after the other. For these, several BLAS threads are slower
-than one, and several times slower on a busy machine.
+than one thread, and on a busy machine several times slower.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 def guard_loading() -> None:
     """Make imports of a BLAS fail if the address space is limited and too little of it is free.
 
-    OpenBLAS requests its buffers until it gets them. Under a limit (`ulimit -v`) the import would
-    never end.
+    OpenBLAS requests its buffers until it gets them, so under a limit (`ulimit -v`) the import
+    would never end.
     """
     if addresses_limited():
         sys.meta_path.insert(0, _Guard())
@@ -50,11 +50,11 @@ def _require(addresses: int) -> None:
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with a wrapper that keeps BLAS on one thread while it runs.
+    """Return the function with a wrapper that keeps BLAS on one thread while the function runs.
 
     A limit on threads applies only to libraries that are already loaded. So the wrapper first loads
-    SciPy, which has a second BLAS; otherwise the threads of that BLAS would wait in busy loops.
-    Nested calls cost almost nothing.
+    SciPy, which has a second BLAS; otherwise, the threads of this BLAS would wait in busy loops.
+    Nested calls take almost no time.
     """
 
     @wraps(function)

@@ -1,7 +1,7 @@
-"""All exceptions that Aegis raises on purpose.
+"""Define all exceptions that Aegis raises on purpose.
 
 Every message says what was given, what is allowed and what to do. User errors, "no admissible
-configuration" and internal bugs are separate branches, because the reader must do something
+configuration" and internal bugs have separate base classes, because the user must do something
 different for each. `exit_code` is the exit code of the command line.
 """
 
@@ -52,7 +52,7 @@ class PolicyError(AegisError):
 
 
 class DataError(AegisError):
-    """The table or file itself is not usable as given."""
+    """The given table or file itself cannot be used."""
 
     @classmethod
     def unknown_column(cls, given: str, columns: Iterable[str], *, where: str = "") -> DataError:
@@ -97,8 +97,8 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 def member(kind: type[Member], given: str, what: str) -> Member:
-    """Return the member of an enumeration with the value `given`; raise `PolicyError`, which lists
-    all values of `what`, if there is none.
+    """Return the member of an enumeration with the value `given`. If there is none, raise
+    `PolicyError`; the message lists all values of `what`.
     """
     if given not in list(kind):
         raise PolicyError.unknown(what, given, kind)
@@ -106,7 +106,9 @@ def member(kind: type[Member], given: str, what: str) -> Member:
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory for data, a thread or a library ran out."""
+    """Return whether an error means that there is not enough memory for data, a thread or a
+    library.
+    """
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
@@ -149,8 +151,8 @@ def _listed(names: Sequence[str], limit: int) -> str:
 
 
 class RenamedWarning(FutureWarning):
-    """A former name was used. It is accepted for one release."""
+    """Issued if a former name is used. Aegis accepts former names for one release."""
 
 
 class PackageWarning(UserWarning):
-    """An installed package adds something that cannot be used; everything else works."""
+    """Issued if something that an installed package adds cannot be used. Everything else works."""

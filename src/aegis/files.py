@@ -1,4 +1,4 @@
-"""Write files completely or not at all: first under a temporary name, then with a rename."""
+"""Write files completely or not at all: a file first has a temporary name and is then renamed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ TABLE_FORMATS = (
     ".feather",
     ".xlsx",
 )
-"""Extensions of the tables that can be written."""
+"""The extensions of the tables that Aegis can write."""
 BUNDLE = ".aegis"
-"""Extension of a summary on disk."""
+"""The extension of a summary on disk."""
 MOST_TEXT = 64 << 20
-"""Most characters of a file that people write."""
+"""Largest number of characters in a file that people write."""
 
 
 _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
@@ -43,7 +43,8 @@ _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def recording() -> Iterator[list[str]]:
-    """Yield a list that collects the names of files, folders and tables made within the context.
+    """Yield a list that collects the names of files, folders and tables that are made within the
+    context.
 
     After a failure, the caller can list the files that remain.
     """
@@ -71,15 +72,15 @@ def format_of(path: Path) -> str:
 def check_output(
     path: Path, *, force: bool, formats: tuple[str, ...] | None = TABLE_FORMATS
 ) -> None:
-    """Raise unless `path` can be written.
+    """Raise an error unless `path` can be written.
 
     Raises
     ------
     PolicyError
-        The extension names no format, the folder does not exist, or the file exists and `force`
-        is not set.
+        The extension names no format, the folder does not exist, or the file exists and `force` is
+        False.
     DataError
-        No file can be made in the folder.
+        No file can be created in the folder.
     """
     if formats is not None and format_of(path) not in formats:
         raise PolicyError(
@@ -111,7 +112,7 @@ def _refuse_existing(path: Path, *, force: bool) -> None:
 
 
 def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
-    """Raise `PolicyError` if an output is the same file as an input, even under another name."""
+    """Raise `PolicyError` if an output is the same file as an input, even if its name is different."""
     files = list(inputs)
     for path in outputs:
         if path is not None and any(_same_file(path, other) for other in files):
@@ -133,16 +134,17 @@ def _same_file(path: Path, other: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
-    """Yield a temporary name next to `path`; on success rename it, on failure remove it.
+    """Yield a temporary name next to `path`. If the body of the context succeeds, rename the file
+    to `path`; otherwise remove it.
 
-    If the process is killed while writing, the old file stays, and `leftovers` finds the temporary
-    one. While the context lasts, no other process can enter it for the same path. So nested
-    contexts replace several files together, all from one process.
+    If the process is killed while it writes, the old file stays, and `leftovers` finds the
+    temporary file. While the context lasts, no other process can enter the context for the same
+    path. So if contexts are nested, one process replaces several files together.
 
     Raises
     ------
     PolicyError
-        Another process is writing the file, or it exists by now and `force` is not set.
+        Another process is writing the file, or the file exists by now and `force` is False.
     DataError
         The file cannot be written.
     """
@@ -213,7 +215,7 @@ def _partial(path: Path) -> str:
 def leftovers(path: Path) -> list[Path]:
     """Return the temporary files of `path` that remain from killed processes.
 
-    Their rows were never verified. Files of running processes are not included.
+    The rows in these files were never verified. Files of running processes are not included.
     """
     start = _partial(path)
     leftovers = []
@@ -225,7 +227,9 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether the process with this number runs on this machine; True if unknown."""
+    """Return whether the process with this number runs on this machine; return True if this is not
+    known.
+    """
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True
     try:
@@ -238,7 +242,7 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return the content of a text file that people write; error messages call the file `what`.
+    """Return the content of a text file that people write. Error messages call the file `what`.
 
     Raises
     ------
@@ -298,9 +302,10 @@ _KEYS = {"policy": "attributes", "configuration": "configurations"}
 
 
 def nearest(path: Path, what: str = "") -> str:
-    """Return "Did you mean ...? " with the file beside a missing one whose name is most similar.
+    """Return "Did you mean ...? " with the name of a file in the same folder that is most similar
+    to the missing file's name.
 
-    The result is empty if no file of this kind has a similar name, or the folder cannot be read.
+    The result is empty if no file of this kind has a similar name, or if the folder cannot be read.
     """
     try:
         names = [] if path.exists() else [file.name for file in path.parent.iterdir()]

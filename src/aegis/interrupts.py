@@ -1,9 +1,9 @@
 """Make sure that Ctrl-C and SIGTERM take effect, even if a library swallows them.
 
-Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB it becomes a
-`RuntimeError` ("Query interrupted"). It can also get lost while DuckDB imports an optional Python
-module. So Aegis also notes each signal, and raises `KeyboardInterrupt` at the next boundary: at the
-end of a query or a step, and before an output gets its final name.
+Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB, it becomes a
+`RuntimeError` ("Query interrupted"). While DuckDB imports an optional Python module, it can also
+get lost. So Aegis also notes each signal, and raises `KeyboardInterrupt` at the next boundary: at
+the end of a query or a step, or before an output gets its final name.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _SIGNALS = _Signals()
 def watching() -> Iterator[None]:
     """Note interrupts (SIGINT and SIGTERM) while the context lasts.
 
-    Nothing changes outside the main thread, or if the program handles the signal itself or ignores
-    it (for example under nohup).
+    The context has no effect outside the main thread, or if the program handles the signal itself
+    or ignores it (for example under nohup).
     """
     before = _ours()
     if not before:
@@ -76,7 +76,8 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Note interrupts within the context without raising them, while files are made or removed.
+    """Note interrupts within the context without raising them, for example while files are created
+    or removed.
 
     A later call of `check` raises them.
     """
@@ -95,7 +96,7 @@ def acknowledge() -> None:
 def check() -> None:
     """Raise `KeyboardInterrupt` if an interrupt was noted and not acknowledged.
 
-    Do nothing while another exception propagates, so that its clean-up finishes first.
+    Do nothing while another exception is being handled, so that its clean-up finishes first.
     """
     if _SIGNALS.noted and sys.exception() is None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Limits that the operating system sets on the memory of this process."""
+"""Check the limits that the operating system sets on the memory of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import mmap
 def addresses_limited() -> bool:
     """Return whether the address space of this process is limited (`ulimit -v`).
 
-    Always False on Windows.
+    The result is always False on Windows.
     """
     try:
         import resource
@@ -18,7 +18,7 @@ def addresses_limited() -> bool:
 
 
 def addresses_left(size: int) -> bool:
-    """Return whether this process can get `size` more bytes of address space, by trying it."""
+    """Try whether this process can get `size` more bytes of address space, and return the result."""
     try:
         mmap.mmap(-1, size).close()
     except (OSError, MemoryError):

@@ -1,4 +1,4 @@
-"""The options of requests, each described once, on the field of the dataclass that holds it.
+"""Describe each option of a request once, on the field of the dataclass that contains it.
 
 The command line makes its options from these descriptions, and the Python reference lists them.
 """
@@ -38,7 +38,7 @@ class Option:
     Attributes
     ----------
     text
-        Meaning of the field, as help and reference print it.
+        The meaning of the field, as the help and the reference print it.
     metavar
         Placeholder of the value in the help of the command line.
     name
@@ -46,13 +46,13 @@ class Option:
     short
         Short name on the command line, such as `-o`.
     kind
-        Type on the command line, if the field accepts more types than the command line.
+        Type on the command line, if the field also accepts types that the command line does not.
     least
-        Smallest number that the command line accepts.
+        The smallest number that the command line accepts.
     offers
         Name of the function in `aegis.cli.completion` that completes the value.
     asked
-        Whether the command line has the option. If not, only Python has it.
+        Whether the command line has the option; otherwise only Python has it.
     """
 
     text: str
@@ -79,26 +79,28 @@ def keyword(default: Any, text: str) -> Any:
 
 
 def group(record: type[R]) -> R:
-    """Return a dataclass field that holds another dataclass of related options."""
+    """Return a dataclass field that contains another dataclass, with related options."""
     made: Any = field(default_factory=record, metadata={_GROUP: record})
     return cast(R, made)
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the dataclass of a field that holds a group of options; None for any other field."""
+    """Return the dataclass of a field that contains a group of options; None for any other field."""
     grouped: type[Any] | None = described.metadata.get(_GROUP)
     return grouped
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options of a dataclass, without those of its groups, by the name of the field."""
+    """Return the options of a dataclass, by the name of the field, without the options of its
+    groups.
+    """
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
 
 
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
     """Yield the name and description of all options of a dataclass, in the order of the fields.
 
-    The options of a group come at the place of the group's field.
+    The options of a group come in the position of the group's field.
     """
     for each in fields(record):
         grouped = group_of(each)
@@ -141,7 +143,9 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
 
 
 def checks_types(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with a check: arguments of undeclared types raise `PolicyError`."""
+    """Return the function with a check: if an argument does not have its declared type, it raises
+    `PolicyError`.
+    """
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -154,7 +158,7 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(record: Any) -> None:
-    """Raise `PolicyError` if a field of a record has a value of another type than declared."""
+    """Raise `PolicyError` if a field of a record has a value that is not of its declared type."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     _check(values, _hints(type(record)), {each.name: each.type for each in fields(record)})
 

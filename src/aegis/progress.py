@@ -1,7 +1,8 @@
-"""Progress of long work: the work reports its steps to an object of the caller, which shows them.
+"""Define the progress of long work: the work reports its steps to an object of the caller, which
+shows them.
 
-Library functions take `progress: Progress = SILENT`. The command line passes one that draws on
-standard error; a notebook or a service may pass its own.
+Library functions accept `progress: Progress = SILENT`. The command line passes an object that draws
+on standard error; a notebook or a service may pass another one.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from typing import Protocol
 
 
 class Step(Protocol):
-    """A step of a longer job, which is running now."""
+    """A step of a longer job that is running now."""
 
     def advance(self, amount: float = 1) -> None:
         """Report that `amount` more units of work are done."""
 
     def note(self, text: str) -> None:
-        """Show a text next to the step, in place of the previous one."""
+        """Show a text next to the step, instead of the previous text."""
 
 
 class Progress(Protocol):
     """An object that receives the steps of a job, to show them."""
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Open a step of `total` units of work (None: unknown); leaving the context ends it."""
+        """Open a step of `total` units of work (None: unknown). The step ends when the context
+        ends.
+        """
 
 
 class _SilentStep:

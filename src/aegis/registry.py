@@ -1,4 +1,6 @@
-"""Registries, which find entries by name; installed packages can add entries through entry points."""
+"""Define registries, which find entries by name. Installed packages can add entries through entry
+points.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,14 @@ def group_of(kind: str) -> str:
 
 
 class Registry(Generic[T]):
-    """Entries of one kind, found by name.
+    """Entries of one kind that are found by name.
 
-    A third-party package adds entries through the entry-point group `aegis.<kind>s`: each entry
-    point names an object of the registry's type, or a callable without arguments that returns such
-    an object. Entry points are loaded when a name is not found for the first time, or when the
-    registry is listed; so Aegis starts without a scan of installed packages. An entry that cannot
-    be used is skipped with a `PackageWarning` that names the package. Using its name is an error.
+    A package of a third party adds entries through the entry-point group `aegis.<kind>s`: each
+    entry point names an object of the registry's type, or a callable without arguments that returns
+    such an object. Entry points are loaded when a name is not found for the first time, or when the
+    registry is listed, so Aegis starts without a scan of installed packages. If an entry cannot be
+    used, it is skipped with a `PackageWarning` that names the package, and it is an error to use
+    its name.
     """
 
     def __init__(self, kind: str) -> None:
@@ -81,7 +84,9 @@ class Registry(Generic[T]):
             self.register(entry)
 
     def rename(self, former: str, name: str) -> None:
-        """Accept a former name for the entry `name`; `get` of it warns."""
+        """Accept a former name for the entry `name`. If `get` is called with the former name, it
+        warns.
+        """
         self._former[former] = name
 
     def register_family(self, base: str, make: Callable[[str], T]) -> None:
@@ -99,12 +104,13 @@ class Registry(Generic[T]):
         return self._derived[name]
 
     def get(self, name: str, *, others: Iterable[str] = ()) -> T:
-        """Return the entry called `name`; raise a `PolicyError` with all names if there is none.
+        """Return the entry called `name`. If there is none, raise a `PolicyError` that lists all
+        names.
 
         The message also lists `others`: names of another registry that are accepted in the same
         place. For a former name, return the entry and issue a `RenamedWarning` with the new name.
-        For a name with options in brackets, the family of the name makes the entry; such names are
-        not in `names`.
+        For a name with options in brackets, the family of the name makes the entry. `names` does
+        not contain such names.
         """
         derived = self._of_family(name)
         if derived is not None:
@@ -164,11 +170,11 @@ class Registry(Generic[T]):
 
 
 class Extensions:
-    """Extensions of one kind, found by name and loaded only when they are used.
+    """Extensions of one kind that are found by name, and loaded only when they are used.
 
-    Kinds are for example commands, formats of summaries, and sections of the report. A package adds
-    one through the entry-point group `aegis.<kind>s`; the name of the entry point is the name of
-    the extension. Aegis registers its own optional parts in the same way.
+    Examples of kinds are commands, formats of summaries, and sections of the report. A package adds
+    an extension through the entry-point group `aegis.<kind>s`; the name of the entry point is the
+    name of the extension. Aegis registers its own optional parts in the same way.
 
     Parameters
     ----------
@@ -200,7 +206,8 @@ class Extensions:
         Raises
         ------
         PolicyError
-            Two packages add this name, or it cannot be loaded. The message names the package.
+            Two packages add this name, or the extension cannot be loaded. The message names the
+            package.
         """
         first, *others = self._points[name]
         if others:

@@ -1,7 +1,8 @@
-"""Requests to a study as frozen dataclasses, which the command line, `Study` and the API fill in.
+"""Define requests to a study as frozen dataclasses, which the command line, `Study` and the API
+fill in.
 
-For each request there is a `TypedDict` of the same fields, for functions that accept the fields as
-keywords.
+For each request, there is a `TypedDict` with the same fields, for functions that accept the fields
+as keywords.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from aegis.signing import PrivateKey
 
 Configurations = Mapping[str, "Configuration"] | Sequence["Configuration"]
-"""Configurations by name, or in a row."""
+"""Configurations, by name or as a sequence."""
 
 
 @runtime_checkable
@@ -54,7 +55,7 @@ class Dialect(StrEnum):
 
 
 class Form(StrEnum):
-    """The SQL statement of a release: a query, or the creation of a view or table."""
+    """The form of the SQL for a release: a query, or a statement that creates a view or a table."""
 
     SELECT = "select"
     VIEW = "view"
@@ -62,7 +63,9 @@ class Form(StrEnum):
 
 
 SEARCH_WORK = 30.0
-"""Work after which `advise` ends a search if nobody sets a time limit (see `SearchRequest.work`)."""
+"""Work after which `advise` ends a search if the user sets no time limit (see
+`SearchRequest.work`).
+"""
 
 
 @documented
@@ -171,7 +174,9 @@ class RankRequest:
 
 
 class RankOptions(TypedDict, total=False):
-    """The fields of `RankRequest` as keywords, except `configurations`, a separate argument."""
+    """The fields of `RankRequest` as keywords, except `configurations`, which is a separate
+    argument.
+    """
 
     generate_count: int | None
     measure: str | None

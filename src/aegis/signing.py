@@ -1,8 +1,8 @@
-"""Ed25519 signatures over canonical bytes, which show who made a file.
+"""Make and verify Ed25519 signatures of canonical bytes; they show who made a file.
 
-A digest shows that bytes have changed; a signature shows who is responsible for them. Keys are PEM
-files, made by `aegis keygen` or `openssl genpkey -algorithm ed25519`. The algorithm needs no
-parameters and gives the same signature for the same bytes.
+A digest shows whether bytes have changed; a signature shows who is responsible for them. Keys are
+PEM files, made by `aegis keygen` or `openssl genpkey -algorithm ed25519`. The algorithm needs no
+parameters, and gives the same signature for the same bytes.
 
 Reference: Josefsson and Liusvaara, RFC 8032 (EdDSA), section 5.1.
 """
@@ -53,7 +53,7 @@ class Signature:
 
     @classmethod
     def of(cls, given: object) -> Signature:
-        """Return the signature from the output of `to_dict`; raise `DataError` for anything else."""
+        """Return the signature that `to_dict` wrote; raise `DataError` if `given` has another form."""
         if isinstance(given, Mapping) and given.keys() == {"algorithm", "key", "value"}:
             key, value = given["key"], given["value"]
             texts = isinstance(key, str) and isinstance(value, str)
@@ -73,7 +73,7 @@ class PublicKey:
     raw
         The 32 bytes of the key.
     origin
-        Where the key comes from, for messages.
+        The source of the key, for messages.
     """
 
     raw: bytes
@@ -107,12 +107,12 @@ class PrivateKey:
 
 
 def canonical(data: Mapping[str, Any]) -> bytes:
-    """Return JSON values as bytes that do not depend on the order of keys or on white space."""
+    """Return JSON values as bytes that depend neither on the order of keys nor on white space."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 SEAL = ("digest", "signature")
-"""Keys of a sealed document that its digest and signature do not cover."""
+"""The keys of a sealed document that its digest and its signature do not cover."""
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
@@ -128,24 +128,24 @@ def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str
 
 
 def sealed_digest(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document, computed without the document's field `digest`."""
+    """Return the SHA-256 digest of a document, computed without the field `digest` of the document."""
     rest = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(canonical(rest)).hexdigest()
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is a valid signature of a sealed document for `key`."""
+    """Return whether `key` verifies `signature` as a signature of a sealed document."""
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
-    """Return the signature of `data`; the same bytes and key give the same signature."""
+    """Return the signature of `data`. The same bytes and key give the same signature."""
     return Signature(key.public.text, key.key.sign(data).hex())
 
 
 def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is a valid signature of `data` for `key`."""
+    """Return whether `key` verifies `signature` as a signature of `data`."""
     from cryptography.exceptions import InvalidSignature
 
     if signature.key != key.text:
@@ -158,7 +158,7 @@ def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
 
 
 def make_keys() -> tuple[bytes, bytes]:
-    """Return a new private key and its public key, both PEM (PKCS 8 and SubjectPublicKeyInfo)."""
+    """Return a new private key and its public key, both as PEM (PKCS 8 and SubjectPublicKeyInfo)."""
     _require_library()
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

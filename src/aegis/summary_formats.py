@@ -1,4 +1,5 @@
-"""Summary formats other than `.aegis`; packages add them as entry points `aegis.summary_formats`.
+"""Find formats of summaries other than `.aegis`; packages add them as entry points
+`aegis.summary_formats`.
 
 The name of an entry point is the file extension of the format. Its object is a module (or a record)
 with the members of `SummaryFormat`. `aegis.study.other_formats` defines the methods that a study
@@ -15,25 +16,25 @@ from aegis.errors import PolicyError
 from aegis.registry import Extensions
 
 FORMATS = Extensions("summary format")
-"""Formats of summaries by the ending of their files, without the dot."""
+"""Formats of summaries, by the extension of their files without the dot."""
 
 
 class SummaryFormat(Protocol):
     """A format of summaries."""
 
     TAKEN_BY: str
-    """Which commands take such a file, as the end of a sentence's hint."""
+    """The commands that accept such a file, as the end of a hint."""
     HOLDS: str
-    """What such a file is, after its name: "is a protected summary"."""
+    """What such a file is, as a text that follows its name: "is a protected summary"."""
     REFUSED: Mapping[str, str]
-    """What it cannot be asked, as options are called without their dashes, with the reason."""
+    """The options that such a file does not support, without their dashes, each with the reason."""
 
     def open_summary(self, given: Any, policy: Any, *, rule_override: bool) -> Any:
-        """Return the `AddedSummary` of a path or an object, under a `Policy`."""
+        """Return the `AddedSummary` for a path or an object, under a `Policy`."""
 
 
 def added_format(given: Any) -> str | None:
-    """Return the extension of the added format of a path or an object; None if it has none.
+    """Return the extension of the added format that a path or an object has; None if it has none.
 
     An object names its format in the attribute `summary_format`.
     """
@@ -45,7 +46,9 @@ def added_format(given: Any) -> str | None:
 
 
 def format_of_summary(given: Any) -> SummaryFormat | None:
-    """Return the format of a file (by its extension) or object; None if no package adds it."""
+    """Return the format of an object, or of a file by its extension; None if no package adds such a
+    format.
+    """
     name = added_format(given)
     if name is None:
         return None
@@ -70,7 +73,7 @@ def refuse_options(given: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise if a file of another format is given instead of a table or its summary."""
+    """Raise an error if a file of an added format is given instead of a table or its summary."""
     added = format_of_summary(given)
     if added is not None:
         raise PolicyError(

@@ -1,4 +1,6 @@
-"""Folders for temporary files, named after their process, so that leftovers can be removed."""
+"""Make folders for temporary files. Their names contain the process, so that leftovers can be
+removed.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,17 @@ _NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-
 
 @contextmanager
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a folder for temporary files, which is removed afterwards.
+    """Yield a folder for temporary files, and remove it afterwards.
 
-    `aegis.files.recording` does not list the files in it. If a process was killed, its folder
-    remains in `parent`. This function removes such folders, because they may hold rows.
+    `aegis.files.recording` does not list the files in the folder. If a process was killed, its
+    folder remains in `parent`. This function removes such folders, because they may contain rows.
 
     Parameters
     ----------
     purpose
         A word in lower case that becomes part of the folder's name.
     parent
-        Folder to make it in; by default the system's folder for temporary files.
+        The folder in which it is made; by default, the system's folder for temporary files.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(place)
@@ -46,13 +48,13 @@ def name_for(purpose: str) -> str:
 
 @cache
 def remove_abandoned(parent: Path) -> None:
-    """Remove the folders of processes that no longer run; each process does this once."""
+    """Remove the folders of processes that no longer run. Each process does this once."""
     for folder in abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def abandoned(parent: Path) -> list[Path]:
-    """Return the folders of processes of this machine that no longer run.
+    """Return the folders of processes on this machine that no longer run.
 
     Folders of other users are included only if this process may remove them.
     """

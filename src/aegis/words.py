@@ -1,4 +1,4 @@
-"""Numbers as text for people and for JSON."""
+"""Convert numbers to text for people, and records to JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SHOWN = 120
 
 
 def predicted(summary: Mapping[str, Any]) -> str:
-    """Return the label, or the labels, in the output of `Summary.to_dict`; else the empty text.
+    """Return the label or the labels in the output of `Summary.to_dict`; empty if there are none.
 
     >>> predicted({"label": None, "labels": {"income": {}, "hours": {}}})
     'income, hours'
@@ -27,20 +27,21 @@ def predicted(summary: Mapping[str, Any]) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """Return a number with its noun: "1 row", "1,200 rows".
+    """Return a number with its noun, such as "1 row" or "1,200 rows".
 
     Parameters
     ----------
     number
         The number, at least 0.
     singular, many
-        The noun for one and for several; by default the plural adds an s.
+        The noun for one, and the noun for several; by default, the plural adds an s.
     """
     return f"{amount(number)} {singular if number == 1 else many or f'{singular}s'}"
 
 
 def amount(number: int) -> str:
-    """Return a whole number for people: in full up to 15 digits, above that as a power of ten.
+    """Return a whole number for people: in full if it has up to 15 digits, otherwise as a power of
+    ten.
 
     Examples
     --------
@@ -67,7 +68,8 @@ def joined(names: Iterable[str]) -> str:
 
 
 def short(value: float) -> str:
-    """Return a measured number with four significant digits; from 1,000 on, as a whole number.
+    """Return a measured number with four significant digits; numbers from 1,000 on become whole
+    numbers.
 
     Examples
     --------
@@ -79,7 +81,8 @@ def short(value: float) -> str:
 
 
 def alike(*values: float) -> tuple[str, ...]:
-    """Return measured numbers with the decimals that the largest needs for four significant digits.
+    """Return measured numbers, all with as many decimals as the largest number needs for four
+    significant digits.
 
     Examples
     --------
@@ -93,7 +96,7 @@ def alike(*values: float) -> tuple[str, ...]:
 
 
 def portion(share: float) -> str:
-    """Return a share in [0, 1] as a percentage for people: one decimal, below 1 % two.
+    """Return a share in [0, 1] as a percentage for people, with one decimal, or with two below 1 %.
 
     Examples
     --------
@@ -107,7 +110,8 @@ def portion(share: float) -> str:
 def percent(value: float, decimals: int = 1) -> str:
     """Return a percentage for people.
 
-    A value that rounds to 0 % or 100 % but differs from it is shown as a bound, such as "> 99.9 %".
+    If a value rounds to 0 % or 100 % but is not equal to it, it is shown as a bound, such as ">
+    99.9 %".
 
     Examples
     --------
@@ -124,7 +128,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def brief(value: object) -> str:
-    """Return the `repr` of a value, for a message; long text is cut."""
+    """Return the `repr` of a value for a message. Long text is cut."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -135,7 +139,7 @@ def brief(value: object) -> str:
 
 
 def default_value(value: object) -> str:
-    """Return a default as a policy writes it; the empty text if there is none.
+    """Return a default value as a policy writes it; the empty text if there is no default.
 
     Examples
     --------
@@ -152,7 +156,8 @@ def default_value(value: object) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value as JSON documents have it: records as mappings, other collections as lists.
+    """Return a value in the form of JSON documents: records become mappings, other collections
+    become lists.
 
     A record that has a method `to_dict` decides its own form.
 
@@ -177,9 +182,10 @@ def jsonable(value: Any) -> Any:
 
 
 def json_fields(record: Any, *names: str) -> dict[str, Any]:
-    """Return these fields of a record, by default all, as JSON documents have them.
+    """Return these fields of a record (by default, all fields) in the form of JSON documents.
 
-    A name may have the form `name=attribute`, if the document has another name than the record.
+    A name may have the form `name=attribute`, if the name in the document differs from the
+    attribute of the record.
 
     Examples
     --------
@@ -193,7 +199,8 @@ def json_fields(record: Any, *names: str) -> dict[str, Any]:
 
 
 def finite(data: Any) -> Any:
-    """Return nested data in a form that JSON allows: NaN and infinities as None, mappings as dicts.
+    """Return nested data in a form that JSON allows: NaN and infinities become None, mappings
+    become dicts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hold a ranking of configurations with its reasons, in immutable results that print themselves."""
+"""Hold a ranking of configurations and its reasons, as immutable objects that print themselves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Advice:
     ranking
         All configurations that were scored.
     unmasked
-        The measure of the unmasked table.
+        The score of the unmasked table.
     optimal
         Whether Aegis has proven that the best configuration is the best of all combinations of
         the candidates.
@@ -56,24 +56,27 @@ class Advice:
     search
         The result of a search over all combinations; None if Aegis ranked given configurations.
     binding
-        Why no mask of the best configuration can be finer, if requested.
+        Why no mask of the best configuration can be finer; None if it was not requested.
     front
-        The best configuration for each of several values of a privacy parameter, if requested.
+        The best configuration for each of several values of a privacy parameter; None if it was not
+        requested.
     privacy
-        Privacy before masking and of the best release; None if it was not computed.
+        Privacy figures of the unmasked table and of the best release; None if they were not
+        computed.
     uncovered
-        Risks outside the rule; None if they were not checked.
+        Risks that the rule does not cover; None if they were not checked.
     lost_alone
-        For each attribute, the loss if the best configuration masked only this attribute. Empty
-        without a best configuration, for a record-level release, and if the table has too many
-        values to compute it in seconds.
+        For each attribute, the utility that is lost if only this attribute is masked, with its mask
+        of the best configuration. Empty if there is no best configuration, if the best entry is a
+        record-level release, or if the table has so many values that the computation would take
+        longer than seconds.
     expected
         The expected AUC of models with the best configuration, if the measure is not a model metric;
         None if it was not computed.
     proxy
         Results of small models for the best configurations on a sample; None if not requested.
     owner_rule
-        The rule of the summary, if Aegis had only a summary.
+        The owner's rule from the summary, if Aegis had only a summary; else None.
     rule_override
         The rule that Aegis used instead of the owner's rule; None if it used the owner's rule.
     estimated
@@ -83,7 +86,8 @@ class Advice:
         Whether Aegis ranked masked tables instead of combinations of candidate masks. Then
         `combinations` is the number of tables, and `unmasked` is the score of the best table.
     labels
-        With several labels, the utility that the best configuration keeps for each; else empty.
+        For several labels, the utility that the best configuration keeps for each label; else
+        empty.
 
     Examples
     --------
@@ -141,11 +145,11 @@ class Advice:
 
     @property
     def stated_measure(self) -> str | None:
-        """The measure that Aegis writes into the file of the best configuration, for its
-        certificate.
+        """The measure that Aegis writes into the file of the best configuration, so that the
+        certificate uses it too.
 
-        None for the default measure, which needs no name. None also for estimates, because the
-        certificate then states the default measure, computed on the released rows.
+        It is None for the default measure, which needs no name. It is also None if the scores are
+        estimates, because the certificate then states the default measure on the released rows.
 
         Examples
         --------
@@ -162,13 +166,15 @@ class Advice:
 
     @property
     def label_rows(self) -> list[float] | None:
-        """Number of labelled rows of each class; None if it is not known."""
+        """Number of labelled rows of each label class; None if it is not known."""
         label_rows = self.summary.get("classes")
         return None if not label_rows else [float(rows) for rows in label_rows.values()]
 
     @property
     def against_finest(self) -> bool:
-        """Whether `unmasked` is the score of the finest masks, because raw counts are not known."""
+        """Whether `unmasked` is the score of the finest masks, because the raw counts are not
+        known.
+        """
         withheld = self.summary.get("information", "raw") != "raw"
         return withheld or self.estimated is not None
 
@@ -214,7 +220,8 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of a release: on its released rows if known, else on all rows.
+        """Return the utility of an entry of the ranking: on its released rows if this is known,
+        else on all rows.
 
         Examples
         --------

@@ -56,17 +56,18 @@ def rank_configurations(
     Parameters
     ----------
     summary, plan, policy
-        The aggregates for the scores, the plan that checks configurations against the rule, and the
-        policy.
+        The counts from which scores are computed, the plan that checks configurations against the
+        rule, and the policy.
     request, configurations, options
-        The configurations to rank, and the measure: a request, or its fields as keywords.
+        The configurations to rank, and the measure: as a request, or as keywords with the names of
+        its fields.
     progress
         Receives one step per stage.
 
     Raises
     ------
     PolicyError
-        A measure or a mask is unknown, or no configuration is given.
+        A measure or a mask is unknown, or there is no configuration to rank.
     """
     given = asked(RankRequest, request, options)
     if configurations is not None:
@@ -210,7 +211,7 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
 
 
 def weight_notes(summary: Summary) -> list[str]:
-    """Return notes for the reader on scores with weights; empty if rows have no weights."""
+    """Return notes that explain weighted scores; empty if rows have no weights."""
     weights = summary.weights
     if weights is None:
         return []
@@ -234,7 +235,7 @@ def weight_notes(summary: Summary) -> list[str]:
 
 
 def rule_notes(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return a warning if the rule protects nobody."""
+    """Return a warning if the rule protects nobody; else the result is empty."""
     if not plan.rule.criteria:
         return ("the policy has no privacy criterion: every configuration is admissible",)
     if all(a.role != Role.QUASI_IDENTIFIER for a in summary.all_attributes):

@@ -15,9 +15,11 @@ from aegis.words import percent, predicted
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release counts as useless."""
 FEWEST = 25
-"""Rows of a class below which what models reach with it may be chance."""
+"""Smallest number of rows of a class for which the score of a model is not considered chance."""
 DERIVED = 0.99
-"""Share of a number's variance from which a column that explains it may be derived from it."""
+"""A column may be derived from the label if it explains at least this share of the label's
+variance.
+"""
 RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 
@@ -97,11 +99,12 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def label_copies(summary: Summary) -> list[str]:
-    """Return a warning for each column that alone explains nearly all of a number to predict.
+    """Return a warning for each column that alone explains nearly all variance of a numeric label.
 
-    Such a column is often derived from the label. The share is R2 of the means of its atoms, adjusted
-    for their number. Columns with fewer than two rows per atom are left out, and so are labels of which
-    one row holds much of the variance, because a single row then decides the share.
+    Such a column is often derived from the label. The explained share is the R2 of predicting each
+    row by the mean of its atom, adjusted for the number of atoms. Columns with fewer than two rows
+    per atom are left out. If one row accounts for much of the label's variance, there are no
+    warnings, because this row alone would decide the share.
     """
     parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
     return [
@@ -137,7 +140,7 @@ def _explained_alone(summary: Summary) -> dict[str, float]:
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return the advice with its caveats among the warnings.
 
-    `told` lists the earlier caveats, which are removed.
+    `told` lists the caveats that were added earlier; they are removed.
     """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))

@@ -1,4 +1,4 @@
-"""Choose the masks under which methods that suppress single cells are ranked."""
+"""Choose the masks that are applied before methods that suppress single cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aegis.sources import Source
 from aegis.summary import Summary
 
 BREAKING = 0.1
-"""Share of the rows whose classes may break the rule under the finer masks."""
+"""Largest share of the rows whose classes may fail the rule under the finer masks."""
 WORK = 10.0
 """Work after which the search for finer masks ends (see `SearchRequest.work`)."""
 
@@ -30,12 +30,13 @@ def beside_rows(
     policy: Policy,
     progress: Progress,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes, and for methods that suppress cells also recipes with masks of the ranking.
+    """Return the recipes, and more recipes for methods that suppress cells: with masks from the
+    ranking.
 
-    One recipe uses the masks of the leading configuration. So the ranking compares suppressed cells
-    with suppressed rows under the same masks. Another uses finer masks, because suppressed cells
-    cost less than suppressed rows: the masks that would be best if the rule allowed to suppress a
-    tenth of the rows.
+    One added recipe uses the masks of the first configuration. So the ranking compares suppressed
+    cells with suppressed rows under the same masks. Another recipe uses finer masks, because
+    suppressed cells cost less than suppressed rows. These are the masks that would be best if the
+    rule allowed a tenth of the rows to be suppressed.
     """
     cells = [
         recipe

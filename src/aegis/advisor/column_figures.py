@@ -22,8 +22,8 @@ class ColumnFigure:
     Attributes
     ----------
     weight
-        Weight of the column in the mean: 0 if the column is left out, and a share of the weight in
-        the policy if the column has twins.
+        Weight of the column in the mean: 0 if the column is left out. A column with twins has a
+        share of its weight in the policy.
     score, unmasked
         Score of the prediction by the measure, from 0 to 1, in the release and in the unmasked
         table.
@@ -72,7 +72,7 @@ def columns_of(
 ) -> dict[str, ColumnFigure]:
     """Return how well each column of a release is predicted from the others.
 
-    Empty if the measure does not predict columns.
+    The result is empty if the measure does not predict columns.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def columns_of(
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
     """Return each column's weight and twins according to the figures in a certificate.
 
-    Empty if `columns` does not have the form of such figures.
+    The result is empty if `columns` does not have the form of such figures.
     """
     numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
     if not isinstance(columns, Mapping):
@@ -117,7 +117,9 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 def columns_differ(
     columns: Any, scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield name, stated value and recomputed value of each column figure of a certificate."""
+    """Yield the name, the stated value and the recomputed value of each column figure in a
+    certificate.
+    """
     if Need.COLUMNS not in measure.needs:
         return
     if not stated_roles(columns):

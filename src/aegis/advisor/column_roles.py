@@ -17,9 +17,11 @@ import numpy.typing as npt
 from aegis.summary import AttributeSummary, Summary
 
 TWINS = 0.99
-"""Two columns count once if each explains at least this share of the other's variance."""
+"""Two columns count as one if each explains at least this share of the other's variance."""
 KEY = 0.5
-"""A column without an order counts as a key if it has more distinct values per row than this."""
+"""A column whose values have no order counts as a key if it has more distinct values per row than
+this.
+"""
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,10 +5,11 @@ link their rows by shared columns, by their order, or by knowledge of the person
 sees the common refinement of both groupings, whose classes are smaller. Aegis checks the rule on
 these joint classes.
 
-Absence counts, too: rows that are in one release but not in another form separate classes. Aegis
-processes releases in the order in which they were made. If a release took earlier ones into account
-(its certificate names them), it also suppressed the rows that `PrivacyRule.check` suppresses for
-them. If it did not, every joint class must meet the rule, because it is too late to suppress rows.
+A missing row is information, too: rows that are in one release but not in another form separate
+classes. Aegis processes releases in the order in which they were made. The certificate of a release
+names the earlier releases that it took into account. Such a release also suppressed the rows that
+`PrivacyRule.check` suppresses because of them. If a release took no earlier one into account, every
+joint class must meet the rule, because it is too late to suppress rows.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AttributeShare:
-    """The number of failing rows that would remain if no release showed one attribute.
+    """The number of rows that would still fail if no release showed one attribute.
 
     Attributes
     ----------
@@ -76,12 +77,12 @@ class Composition:
     alone
         Number of rows that are alone in their joint class.
     verdict
-        Result of the rule for the joint classes.
+        The rule's verdict on the joint classes.
     each
-        Result of the rule for each release separately.
+        The rule's verdict on each release separately.
     attributes
-        For each quasi-identifier, the number of rows that would still fail without it, the smallest
-        first.
+        For each quasi-identifier, the number of rows that would still fail without it; the smallest
+        number comes first.
     rule_override
         How the rule differs from that of the summary's owner; None if it does not.
     """
@@ -220,8 +221,8 @@ def summary_after(
     Raises
     ------
     PolicyError
-        The rule does not support joint classes, or a summary has coarser values of an attribute
-        than an earlier release.
+        The rule does not support joint classes, or the values of an attribute in the summary are
+        coarser than in an earlier release.
     DataError
         The frequency table does not fit in memory.
     """
@@ -340,7 +341,8 @@ def compose(
     Raises
     ------
     PolicyError
-        There are fewer than two releases, one cannot be composed, or the owner's rule differs.
+        There are fewer than two releases, a release cannot be combined with others, or the owner's
+        rule differs.
     DataError
         The table has too many cells, or the policy counts persons, so the classes are unknown.
     """
@@ -376,7 +378,9 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Summarise a table with the masks of all releases as candidates; check a given summary instead."""
+    """Summarise a table with the masks of all releases as candidates. If `table` is a summary,
+    check it instead.
+    """
     require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)

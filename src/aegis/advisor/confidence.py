@@ -53,10 +53,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class FoldScorer(Scorer):
-    """Scores configurations on all folds but one.
+    """Scores configurations on all rows except those of one fold.
 
-    The counts by fold are by pooled level. So if an attribute has more groups than levels, its
-    levels are scored.
+    The counts by fold distinguish only pooled levels. So if an attribute has more groups than
+    levels, the scores use its levels.
     """
 
     def __init__(self, whole: Scorer, fold: int) -> None:
@@ -90,13 +90,12 @@ class FoldScorer(Scorer):
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
-    """Return for how many of the best configurations to compute standard errors, at most
-    `COMPARED`.
+    """Return the number of best configurations that get standard errors, at most `COMPARED`.
 
-    Most measures of whole configurations need one factorisation per fold, whose time grows with the
-    cube of the number of levels. So the result is smaller, or 0, for wide tables. It is 0 with
-    several labels, or if the measure scores single attributes and some attributes have no counts by
-    fold.
+    Most measures of whole configurations need one factorisation per fold, and its time grows with
+    the cube of the number of levels. So the result is smaller, or 0, for wide tables. It is also 0
+    if there are several labels, or if the measure scores single attributes and some attributes have
+    no counts by fold.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated
@@ -145,7 +144,7 @@ def jackknife(
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
     Folds without rows are left out; the result is None if fewer than two folds remain. If the
-    measure is itself a mean over folds, a value is the mean over all folds but one.
+    measure is itself a mean over folds, a score without a fold is the mean over all other folds.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -216,11 +215,12 @@ def with_confidence(
 
 
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
-    """Return the standard error of a score: by formula for an AUC, otherwise the jackknife's.
+    """Return the standard error of a score: for an AUC by a formula, for other measures by the
+    jackknife.
 
     The jackknife of an AUC has only five folds, so its result varies up to threefold between
     samples of one population. The formula of Hanley and McNeil needs only the AUC and the number of
-    rows of each class. Its result is about a fifth too large.
+    rows of each class. It gives errors that are about a fifth too large.
     """
     if measure.unit != "AUC":
         return jackknifed

@@ -1,4 +1,4 @@
-"""Compute the utility that each candidate mask costs if it is the only mask."""
+"""Compute how much utility is lost by each candidate mask if it is the only mask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aegis.words import json_fields
 
 @dataclass(frozen=True)
 class MaskCost:
-    """The utility that one candidate mask costs the whole table.
+    """The utility that the whole table loses by one candidate mask.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class MaskCost:
     levels
         Number of values that the mask shows.
     score
-        The measure of the table in which only this attribute is masked.
+        The score of the table in which only this attribute is masked.
     utility_kept
         Percent of the unmasked utility that is kept; None if the unmasked utility is 0.
     """
@@ -59,7 +59,7 @@ def mask_costs(
     measure
         Name of a measure; by default the measure that rankings use.
     scorer
-        A scorer of this summary, to use its cached counts.
+        A scorer of this summary, if one exists: its cached counts are used.
     """
     chosen, _ = measure_for(summary, measure)
     own = scorer or scorer_of(summary)

@@ -1,4 +1,4 @@
-"""Choose the measure for ranking, search and release if the user names none."""
+"""Choose the measure for rankings, searches and releases if the user names none."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from aegis.measures import (
 from aegis.summary import Summary
 
 MOST_LEVELS = 2_000
-"""Largest number of encoded columns, with two classes, for which Aegis predicts an AUC or an R2."""
+"""Largest number of encoded columns for which Aegis predicts an AUC of two classes, or an R2."""
 MOST_COLUMNS = 800
 """Largest number of encoded columns for which Aegis predicts each attribute from the others."""
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
-    """Return the first named measure, else the default, and a sentence if the default is replaced.
+    """Return the first measure that is named, else the default measure. Also return a sentence if
+    another measure replaces the default.
 
     Raises
     ------
     PolicyError
-        The measure is unknown, or it needs a label and there is none.
+        The measure is unknown, or it needs a label and the table has none.
     """
     if summary.several is not None:
         return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()

@@ -17,8 +17,9 @@ from aegis.summary import Summary
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
     """Return the advice with privacy reports before and after masking.
 
-    They come from the frequency table on which the rule is checked, so a summary is enough. A class
-    with a single sensitive value is a risk to persons: its warning comes before the others.
+    Aegis computes them from the frequency table on which it checks the rule, so a summary is
+    enough. A class with a single sensitive value is a risk to persons, so the warning about it
+    comes first.
     """
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class CodedMasks(NamedTuple):
-    """A configuration under one encoding.
+    """A configuration in one encoding.
 
     Attributes
     ----------
@@ -28,8 +28,8 @@ class CodedMasks(NamedTuple):
         One key per attribute. If two keys of an attribute are equal, its levels and `numbers` are
         equal.
     numbers
-        For each attribute, the number of each level, shape (L_i,), NaN for missing; None if the
-        levels have no order. Ordered levels are encoded as thresholds.
+        For each attribute, the number of each level, shape (L_i,), with NaN for missing numbers;
+        None if the levels have no order. Ordered levels are encoded as thresholds.
     linear
         Whether ordered levels are encoded as numbers instead of thresholds.
     """
@@ -41,7 +41,7 @@ class CodedMasks(NamedTuple):
 
 
 class Codings(NamedTuple):
-    """A configuration under each encoding; unordered levels are indicators under all encodings.
+    """A configuration in each encoding; levels without an order are indicators in all encodings.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def codings(
     levels: Sequence[Levels],
     orders: Sequence[tuple[Levels, Floats | None]],
 ) -> Codings:
-    """Return a configuration under each encoding.
+    """Return a configuration in each encoding.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def codings(
     levels
         As in `CodedMasks`.
     orders
-        For each attribute, the level of each atom in order, and the number of each level; None
-        instead of the numbers if there is no order.
+        For each attribute, the level of each atom, and the number of each level. If the attribute
+        has an order, the levels follow it; otherwise None replaces the numbers.
     """
     ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
     ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
@@ -83,7 +83,8 @@ def codings(
 
 
 def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
-    """Return the mean of the numbers in each level, shape (L,), NaN if all are missing.
+    """Return the mean of the numbers in each level, shape (L,). It is NaN if all numbers of a level
+    are missing.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask and one encoding, without levels that no row has.
+    """One attribute under one mask, in one encoding, without levels that no row has.
 
     Attributes
     ----------
@@ -143,17 +144,18 @@ class CodedAttribute:
     chance
         As in `PartCounts`, shape (d, k).
     there
-        Indices of the mask's levels that occur in rows, shape (L,).
+        Indices of the mask's levels that occur in the rows, shape (L,).
     places
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
-        Number of levels by which the counts distinguish rows; for a noise mask, the number of atoms.
+        Number of different levels in the counts; for a noise mask, the number of atoms.
     ordered
         Whether the columns are thresholds instead of levels.
     by_level
-        Rows by level, and the encoding of each level.
+        Rows by level, and the code of each level.
     steps
-        For a number: the step at each of its thresholds, shape (t, d), and the thresholds.
+        If the attribute is encoded as a number: the step at each threshold, shape (t, d), and the
+        attribute encoded as thresholds.
     """
 
     key: tuple[int, Hashable]
@@ -169,8 +171,8 @@ class CodedAttribute:
 
     @classmethod
     def number(cls, of: CodedAttribute, numbers: Floats) -> CodedAttribute:
-        """Encode an attribute as a number, from its thresholds `of` and the numbers of its levels,
-        shape (L,).
+        """Encode an attribute as a number. `of` is the attribute encoded as thresholds, and
+        `numbers` are the numbers of its levels, shape (L,).
         """
         by_level = of.by_level
         steps = steps_of(numbers[of.there], by_level.joint.sum(axis=(0, 1)))
@@ -191,9 +193,11 @@ class CodedAttribute:
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the co-occurrence of the attribute's columns, lower triangle, shape (K, c, d, d).
+        """Return the lower triangle of the co-occurrence of the attribute's columns, shape (K, c,
+        d, d).
 
-        The c counts are those of the classes in `some`, or of all classes together (c = 1).
+        There is one count for each class in `some`. If `some` is None, there is one count for all
+        classes together (c = 1).
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
@@ -218,7 +222,9 @@ def _in_classes(joint: Floats, some: slice | None) -> Floats:
 
 
 def indicators(level: Levels) -> Floats:
-    """Return the 0/1 matrix of each atom's level, shape (A, L); for a noise mask, the channel."""
+    """Return a 0/1 matrix with a 1 at the level of each atom, shape (A, L); for a noise mask,
+    return its channel.
+    """
     if level.ndim == 2:
         return level
     return np.eye(int(level.max(initial=0)) + 1)[level]

@@ -1,4 +1,5 @@
-"""Define estimates of the deviation from the unmasked table, which can rank configurations.
+"""Define estimates of how far masked tables deviate from the unmasked table; they can rank
+configurations.
 
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
@@ -18,18 +19,19 @@ from aegis.summary import Information, Summary
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The measure of an unmasked attribute, as estimated from its masked values.
+    """The score of an unmasked attribute, as estimated from its masked values.
 
     Attributes
     ----------
     estimate
-        The measure of the reconstructed joint counts, within the bounds.
+        The score of the reconstructed joint counts, which lies within the bounds.
     lower, upper
         Bounds that hold for all possible raw joint counts; None if the measure has no bounds.
     masked
-        The measure of the masked attribute.
+        The score of the masked attribute.
     information, method
-        Information and method of this estimate; None if they are those of the whole `Estimate`.
+        The information that this estimate used, and its method; None if both are the same as in the
+        whole `Estimate`.
     """
 
     estimate: float
@@ -46,7 +48,7 @@ class AttributeEstimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Smallest and largest |unmasked - masked| within the bounds; None without bounds."""
+        """Smallest and largest |unmasked - masked| within the bounds; None if there are no bounds."""
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -67,7 +69,7 @@ class Estimate:
     pud
         Estimated mean over attributes of |unmasked - masked|.
     interval
-        Smallest and largest PUD that the evidence allows; None if the measure has no bounds.
+        Smallest and largest PUD that the information allows; None if the measure has no bounds.
     attributes
         The estimate for each attribute.
     case
@@ -92,7 +94,7 @@ class Estimate:
         return round(self.pud, digits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as JSON values, with the deviation of each attribute."""
+        """Return the estimate as JSON values, including the deviation of each attribute."""
         return {
             "configuration": self.configuration,
             "case": self.case,
@@ -122,11 +124,11 @@ class EstimateCase(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that users write."""
+        """The name by which users request the estimate."""
 
     @property
     def summary(self) -> str:
-        """One sentence that names the estimated figures and the information that they need."""
+        """One sentence that says what is estimated and which information this needs."""
 
     @property
     def caution(self) -> str | None:
@@ -148,7 +150,7 @@ class EstimateCase(Protocol):
         summary
             The aggregates.
         choices
-            The candidates of each configuration by its name.
+            The candidates of each configuration, by the configuration's name.
         measure
             The measure that the user named; None if none was named.
         progress

@@ -1,4 +1,4 @@
-"""Score the attributes that measures of a whole configuration leave out, and warn about them."""
+"""Score the attributes that measures of whole configurations leave out, and warn about them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
     """Return whether the measure of an attribute by itself can be computed.
 
-    A number to predict is not summed by the values of attributes that scores leave out.
+    It cannot be computed if the label is a number and scores leave the attribute out: a summary has
+    no sums of the label by the values of such an attribute.
     """
     return not (attribute.aside and measure.label is LabelKind.NUMBER)
 
@@ -48,7 +49,9 @@ def sets_aside(summary: Summary) -> bool:
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence on attributes that scores leave out: how many, and how much they could add."""
+    """Return a sentence on the attributes that scores leave out: their number, and how much they
+    could add to the score.
+    """
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()

@@ -1,12 +1,13 @@
 """Score noise masks from expected counts, without drawing rows.
 
-The result is the score of the expected counts, not the expectation of the score. Plug-in measures
-of the expected counts measure the information that passes through the noise. Corrected measures of
-single attributes also subtract the chance that drawn rows would add, so they are slightly too low.
-Pillai's trace and its held-out forms account for the smaller chance in expected counts
-(`Cooccurrence.chance`), and agree with the mean score of drawn rows. Noise cannot improve MI,
-chi-square, g3 and the plug-in trace. It can improve g1 and g2, which count rows with the same
-value: noise spreads them over more values. So do not compare noise masks by g1 or g2.
+The result is the score of the expected counts, not the expected score of drawn rows. Plug-in
+measures of the expected counts measure the information that passes through the noise. Corrected
+measures of single attributes also subtract the effect of chance in drawn rows, which expected
+counts do not have. So these measures are slightly too low. Pillai's trace and its held-out forms
+take into account that expected counts contain less chance (`Cooccurrence.chance`), and agree with
+the mean score of drawn rows. Noise cannot improve MI, chi-square, g3 and the plug-in trace. It can
+improve g1 and g2: they count rows with the same value, and noise spreads these rows over more
+values. So do not compare noise masks by g1 or g2.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class ExpectedContingency(Contingency):
 
     @cached_property
     def n(self) -> Any:
-        """Number of rows behind the table, which noise does not change; weights can make it a fraction."""
+        """Number of rows that the table counts. Noise does not change it; with weights it can be a
+        fraction.
+        """
         total = float(self.row_totals @ self.multiplicity)
         whole = round(total)
         return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total
@@ -43,9 +46,10 @@ def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> C
     expected
         Expected rows per report and class, shape (R, C); class totals are whole.
     measure
-        A `fractional` measure gets the counts unchanged. All others (permutation null, leave one
-        out, rows in mixed groups, third-party measures) need integers. For these, counts are
-        rounded class by class, in a way that keeps the class totals.
+        A `fractional` measure gets the counts unchanged. All other measures need integers, for
+        example those that permute rows, leave one row out, or count the rows of mixed groups, and
+        those of other packages. For them, the counts are rounded class by class, so that the class
+        totals stay the same.
     """
     if measure is None or not measure.fractional:
         return Contingency.of(controlled_rounding(expected))

@@ -1,4 +1,6 @@
-"""Hold the results of a search other than its ranking: proof, binding requirements, Pareto front."""
+"""Hold the results of a search in addition to its ranking: proof, binding requirements, Pareto
+front.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from aegis.policy import Configuration
 from aegis.words import finite, json_fields, jsonable
 
 NOTHING = 5e-5
-"""A smaller gain counts as none."""
+"""A gain smaller than this counts as no gain."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class ProvenList:
     configurations
         Number of configurations that were listed and scored.
     highest, least
-        The highest value of any admissible configuration, and the value above which the list is
-        complete. `least` is None if every admissible configuration was scored.
+        The highest value of the measure among admissible configurations, and the value above which
+        the list is complete. `least` is None if every admissible configuration was scored.
     """
 
     measure: str
@@ -38,7 +40,9 @@ class ProvenList:
 
     @property
     def gap(self) -> float | None:
-        """Relative distance of `least` below `highest`; None if there is no `least`."""
+        """The distance of `least` below `highest`, relative to `highest`; None if there is no
+        `least`.
+        """
         if self.least is None or not self.highest:
             return None
         return (self.highest - self.least) / abs(self.highest)
@@ -57,13 +61,13 @@ class ProvenList:
         return f"every admissible configuration{least} was checked {number}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields and the gap as JSON values."""
+        """Return the fields and `gap` as JSON values."""
         return {**json_fields(self), "gap": self.gap}
 
 
 @dataclass(frozen=True)
 class SearchWork:
-    """Size, amount of work and time of a search.
+    """The size of a search, its amount of work, and its time.
 
     Attributes
     ----------
@@ -72,7 +76,7 @@ class SearchWork:
     nodes, checked
         Number of boxes that the search split, and of checks against the rule.
     seconds
-        Time of the search only.
+        Seconds that the search itself took.
     rule_monotone
         Whether the whole rule can exclude boxes; if not, some criteria were checked for each
         configuration.
@@ -87,23 +91,23 @@ class SearchWork:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """The state at the end of a search: its best value, its bound and its work.
+    """The state of a search when it ended: its best value, its bound and its work.
 
     Attributes
     ----------
     objective
         The objective that the search maximised (or minimised, for losses).
     optimal
-        Whether the best configuration is proven best among all combinations.
+        Whether the best configuration is proven to be the best of all combinations.
     exact
         Whether the objective has a valid bound. If not, `notes` describes the search.
     best, bound
-        The objective of the best configuration, and the best value that any other could still
-        reach.
+        The objective of the best configuration, and the best value that any other configuration
+        could still reach.
     gap
-        Distance between `best` and `bound`, relative to `best`; 0 if the result is proven.
+        The distance between `best` and `bound`, relative to `best`; 0 if the result is proven.
     work
-        The amount of work and its time.
+        The size, the amount of work and the time of the search.
     notes
         Notes for the reader.
     stopped
@@ -112,8 +116,8 @@ class SearchFigures:
         complete.
     preferred
         Why the first configuration is not the one with the best score: it scores about the same and
-        masks less, or more if you prefer that. None if it has the best score. `best` is always the
-        best score.
+        masks less (or more, if you prefer that). None if the first configuration has the best
+        score. `best` is always the best score.
     tells_masks_apart
         Whether the unmasked table has any utility by the measure. If not, scores cannot compare
         masks.
@@ -138,13 +142,13 @@ class SearchFigures:
     def complete(self) -> bool:
         """Whether the search ran to its end.
 
-        If a complete search has no result, then no combination meets the rule. A stopped search
-        proves nothing.
+        If a complete search has no result, no combination meets the rule. If a stopped search has
+        no result, this proves nothing.
         """
         return self.stopped is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values; infinite figures as null."""
+        """Return the fields as JSON values; infinite figures become null."""
         flat: dict[str, Any] = {}
         for name, figure in json_fields(self).items():
             if name == "stopped":
@@ -163,11 +167,12 @@ class FinerMask:
     attribute, current, mask
         The attribute, its mask in the best configuration, and the finer candidate.
     gain
-        Gain of the objective.
+        How much better the objective is with the finer mask.
     utility_kept
-        Percent of the unmasked utility that would be kept; None if the unmasked utility is 0.
+        Percent of the unmasked utility that would be kept with the finer mask; None if the unmasked
+        utility is 0.
     smallest_class
-        Smallest class before suppression.
+        Number of rows of the smallest class before suppression.
     rows_failing
         Number of rows in classes that would fail the rule.
     allowed_rows
@@ -189,7 +194,7 @@ class FinerMask:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The gain in utility from relaxing the rule by one step.
+    """The utility that is gained if the rule is relaxed by one step.
 
     Attributes
     ----------
@@ -198,11 +203,12 @@ class Relaxation:
     score
         The objective of the best configuration under the relaxed rule.
     gain
-        Its difference from the best score under the unchanged rule.
+        The difference between `score` and the best score under the unchanged rule.
     utility_kept
-        Percent of the unmasked utility that it keeps; None if the unmasked utility is 0.
+        Percent of the unmasked utility that this configuration keeps; None if the unmasked utility
+        is 0.
     proven
-        Whether this configuration is proven best.
+        Whether this configuration is proven to be the best.
     masks
         The new mask of each attribute whose mask differs from the first configuration.
     """
@@ -222,8 +228,8 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Binding:
-    """Why the best configuration is not finer: requirements that finer masks violate, and the gains
-    if the rule were weaker.
+    """Why the best configuration is not finer: the requirements that finer masks violate, and how
+    much a weaker rule would gain.
     """
 
     finer: tuple[FinerMask, ...]
@@ -248,13 +254,14 @@ class FrontPoint:
     configuration
         Its masks, or None.
     declared
-        Its masks as text.
+        Its masks as text; None if there is no configuration.
     smallest_class, suppressed_rows
         As in the ranking.
     proven
-        Whether it is proven best.
+        Whether this configuration is proven to be the best.
     dominated
-        Whether a stricter point is at least as good, so that this one is not on the Pareto front.
+        Whether a point with a stricter value is at least as good, so that this point is not on the
+        Pareto front.
     objective
         The value of the search's objective; None if the objective is the measure.
     """
@@ -335,7 +342,8 @@ class MaskChange:
     stderr
         Standard error of the change, from the noise of the protection only.
     tied
-        Whether the protection hides which of the two masks is better.
+        Whether it is uncertain which of the two masks is better, because of the noise of the
+        protection.
     """
 
     attribute: str
@@ -348,14 +356,16 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How scores were estimated from protected counts, and how close the alternatives are.
+    """How scores were estimated from protected counts, and how close other configurations come to
+    the best one.
 
     Attributes
     ----------
     estimator
         `codes`; or `tables` if only the table of each attribute with the label is known.
     changes
-        The effect of replacing each mask of the best configuration; empty if there is none.
+        The effect of replacing each mask of the best configuration; empty if there is no best
+        configuration.
     """
 
     estimator: str

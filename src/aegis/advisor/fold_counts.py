@@ -37,9 +37,11 @@ MOST_CLASSES = 100
 """Largest number of label classes for which Aegis predicts a metric: the time grows with its cube."""
 
 FEWEST_LEVELS = 64
-"""Number of common levels from which eliminating them costs less than solving them again."""
+"""If at least this many levels are common to several configurations, eliminating them once costs
+less than solving for them again.
+"""
 MOST_NUMBERS = 1 << 25
-"""Largest number of stored numbers in the factors of all remembered sets of common levels."""
+"""Largest number of numbers in the cache of factorised sets of common levels."""
 
 _AT_ONCE = 1 << 22
 """Largest number of cells of a configuration's counts in memory at once, 8 bytes each."""
@@ -48,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class PartBlocks:
-    """Counts by fold for many configurations of the same rows.
+    """Counts the same rows by fold for many configurations.
 
     Parameters
     ----------
@@ -79,9 +81,11 @@ class PartBlocks:
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> PartCounts:
-        """Return the counts of one configuration, without levels that all rows or no rows have.
+        """Return the counts of one configuration; levels that no row has, or that all rows have,
+        are left out.
 
-        If that takes less time, the common levels are factorised once; the scores are the same.
+        If this saves time, the levels of common attributes are factorised once and reused. It does
+        not change scores.
 
         Parameters
         ----------
@@ -92,7 +96,7 @@ class PartBlocks:
         label
             The mask of the label, if it has one.
         common
-            Positions in `which` of the attributes whose masks other configurations share.
+            Positions in `which` of the attributes whose masks are the same in other configurations.
         """
         shown = self._attributes_of(which, coded, label)
         if not self._splits(shown, common, label):
@@ -248,12 +252,14 @@ class PartBlocks:
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Levels, Levels]) -> Floats:
-        """Return the deviations of a numeric label from its mean, summed by fold and bins, (K, a, b).
+        """Return the deviations of a numeric label from its mean, summed by fold and bins, shape
+        (K, a, b).
 
         Raises
         ------
         PolicyError
-            The rows are not in memory: a summary has the sums of each attribute, not of pairs.
+            The rows are not in memory, and a summary has only sums by single attributes, not by
+            pairs.
         """
         rows, (height, width) = self._number_rows, map(_counted_by, bins)
         first, second = (

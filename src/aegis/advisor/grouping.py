@@ -1,4 +1,4 @@
-"""Sum counts by atom to counts by level: S' G S in theory.md, section 2."""
+"""Sum counts by atom to counts by level. In theory.md, section 2, this is S' G S."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 Levels = npt.NDArray[Any]
-"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
+"""The level of each atom, shape (A,); for a noise mask, P(level | atom), shape (A, L)."""
 _DENSE_INDICATORS = 1 << 16
-"""Largest number of entries of one attribute's indicators that are multiplied as a dense matrix."""
+"""Largest number of entries of an attribute's indicator matrix for which the matrix is dense."""
 
 
 class GroupedCounts(NamedTuple):
@@ -30,14 +30,14 @@ class GroupedCounts(NamedTuple):
     Attributes
     ----------
     counted
-        Co-occurrence, shape (d, d), or a function that counts it.
+        The co-occurrence matrix, shape (d, d), or a function that counts it.
     joint
         Rows by level and class, shape (d, C).
     offsets
         Index of each attribute's first level, shape (m + 1,).
     chance
-        The chance that drawing rows adds to expected counts, shape (d, k); None without noise. See
-        `Cooccurrence`.
+        What drawing rows adds to expected counts by chance, shape (d, k); None if there is no
+        noise. See `Cooccurrence`.
     """
 
     counted: Counted
@@ -47,20 +47,20 @@ class GroupedCounts(NamedTuple):
 
     @property
     def total(self) -> npt.NDArray[Any]:
-        """Co-occurrence, shape (d, d)."""
+        """The co-occurrence matrix, shape (d, d)."""
         return self.counted() if callable(self.counted) else self.counted
 
 
 class StackedCounts(Protocol):
-    """Counts by atom or level, with the atoms of all attributes in one sequence."""
+    """Counts by atom or level; the atoms of all attributes are numbered in one sequence."""
 
     @property
     def total(self) -> Matrix:
-        """Co-occurrence, shape (D, D), dense or sparse."""
+        """The co-occurrence matrix, shape (D, D), dense or sparse."""
 
     @property
     def stacked_joint(self) -> npt.NDArray[np.float64]:
-        """Rows per level and class, shape (D, C)."""
+        """Number of rows per level and class, shape (D, C)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,9 @@ def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
 class RowGroups:
     """Sums one table of counts by level for many configurations (S' G S in theory.md).
 
-    For each attribute and mask, the cache has the rows of G already summed by level, with columns
-    still by atom. So a configuration reads one row for each of its levels, not all rows of G.
+    G is the matrix of counts of pairs of atoms. For each attribute and mask, the cache has the rows
+    of G summed by level, while the columns are still atoms. So the counts of a configuration need
+    one cached row for each of its levels, not all rows of G.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ class RowGroups:
         keys: Sequence[Hashable],
         which: Sequence[int] | None = None,
     ) -> GroupedCounts:
-        """Return the counts by level of all attributes, or of those with the indices `which`.
+        """Return the counts by level of all attributes, or only of the attributes with the indices
+        `which`.
 
         Parameters
         ----------
@@ -192,9 +194,11 @@ class RowGroups:
 def stacked_grouping(
     levels: Sequence[npt.NDArray[np.integer]],
 ) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
-    """Return S of theory.md, shape (D, d), and the index of each attribute's first level, (m + 1,).
+    """Return the 0/1 matrix that maps D atoms to d levels, and the index of each attribute's first
+    level.
 
-    Each row of S has a 1 in the column of its atom's level, and 0 elsewhere.
+    The matrix (S in theory.md) has shape (D, d). Each row has a 1 in the column of its atom's
+    level, and 0 elsewhere. The indices have shape (m + 1,) for m attributes; the last one is d.
     """
     from scipy import sparse  # taking long to load, and seldom asked for
 
@@ -246,19 +250,21 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedC
 def drawn_chance(
     channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return a factor B, shape (L, k), of the chance covariance B B' that expected counts lack.
+    """Return a factor B, shape (L, k), of the covariance B B' by which drawn counts vary more than
+    expected counts.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
-    of rows with report r, n_a that of atom a, and K the channel. If reports are drawn, the counts
-    of a class have the covariance diag(m), times the variance of the class. The expected counts
-    have only K' diag(n) K. So they lack the difference diag(m) - K' diag(n) K.
+    of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
+    drawn, the counts of a class have the covariance diag(m), times the variance of the class. The
+    expected counts have the covariance K' diag(n) K, times the same variance. So they lack the
+    difference diag(m) - K' diag(n) K.
 
     Parameters
     ----------
     channel
         P(level | atom), shape (A, L).
     rows
-        Rows per atom, shape (A,).
+        Number of rows per atom, shape (A,).
     """
     reports = np.sqrt(rows @ channel)
     scale = np.divide(1.0, reports, out=np.zeros_like(reports), where=reports > 0)
@@ -273,7 +279,7 @@ def drawn_chance(
 def group_rows(
     counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
 ) -> npt.NDArray[Any]:
-    """Sum the rows of `counts`, shape (V, C), by group, to shape (size, C).
+    """Sum the rows of `counts`, shape (V, C), by group; the result has shape (size, C).
 
     Sums of floats are exact below 2**53.
     """
@@ -288,7 +294,9 @@ def _added(
 
 
 def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
-    """Sum the columns of `joint`, shape (d, C), by the label's mask; unchanged without a mask."""
+    """Sum the columns of `joint`, shape (d, C), by the label's mask. If the label has no mask,
+    return `joint`.
+    """
     return joint if label is None else group_classes(joint, label.groups)
 
 
@@ -301,7 +309,7 @@ def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> n
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> npt.NDArray[np.float64]:
-    """Return `pooled_losses` of the groups that share a candidate's last level."""
+    """Return `pooled_losses` for the groups that are pooled in the last level of a candidate."""
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
     counts = masked_classes(attribute.joint, label)

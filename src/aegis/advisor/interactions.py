@@ -1,10 +1,10 @@
-"""Count pairs of attributes by fold and class, to measure interactions beyond the sum of both
-effects.
+"""Count pairs of attributes by fold and class, to measure their interactions: what they predict
+beyond the sum of both effects.
 
-Each attribute has at most eight bins, as trees with few leaves would make. For numbers and dates, a
-bin is a range. For other values, the seven most frequent ones have a bin each, and all others share
-one bin. The interaction of two attributes under two masks is the same in every configuration with
-these masks, so it is computed once.
+Aegis divides each attribute into at most eight bins, similar to a tree with few leaves. For numbers
+and dates, a bin is a range. Of other values, the seven most frequent ones have a bin each, and all
+others share one bin. The interaction of two attributes under two masks is the same in every
+configuration with these masks, so Aegis computes it once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Floats = npt.NDArray[np.float64]
 BINS = 8
 """Largest number of bins of an attribute."""
 MOST_CELLS = 20_000_000
-"""Largest number of cells, in all tables of a configuration, for which interactions are measured."""
+"""Interactions are measured only if all tables of a configuration together have at most this many
+cells.
+"""
 _AT_ONCE = 1_000_000
 """Number of cells that are processed together."""
 
@@ -63,7 +65,7 @@ class Interactions:
         Raises
         ------
         PolicyError
-            There are too many pairs, folds and classes.
+            The pairs, folds and classes need too many cells.
         """
         levels, keys, numbers, _ = coded
         pairs = list(combinations(range(len(which)), 2))
@@ -114,10 +116,10 @@ def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
     level
         The level of each atom, shape (A,), or P(level | atom), shape (A, L).
     rows
-        Rows of each atom, shape (A,).
+        Number of rows of each atom, shape (A,).
     ordered
-        Whether levels are in the order of their values. Then a bin has neighbouring levels, and
-        bins have about equally many rows.
+        Whether levels are in the order of their values. Then each bin consists of neighbouring
+        levels, and all bins have about equally many rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Work out the rows that a release keeps, from rows that were read as codes."""
+"""Find the rows that a release keeps, among rows that were read as codes."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def kept_codes(
 ) -> KeptCodes | None:
     """Return the rows that a configuration's release keeps; None if the codes do not show it.
 
-    They do not show it if a mask adds noise or shows a type that cannot be compared, if the rule
-    counts persons or depends on an earlier release, or if the label has a mask that makes its
+    The codes do not show it in these cases: a mask adds noise or shows a type that cannot be
+    compared; the rule counts persons or depends on an earlier release; the label's mask makes its
     classes.
 
     Parameters

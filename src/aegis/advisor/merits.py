@@ -9,11 +9,11 @@ from aegis.advisor.scoring import Scorer
 from aegis.measures import MEASURES, Measure, Merit
 
 COMPARED = 10
-"""Number of configurations, from the best on, that are compared."""
+"""Number of configurations to compare, starting with the best."""
 APART = 0.01
-"""Smallest difference in AUC for which metrics count as disagreeing."""
+"""Smallest difference in AUC from which two metrics count as disagreeing."""
 ALIKE = 0.005
-"""Largest difference in accuracy for which two releases count as equal."""
+"""Largest difference in accuracy up to which two releases count as equal."""
 RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 
@@ -21,8 +21,9 @@ RARE = 0.1
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
     """Return a warning if a class is rare and the AUC disagrees with the metric of the ranking.
 
-    Among the best configurations, the one with the largest expected AUC is compared with the first.
-    There is no warning if the measure is not a model metric or is the AUC, or if no class is rare.
+    Aegis compares the first configuration with the one that has the largest expected AUC among the
+    best ones. There is no warning if the measure is the AUC or no model metric, or if no class is
+    rare.
 
     Parameters
     ----------

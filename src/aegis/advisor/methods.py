@@ -39,7 +39,7 @@ from aegis.summary import PERSON, Summary, count_classes, summarize
 def choose_recipes(
     policy: Policy, methods: Sequence[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
-    """Return the recipes to rank: the given ones, otherwise those of the policy.
+    """Return the recipes to rank: the given ones, or else the recipes of the policy.
 
     Raises
     ------
@@ -75,18 +75,18 @@ def with_methods(
 ) -> Advice:
     """Return the advice with record-level releases in its ranking.
 
-    Aegis scores each release by the measure of the whole table that the method makes, and computes
-    the measure again without the rows of failing classes. Rows that the method leaves out count as
-    suppressed. If the best configuration suppresses rows, Aegis also tries each method that
-    suppresses cells on top of its masks, and of finer masks (`aegis.advisor.cells`).
+    Aegis scores each release on the whole table that the method makes, and again without the rows
+    of failing classes. Rows that the method leaves out count as suppressed. If the best
+    configuration suppresses rows, Aegis also tries each method that suppresses cells: after the
+    masks of this configuration, and after finer masks (`aegis.advisor.cells`).
 
     Raises
     ------
     PolicyError
-        A method or option is unknown, or the advice comes from a search for an objective other than
-        the measure.
+        A method or option is unknown, or the advice comes from a search whose objective is not the
+        measure.
     DataError
-        There is only a summary, which has no records, or the table is not usable.
+        There is only a summary, which has no records, or the table cannot be used.
     """
     recipes = choose_recipes(policy, methods, seed=seed)
     if not recipes:
@@ -139,7 +139,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Rename the recipes whose name a configuration of the advice has."""
+    """Return the recipes; those with the name of a configuration in the advice get a new name."""
     taken = {ranked.name for ranked in advice.ranking}
     return tuple(
         replace(recipe, name=f"{recipe.name} (records)") if recipe.name in taken else recipe
@@ -180,14 +180,14 @@ class RecordRanker:
     measure
         The measure of the ranking.
     seed
-        Seed of the samples for the scores, and of methods whose recipe has no seed.
+        Seed of the samples for the scores, and of the methods whose recipe has no seed.
     progress
         Receives the steps of the methods.
 
     Raises
     ------
     DataError
-        The table is not usable.
+        The table cannot be used.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class RecordRanker:
         self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Make the release of a recipe, with repeatable draws, to compute its figures.
+        """Make the release of a recipe, to compute its figures. The random draws are repeatable.
 
         `rank` then checks the rule. An actual release uses other draws.
         """

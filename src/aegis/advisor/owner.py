@@ -36,7 +36,7 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Raise an error if a rule of a front is weaker than the owner's, as `check_owner_rule` does."""
+    """Raise the error of `check_owner_rule` if a rule of a front is weaker than the owner's rule."""
     if summary.terms is None or not summary.terms.binding:
         return
     owner = summary.terms.owner

@@ -20,11 +20,11 @@ from aegis.sources import Source
 from aegis.summary import PERSON, AttributeSummary, Candidate, Information, Summary
 
 FREQUENT = 3
-"""Number of values to show of each column, the most frequent first."""
+"""Number of values that are shown of each column: the most frequent ones."""
 PREVIEWED = 6
 """Number of rows in the preview."""
 HIT = 5
-"""Number of groups to name among those that lose the largest share of their rows."""
+"""Number of groups that are named: those that lose the largest share of their rows."""
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Share:
-    """Number of rows of a group, and number of suppressed rows among them."""
+    """Number of rows of a group, and how many of them are suppressed."""
 
     column: str
     value: str
@@ -47,7 +47,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """The most frequent values of a column before and after masking, with the number of rows."""
+    """The most frequent values of a column before and after masking, and their numbers of rows."""
 
     name: str
     before: tuple[tuple[str, int], ...]
@@ -65,7 +65,7 @@ class Shown:
     columns
         Each scored column before and after masking, if the summary has its counts.
     by_label
-        Suppressed rows by class of the label; empty if there are none.
+        Number of suppressed rows of each label class; empty if no rows are suppressed.
     hardest_hit
         Groups of masked quasi-identifiers that lose the largest share of their rows.
     header, preview
@@ -86,7 +86,9 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> Shown | None:
-    """Return a preview of an advice's best release; None if there is none or it has no masks."""
+    """Return a preview of the best release of an advice; None if there is no best release or it has
+    no masks.
+    """
     best = advice.best
     if best is None or best.method is not None:
         return None

@@ -1,4 +1,4 @@
-"""Score how well pairs of masked attributes predict each other, once for each pair of masks."""
+"""Score how well two masked attributes predict each other; each pair of masks is scored only once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PairValues:
         Co-occurrence counts between atoms.
     levels
         Function that takes the index of an attribute and a candidate. It returns the level of each
-        atom, (A,), or the channel of a noise mask, (A, L).
+        atom, shape (A,), or the channel of a noise mask, shape (A, L).
     """
 
     def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Levels]) -> None:
@@ -49,7 +49,7 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean of a measure over all pairs of attributes; 0 without a pair."""
+        """Return the mean of a measure over all pairs of attributes, or 0 if there are no pairs."""
         values = [
             self.value((i, j), (chosen[i], chosen[j]), measure)
             for i, j in combinations(range(len(chosen)), 2)

@@ -28,7 +28,7 @@ from aegis.summary.leaves import hidden_shares
 from aegis.summary.population import Population, population_of
 
 Counter = Callable[[Mapping[str, Mask]], ClassTable]
-"""Counts the classes of a configuration in the engine."""
+"""A function that counts the classes of a configuration in the engine."""
 
 Groups = npt.NDArray[np.integer]
 
@@ -43,8 +43,8 @@ class PrivacyPlan:
     rule
         The rule that a release must meet.
     counter
-        Function that counts classes if the summary has no frequency table; None if there is only
-        the summary.
+        Function that counts classes in the engine; None if there is only the summary. It is used if
+        the summary has no frequency table.
     hierarchies
         Hierarchies of sensitive attributes, for models that need them.
     population
@@ -56,7 +56,7 @@ class PrivacyPlan:
         There is neither a frequency table nor another way to count classes.
     PolicyError
         The rule requires more rows in a class than the table has, or more sensitive values than any
-        candidate mask shows. Or it protects an attribute that the summary does not have.
+        candidate mask shows, or it protects an attribute that the summary does not have.
     """
 
     def __init__(
@@ -147,10 +147,10 @@ class PrivacyPlan:
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
-        """Return the group of each of the population's values, shape (W,), numbered as in the
-        table.
+        """Return the group of each value in the population, shape (W,). Groups have the same
+        numbers as in the table.
 
-        None if there is no population, or if the attribute does not form classes.
+        Return None if there is no population, or if the attribute does not form classes.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -175,11 +175,11 @@ class PrivacyPlan:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the classes of the unmasked table can be counted.
+        """Whether the classes of the unmasked table can be counted from the frequency table.
 
         If no candidate shows all values of an attribute, the frequency table has only the values of
-        its finest candidate. Then the classes of "unmasked" attributes are those under the finest
-        candidates.
+        its finest candidate. Then classes of "unmasked" attributes are in fact classes under the
+        finest candidates.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -241,7 +241,9 @@ class PrivacyPlan:
         return kept_cells
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
-        """Return the share of bits that masks hide in each cell of the frequency table, shape (cells,)."""
+        """Return, for each cell of the frequency table, the share of bits that the masks hide,
+        shape (cells,).
+        """
         frequency = self.summary.frequency
         if frequency is None:
             raise InternalError("A plan without a frequency table has no cells.")
@@ -265,8 +267,8 @@ class PrivacyPlan:
     def counts_alone(self) -> bool:
         """Whether the counts of a class alone decide if it meets the rule.
 
-        They do not with a population, with leaves of hierarchies, with earlier releases, or if a
-        criterion compares a class with all rows before suppression.
+        They are not enough if the rule uses a population, the leaves of hierarchies or earlier
+        releases, or if a criterion compares a class with all rows before suppression.
         """
         whole = any(c.local and not c.model.local for c in self.rule.criteria)
         beside = self._population is not None or self.after_others
@@ -279,9 +281,9 @@ class PrivacyPlan:
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the ancestors, in their hierarchy, of the shown protected values of each attribute.
+        """Return, for each protected attribute, the ancestors of its shown values in its hierarchy.
 
-        The result has only attributes for which the rule needs a hierarchy.
+        The result contains only attributes for which the rule needs a hierarchy.
         """
         asked = {}
         for name in self.rule.hierarchical:
@@ -294,7 +296,7 @@ class PrivacyPlan:
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
         """Return the group of each value of a sensitive attribute under a configuration, and the
-        groups' names.
+        names of the groups.
         """
         if name in choice:
             return choice[name].in_order
@@ -313,10 +315,10 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
     Raises
     ------
     PolicyError
-        The summary was made for other roles or masks than those of the policy; or `PrivacyPlan`
-        raises it.
+        The roles or masks of the summary are not those of the policy, or `PrivacyPlan` raises this
+        error.
     DataError
-        `PrivacyPlan` raises it.
+        `PrivacyPlan` raises this error.
     """
     require_same(summary, policy)
     population = population_of(policy, summary, source)
@@ -339,8 +341,9 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 def require_same(summary: Summary, policy: Policy) -> None:
     """Raise `PolicyError` unless roles and masks of the summary and the policy are equal.
 
-    The summary has the classes of its quasi-identifiers. Under a policy with other ones, Aegis
-    would check the rule on the wrong columns. Rule, measure and weights may differ.
+    The summary contains the classes of its own quasi-identifiers. If the policy has other
+    quasi-identifiers, Aegis would check the rule on the wrong columns. Rule, measure and weights
+    may differ.
     """
     own = [] if policy.chosen_label is None else [policy.chosen_label]
     asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}

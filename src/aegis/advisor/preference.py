@@ -20,9 +20,11 @@ from aegis.measures import Direction, Measure
 from aegis.summary import AttributeSummary, Candidate, level_channel
 
 AUC_MARGIN = 0.002
-"""Largest distance below the best AUC, or accuracy, at which another one counts as equal."""
+"""An AUC or accuracy counts as equal to the best one if it is lower by at most this."""
 UTILITY_MARGIN = 0.005
-"""The same for any other measure, as a share of the utility of the unmasked table."""
+"""A score by any other measure counts as equal to the best one if it is lower by at most this share
+of the unmasked table's utility.
+"""
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,7 +51,7 @@ class Prefer(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 if more masking is preferred, -1 if less masking is."""
+        """1 if more masking is preferred, -1 if less masking is preferred."""
         return 1 if self is Prefer.MOST_PRIVATE else -1
 
 
@@ -58,13 +60,14 @@ def hidden_share(
 ) -> float:
     """Return the share of an attribute's entropy that a mask hides, from 0 to 1.
 
-    It is 1 - I(value; masked value) / H(value): 0 if each value follows from its masked value, 1 if
-    the masked value carries no information. It is 0 for an attribute with one value.
+    The share is 1 - I(value; masked value) / H(value). It is 0 if each value follows from its
+    masked value, and 1 if the masked value carries no information. It is 0 for an attribute with
+    one value.
 
     Parameters
     ----------
     attribute
-        The attribute, with its values' counts.
+        The attribute, with the counts of its values.
     candidate
         The mask.
     channel
@@ -113,18 +116,19 @@ def tie_margin(
     error: float | None,
     label_rows: Sequence[float],
 ) -> float:
-    """Return the distance below the best score within which other scores count as equal to it.
+    """Return how far below the best score another score may be and still count as equal.
 
-    It is `AUC_MARGIN` for an AUC or an accuracy, and the share `UTILITY_MARGIN` of the unmasked
-    utility for any other measure. It is infinite if scores cannot distinguish masks: the unmasked
-    table has no utility, or the best score is within two standard errors of no utility.
+    This margin is `AUC_MARGIN` for an AUC or an accuracy. For any other measure, it is the share
+    `UTILITY_MARGIN` of the unmasked utility. It is infinite if scores cannot distinguish masks: if
+    the unmasked table has no utility, or if the best score is within two standard errors of a
+    constant prediction's score.
 
     Parameters
     ----------
     measure
         The measure of the scores.
     unmasked, best
-        The score of the unmasked table, and the best one.
+        The score of the unmasked table, and the best score.
     error
         Standard error of the best score; None if it is not known.
     label_rows
@@ -145,9 +149,10 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
-    """Move the preferred one of the tied configurations to the front.
+    """Move the preferred configuration to the front, if its score is about equal to the best score.
 
-    Return the ranking, and the reason if the first one does not have the best score.
+    Return the ranking. Also return the reason if its first configuration does not have the best
+    score.
 
     Parameters
     ----------
@@ -158,7 +163,7 @@ def preferred_first(
     scorer, measure
         The scorer and the measure that scored them.
     prefer
-        The preference; with `SCORE` the ranking does not change.
+        The preference; under `SCORE` the ranking does not change.
     """
     if prefer is Prefer.SCORE or not ranking[0].admissible:
         return list(ranking), None
@@ -195,10 +200,10 @@ def why_first(prefer: Prefer, best: float, margin: float, first: float, highest:
     prefer
         The preference.
     best, margin
-        The best score, and the distance below it within which scores count as equal.
+        The best score, and how far below it a score may be and still count as equal.
     first, highest
-        The amount of masking of the first configuration, and of the one with the best score, 0 to
-        1.
+        The amount of masking, from 0 to 1, of the first configuration and of the one with the best
+        score.
     """
     most = "least" if prefer is Prefer.LEAST_MASKING else "most"
     equal = (

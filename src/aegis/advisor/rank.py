@@ -47,9 +47,10 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return for each attribute the loss if the best configuration masked only this attribute.
+    """Return, for each attribute, the utility that is lost if the best configuration masks only
+    this attribute.
 
-    Empty if no configuration is admissible.
+    The result is empty if no configuration is admissible.
     """
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
@@ -87,10 +88,10 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
 
 
 def as_released(policy: Policy) -> Policy:
-    """Return the policy to measure released rows as they are.
+    """Return a policy for measuring released rows as they are.
 
-    A release does not name persons and does not show weights. The rows that are measured have them
-    in the columns `PERSON` and `WEIGHT`.
+    A release does not contain the persons or the weights of its rows. The rows to measure have
+    both, in the columns `PERSON` and `WEIGHT`.
     """
     person = None if policy.person is None else PERSON
     weight = None if policy.weight is None else WEIGHT
@@ -118,9 +119,10 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
-    """Return whether a table still has two label classes, so that there is something to predict.
+    """Return whether a table still has at least two label classes, so that there is something to
+    predict.
 
-    Without a label, return whether the table has rows.
+    If there is no label, return whether the table has rows.
     """
     if not policy.label:
         return source.rows > 0

@@ -27,10 +27,10 @@ class Ranked:
     configuration
         The masks, fitted to the data; a record-level release has a name here and no masks.
     score
-        The measure of the configuration.
+        The score of the configuration.
     utility_kept
         Percent of the unmasked utility that is kept; None if the unmasked utility is 0. It is
-        measured on the released rows if `utility` is known, else for the masks on all rows.
+        measured on the released rows if `utility` is known, else on all rows as masked.
     admissible
         Whether its release meets the privacy rule; None if this cannot be known without the rows.
     smallest_class
@@ -41,7 +41,7 @@ class Ranked:
     violations
         The violated requirements as sentences; empty if admissible.
     attributes
-        The measure of each attribute alone, masked and unmasked; computed on first use.
+        The score of each attribute alone, masked and unmasked; computed on first use.
     declared
         Mask of each attribute as the policy writes it, without fitted parameters.
     objective
@@ -52,13 +52,13 @@ class Ranked:
     stderr
         Standard error of the score (`sampling_error`); None if it was not computed.
     tied_with_best
-        Whether its score is not significantly different from the best one's; None if it was not
-        compared.
+        Whether its score does not differ significantly from the best configuration's score; None if
+        the scores were not compared.
     masking
-        The amount of masking, from 0 to 1: the mean over attributes of the share of their entropy
-        that masks hide; None if it was not computed.
+        The amount of masking, from 0 to 1: the share of an attribute's entropy that its mask hides,
+        averaged over attributes. None if it was not computed.
     differential_privacy
-        The guarantee of its noise masks, summed over attributes; None without a guarantee.
+        The guarantee of its noise masks, summed over attributes; None if there is no guarantee.
     method
         Details of a record-level release; None for a configuration.
     estimate
@@ -67,7 +67,8 @@ class Ranked:
         Whether `pud` and the unmasked figures refer to the finest masks instead of the raw table,
         because the summary has no raw counts.
     labels
-        Percent kept of each of several labels, on all rows; empty for one label.
+        For several labels, the percent of utility that is kept for each label, on all rows; empty
+        for one label.
     """
 
     configuration: Configuration
@@ -157,11 +158,12 @@ class PrivacyChange:
     before
         Figures of the unmasked table.
     after
-        Figures of the release. If no configuration is admissible, figures of the closest one
-        without suppression; None if nothing was ranked.
+        Figures of the release. If no configuration is admissible, figures of the closest
+        configuration, without suppression. None if nothing was ranked.
     finest
-        Whether `before` describes the table under its finest candidate masks instead, because a
-        summary has no finer counts if no candidate shows all values.
+        Whether `before` describes the table under its finest candidate masks instead of the
+        unmasked table. This is so if no candidate shows all values, because the summary then has no
+        finer counts.
     """
 
     before: PrivacyReport

@@ -18,7 +18,7 @@ class RecordLevel:
     Attributes
     ----------
     recipe
-        Method, options and seed, all filled in, so that the same table gives the same release.
+        Method, all options and seed, so that the same table gives the same release.
     groups
         Number of groups of records.
     left_out
@@ -38,7 +38,8 @@ class RecordLevel:
     before
         Mask of each quasi-identifier that is masked before the method runs, as text.
     held_out
-        `held-out-pillai-values` of the release, if it was ranked by `adjusted-pillai`; else None.
+        The score by `held-out-pillai-values`, if the release was ranked by `adjusted-pillai`; else
+        None.
     """
 
     recipe: Recipe
@@ -55,7 +56,7 @@ class RecordLevel:
 
     @property
     def shown(self) -> str:
-        """The method with its k, which reports show instead of a mask."""
+        """The method and its k; reports show this text instead of a mask."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
     def to_dict(self) -> dict[str, Any]:

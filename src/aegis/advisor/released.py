@@ -1,9 +1,9 @@
 """Measure the utility of the rows that a release would keep, before it is written.
 
-The best configuration is measured in the same way as a release: its rows are masked, the classes
-that fail the rule are suppressed, and the remaining rows are summarised like any table. If there is
-only a summary, the rows come from the frequency table. This needs a frequency table with every
-scored attribute, and a measure without held-out rows.
+Aegis measures the best configuration in the same way as a release: it masks the rows, suppresses
+the classes that fail the rule, and summarises the remaining rows like any table. If there is only a
+summary, the rows come from the frequency table. This works only if the frequency table has every
+scored attribute and the measure uses no held-out rows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from aegis.summary.outside import MOST_ROWS
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the label classes that a release loses, with their numbers of rows.
+    """Return the label classes that a release loses, and their numbers of rows before.
 
     The result is empty if the label is masked.
     """
@@ -93,7 +93,7 @@ class KeptRows:
         The scorer of these rows, and the masks to score. Both are None if only the classes of the
         label are known.
     lost
-        Label classes that lose all rows, with their number of rows before.
+        Label classes that lose all rows, and their numbers of rows before.
     constant
         Whether at most one class remains, so that there is nothing to predict.
     """
@@ -111,7 +111,7 @@ class KeptRows:
         measure
             The measure.
         reference
-            The measure of the unmasked table.
+            The score of the unmasked table.
         whole
             A scorer of the unmasked table.
         """
@@ -146,7 +146,8 @@ class KeptLabels:
     Attributes
     ----------
     labels
-        For each label, the object that counted its rows, and the counts of the kept rows.
+        For each label, the `ReleasedRows` object that counted its rows, and the counts of the kept
+        rows.
     lost
         Always empty: the figure of each label lists its lost classes.
     """
@@ -155,7 +156,7 @@ class KeptLabels:
     lost: Mapping[str, int] = field(default_factory=dict)
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of the kept rows, with that of each label.
+        """Return the utility of the kept rows, in total and for each label.
 
         The parameters are those of `KeptRows.figure`.
         """
@@ -181,13 +182,13 @@ class ReleasedRows:
     plan
         The plan that decides which classes are kept.
     source, policy
-        The table and its policy, if available. Then the rows are masked and counted.
+        The table and its policy, if they are available; then the rows are masked and counted.
     seed
         Seed of the sample from which a large table is scored, as in the certificate.
     known
-        The rows as codes, if they have been read: then they are not read again.
+        The rows as codes, if they have already been read, so that they are not read again.
     stored
-        A configuration, and the rows that its release keeps if a server stores them.
+        A configuration and the rows that its release keeps, if a server stores these rows.
     """
 
     def __init__(
@@ -212,10 +213,12 @@ class ReleasedRows:
 
     @contextmanager
     def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
-        """Yield a counter that masks the rows of this configuration once, while the context lasts.
+        """Yield a counter that masks the rows of this configuration only once, as long as the
+        context lasts.
 
-        A server stores the kept rows in a temporary table, because each query would mask them again.
-        Above `MOST_ROWS` rows, in this process and with noise nothing is stored.
+        The server of the table stores the kept rows in a temporary table, because otherwise each
+        query would mask them again. Nothing is stored if the table has more than `MOST_ROWS` rows,
+        if the engine runs in this process, or if a mask adds noise.
         """
         source, drawn = self.source, any(c.noise is not None for c in choice.values())
         if source is None or source.engine.in_process or drawn or source.rows > MOST_ROWS:
@@ -231,7 +234,8 @@ class ReleasedRows:
         return self._stored[1] if self._stored is not None and self._stored[0] == choice else None
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
-        """Return the counts of the rows that a configuration keeps; None if they cannot be known.
+        """Return the counts of the rows that a configuration keeps; None if these rows cannot be
+        known.
 
         The kept rows of a release with noise are known only after the noise is drawn.
         """
@@ -313,7 +317,9 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the kept rows; without kept rows, that of the masks on all rows."""
+        """Return the utility of the kept rows; if they are not known, return `on_all_rows`, the
+        utility of the masks on all rows.
+        """
         if kept_rows is None:
             return on_all_rows
         reference = self.reference(measure, on_all_rows.reference)
@@ -338,14 +344,15 @@ class ReleasedRows:
     def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
         """Return the rows that a configuration's release keeps, as a query or as a stored table.
 
-        They have the masked columns, and `PERSON` and `WEIGHT` if the policy names such columns.
+        The rows have the masked columns, and also `PERSON` and `WEIGHT` if the policy names such
+        columns.
 
         Parameters
         ----------
         choice
-            The configuration; it draws no noise.
+            The configuration; none of its masks may draw noise.
         originals
-            The table with copies of its hidden columns, which the result then has, too.
+            The table with copies of its hidden columns; the result then also has these copies.
         """
         assert self.source is not None
         assert self.policy is not None
@@ -368,7 +375,7 @@ class ReleasedRows:
         return kept_rows
 
     def masks(self, choice: Choice) -> dict[str, Mask | None]:
-        """Return the mask of each released column, with that of the label."""
+        """Return the mask of each released column, including the label."""
         assert self.policy is not None
         chosen = {name: candidate.mask for name, candidate in choice.items()}
         return self.policy.with_label(chosen, self.plan.summary.label.mask)
@@ -497,9 +504,9 @@ def expected_auc(
 ) -> UtilityFigure | None:
     """Return the expected AUC, or R2, of the best configuration on all rows.
 
-    Return None in these cases: the measure is a model metric itself; the first configuration is not
-    admissible; there is neither a numeric label nor a label with two classes; the summary has no
-    folds; or the table has so many values and classes that it would take longer than the ranking.
+    Return None in these cases: the measure is itself a model metric; the first configuration is not
+    admissible; the label is neither numeric nor has two classes; the summary has no folds; the
+    table has so many values and classes that the computation would take longer than the ranking.
     """
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None

@@ -1,4 +1,4 @@
-"""State the risks of a release that the rule does not cover, as figures and sentences."""
+"""State the risks of a release that the rule does not cover, as figures and as sentences."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from aegis.words import percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column whose nulls reveal a label class: nearly all nulls are in this class, or outside it.
+    """A column whose nulls reveal a label class: nearly all nulls are in rows of this class, or
+    nearly all are in other rows.
 
     Attributes
     ----------
     label_class
         The class.
     within, besides
-        Share of the rows of this class that have a null, and share of all other rows.
+        The share of this class's rows that have a null, and the share of all other rows that have a
+        null.
     """
 
     label_class: str
@@ -38,7 +40,7 @@ class Uncovered(Outside):
     Attributes
     ----------
     leaks
-        Columns that alone explain most of the label, with their `label_share`.
+        Columns that alone explain most of the label, and the `label_share` of each.
     missing_leaks
         Columns whose nulls alone reveal a class.
     """

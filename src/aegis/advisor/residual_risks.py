@@ -1,9 +1,9 @@
 """Find risks that the privacy rule does not cover: other identifying columns, and columns that
 reveal the label.
 
-A rule covers only the quasi-identifiers. Somebody who knows more about a person may single out the
-person by other released columns. If a column repeats the label in other words, but is not known
-when a model is used, every score is too high.
+A rule covers only the quasi-identifiers. Somebody who knows more about a person may find the person
+by other released columns. A column may also repeat the label in other words. If this column is not
+known when a model is used, every score is too high.
 """
 
 from __future__ import annotations
@@ -33,20 +33,25 @@ from aegis.summary.outside import (
 )
 
 LEAK = 0.8
-"""A single column that explains at least this share of the label may repeat it in other words."""
+"""A column may repeat the label in other words if it alone explains at least this share of the
+label.
+"""
 MISSING_LEAK = 0.9
-"""Smallest difference in the share of nulls between a class and the others: an AUC of 0.95 by itself."""
+"""Smallest reported difference between the share of nulls in a class and in all other rows. The
+nulls alone then have an AUC of at least 0.95.
+"""
 
 
 def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
-    """Add to the advice the risks of its best release that the rule does not cover, as first warnings.
+    """Add the risks of the best release that the rule does not cover; they become the first
+    warnings of the advice.
 
     Parameters
     ----------
     advice
         A ranking.
     released
-        The rows of releases, with the policy.
+        The object that counts the rows of releases, with the policy.
     """
     summary = released.plan.summary
     label = summary.label.column or None
@@ -77,7 +82,8 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
-    """Find the risks in a configuration's release that the rule does not cover, from the rows.
+    """Find the risks in a configuration's release that the rule does not cover, by reading the
+    rows.
 
     Return None if the table is not available or too large, or if a mask draws noise.
     """
@@ -148,9 +154,9 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
 def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
     """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
 
-    The guess for each row is the most frequent class of the other rows with its value. Let a be the
-    accuracy of these guesses, and b the share of the most frequent class. The result is (a - b) /
-    (1 - b), or 0 if this is negative.
+    The guess for each row is the most frequent class among the other rows with the same value. Let
+    a be the accuracy of these guesses, and b the share of the most frequent class in the table. The
+    result is (a - b) / (1 - b), or 0 if this is negative.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Set one parameter of a privacy rule, for a point of a front."""
+"""Set one parameter of a privacy rule, to compute a point of a front."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from aegis.privacy import MODELS, PrivacyRule
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     """Return `rule` with one parameter set.
 
-    `k` and `risk` (1 / k) set the k of the rule, and add it if the rule has none.
+    The parameters `k` and `risk` (1 / k) both set the k of the rule; if the rule has no k, they add
+    one.
 
     Raises
     ------

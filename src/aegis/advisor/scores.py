@@ -16,14 +16,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class AttributeScore:
-    """The measure of one attribute, masked and unmasked.
+    """The score of one attribute, masked and unmasked.
 
     Attributes
     ----------
     score
-        The measure of the masked attribute.
+        The score of the masked attribute.
     unmasked
-        The measure of the unmasked attribute.
+        The score of the unmasked attribute.
     """
 
     score: float
@@ -36,9 +36,10 @@ class AttributeScore:
 
 
 class AttributeScores(Mapping[str, AttributeScore]):
-    """The measure of each attribute alone, computed when first read.
+    """The score of each attribute alone, computed when it is first read.
 
-    Few callers need it, and for a label with many classes it takes longer than the score.
+    Few callers need these scores, and for a label with many classes they take longer than the score
+    of the configuration.
 
     Parameters
     ----------
@@ -82,13 +83,12 @@ class ConfigurationScore:
     Attributes
     ----------
     score
-        The measure of the configuration; for an attribute measure the weighted mean over
-        attributes.
+        The value of the measure; for an attribute measure, its weighted mean over attributes.
     utility_kept
         Percent of the utility that is kept, at most 100; None if the unmasked utility is 0. See the
         function `utility_kept`.
     attributes
-        The measure of each attribute alone.
+        The score of each attribute alone.
     """
 
     score: float

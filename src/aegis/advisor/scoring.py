@@ -1,8 +1,9 @@
 """Score configurations from a summary, with a cache of shared counts and values.
 
 The time does not depend on the number of rows, because every score is a function of grouped counts
-(theory.md, section 2). The cache has the contingency table of each attribute under each mask, its
-measures, and the mutual information of each pair of attributes under each pair of masks.
+(theory.md, section 2). The cache contains the contingency table of each attribute under each mask
+and the measures of this table. It also contains the mutual information of each pair of attributes
+under each pair of masks.
 """
 
 from __future__ import annotations
@@ -66,10 +67,12 @@ _REMEMBERED = 64
 _NOTHING = 0.0, 0.0
 """Figures of a column that does not count."""
 Choice = Mapping[str, Candidate]
-"""One candidate for each scored attribute, and for the label if it has candidates."""
+"""One candidate for each scored attribute, and one for the label if it has candidates."""
 
 MOST_LEVELS = 1_000
-"""Largest number of values, of all unmasked attributes together, for which `lost_alone` is computed."""
+"""Aegis computes `lost_alone` only if all unmasked attributes together have at most this many
+values.
+"""
 
 
 class Scorer:
@@ -78,10 +81,11 @@ class Scorer:
     Parameters
     ----------
     summary
-        The aggregates to score from.
+        The counts from which scores are computed.
     roles
         Function that returns the weight of each column, for measures that predict every column. To
-        score a release, give the weights of the unmasked table. By default: those of `summary`.
+        score a release, give the weights of the unmasked table. By default, they are computed from
+        `summary`.
     """
 
     def __init__(
@@ -112,12 +116,14 @@ class Scorer:
 
     @cached_property
     def label_rows(self) -> list[float]:
-        """Rows of each class of the unmasked label; effective rows if rows have weights."""
+        """Number of rows of each class of the unmasked label; number of effective rows if rows have
+        weights.
+        """
         return [float(rows) for rows in self.summary.label.weighted]
 
     @cached_property
     def unmasked(self) -> Choice:
-        """The choice that leaves every attribute and the label unmasked."""
+        """The choice in which every attribute and the label are unmasked."""
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
@@ -126,7 +132,8 @@ class Scorer:
         Raises
         ------
         PolicyError
-            The summary does not have a mask, or the configuration does not mask an attribute.
+            The summary does not contain a mask of the configuration, or the configuration has no
+            mask for an attribute.
         """
         choice = {}
         for attribute in self.summary.all_attributes:
@@ -140,9 +147,7 @@ class Scorer:
         return choice
 
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
-        """Return the measure of a configuration, the utility that it keeps, and each attribute's
-        measure.
-        """
+        """Return the score of a configuration, its utility kept, and the score of each attribute."""
         value = self.value(choice, measure)
         percent = utility_kept(value, self.value(self.unmasked, measure), measure, self.label_rows)
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
@@ -170,8 +175,8 @@ class Scorer:
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the measure of a configuration; for attribute measures, the weighted mean over
-        attributes.
+        """Return the value of a measure for a configuration; for an attribute measure, its weighted
+        mean over attributes.
         """
         label = self._label(choice)
         if measure.scope is Scope.ATTRIBUTE:
@@ -202,11 +207,13 @@ class Scorer:
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
-        """Return the level of each atom of the attribute with this index, or a noise mask's channel."""
+        """Return the level of each atom for the attribute with this index, or the channel of a
+        noise mask.
+        """
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return for each attribute the loss of utility if it were the only masked attribute.
+        """Return, for each attribute, the utility that is lost if it is the only masked attribute.
 
         If other attributes carry the same information, the loss is small. The result is empty if
         the unmasked table has more than `MOST_LEVELS` values: each attribute needs a score of the
@@ -229,7 +236,7 @@ class Scorer:
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the measure of one masked attribute and the (masked) label.
+        """Return the value of a measure for one masked attribute and the (masked) label.
 
         For a measure of pairs or of all columns, the other attributes are unmasked.
         """
@@ -262,8 +269,8 @@ class Scorer:
     ) -> Contingency:
         """Return the contingency table of a masked attribute and the (masked) label.
 
-        For a noise mask the table has expected counts, in a form that `measure` accepts (see
-        `aegis.advisor.expected`). Without a measure they are rounded to integers.
+        For a noise mask, the table has expected counts, in a form that `measure` accepts (see
+        `aegis.advisor.expected`). If `measure` is None, the counts are rounded to integers.
         """
         if candidate.noise is not None:
             return expected.contingency(self._reports(attribute, candidate, label), measure)
@@ -287,7 +294,7 @@ class Scorer:
         return self._expected[key]
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Levels:
-        """Return the level of each atom, shape (A,), or a noise mask's channel, shape (A, L)."""
+        """Return the level of each atom, shape (A,), or the channel of a noise mask, shape (A, L)."""
         if candidate.noise is None:
             return candidate.levels
         key = (attribute.name, candidate)
@@ -296,14 +303,15 @@ class Scorer:
         return self._channels[key]
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
-        """Return the counts of pairs of levels of a configuration by class (S' G_y S in theory.md).
+        """Return, for each class, how often two levels of a configuration occur together (S' G_y S
+        in theory.md).
 
         Parameters
         ----------
         choice
             One candidate per attribute.
         needs
-            The counts that a measure needs in addition to the co-occurrence of all rows.
+            The counts that a measure needs besides the co-occurrence of all rows.
 
         Raises
         ------
@@ -417,10 +425,10 @@ class Scorer:
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
-        """Return for each column how well the others predict it, and the share of variance they
-        explain.
+        """Return, for each column, how well the other columns predict it, and which share of its
+        variance they explain.
 
-        These are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
+        These figures are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
         """
         figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
         names = [self._names[index] for index in self._counted]
@@ -433,7 +441,7 @@ class Scorer:
 
     @property
     def parts(self) -> int:
-        """Number of non-empty folds for held-out scores; 0 if the summary has no folds."""
+        """Number of folds that contain rows, for held-out scores; 0 if the summary has no folds."""
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -476,9 +484,10 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
-        """Return the ordered level of each atom under a candidate, and the number of each level.
+        """Return the level of each atom under a candidate, with levels in the attribute's order,
+        and the number of each level.
 
-        For an attribute without an order, return its levels and None.
+        For an attribute without an order, return its levels, and None instead of numbers.
         """
         key = (attribute.name, candidate)
         if key not in self._orders:
@@ -508,7 +517,7 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return `pooled_losses` of the groups that share a candidate's last level."""
+        """Return `pooled_losses` for the groups that are pooled in the last level of a candidate."""
         key = (attribute.name, candidate, label)
         if key not in self._lost:
             self._lost[key] = shared_losses(attribute, candidate, label)
@@ -540,12 +549,12 @@ __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_
 
 
 class AsideScorers:
-    """Scores the attributes that measures of a whole configuration leave out, each by itself.
+    """Scores each of the attributes that measures of whole configurations leave out, by itself.
 
     Parameters
     ----------
     summary
-        The summary whose measures leave the attributes out.
+        The summary with these attributes.
     scorer
         Function that makes a scorer from the summary of one attribute.
     """

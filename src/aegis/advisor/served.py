@@ -1,4 +1,6 @@
-"""Compute the utility that a release keeps for each of several labels, and the price of serving all."""
+"""Compute the utility that a release keeps for each of several labels, and what each label loses
+because the release serves all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from aegis.advisor.several import TaskScorer, tasks_of
 from aegis.words import counted, json_fields
 
 ERASED = 1.0
-"""Percent kept below which a release counts as useless for a label."""
+"""A release counts as useless for a label if it keeps less than this percentage of the label's
+utility.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,13 @@ class ServedLabel:
     measure
         Name of the label's measure.
     score, floor, reference
-        The measure of the configuration, of a constant prediction and of the unmasked table.
+        The score of the configuration, of a constant prediction and of the unmasked table.
     utility_kept
         Percent of the label's utility that the configuration keeps; None if the unmasked table has
         no utility for the label.
     alone
-        Percent that is kept by the configuration, among those that were ranked or searched, that is
-        best for this label alone; None if it was not computed.
+        Percent of the label's utility that is kept by the best configuration for this label alone,
+        among all configurations that were ranked or searched; None if it was not computed.
     proven
         Whether `alone` is proven: no admissible configuration keeps more of the label's utility.
     """
@@ -73,7 +77,7 @@ class ServedLabel:
     def price(self) -> float | None:
         """Percentage points that this label loses because the configuration also serves other labels.
 
-        None if unknown.
+        The result is None if this is not known.
         """
         if self.utility_kept is None or self.alone is None:
             return None
@@ -87,8 +91,8 @@ class ServedLabel:
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
     """Return the figures of each label under the first configuration of a ranking.
 
-    Each label is compared with the configuration of the ranking that is best for it. Empty if the
-    first entry is not admissible or is a record-level release.
+    Each label is compared with the configuration of the ranking that is best for this label. The
+    result is empty if the first entry is not admissible or is a record-level release.
     """
     best = next((r for r in ranking[:1] if r.admissible and r.method is None), None)
     if best is None:

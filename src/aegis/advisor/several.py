@@ -1,4 +1,5 @@
-"""Score configurations for several labels: one scorer per label, and one figure from all shares kept.
+"""Score configurations for several labels: a scorer for each label, and one figure that combines
+the shares kept.
 
 Each label has a scorer for a table with this label alone. A configuration of the whole table is
 also a configuration of each label's table, with the candidates at the same positions.
@@ -31,13 +32,13 @@ class TaskScorer:
     whole
         The summary of the whole table; configurations refer to its candidates.
     task
-        The summary of the table with this label alone, and the label's weight and measure.
+        The summary of the table with only this label, and the label's weight and measure.
     scorer
-        Scores the table with this label alone.
+        Scores the table with only this label.
     measure
         The measure of the label.
     notes
-        Sentences on a default measure that was replaced; else empty.
+        Sentences that say that another measure replaces the default; else empty.
     """
 
     whole: Summary
@@ -76,7 +77,9 @@ class TaskScorer:
         return {name: self.candidate(name, choice[name]) for name in self.names}
 
     def candidate(self, name: str, candidate: Candidate) -> Candidate:
-        """Return the candidate of the label's table that corresponds to one of the whole table."""
+        """Return the candidate of the label's table that corresponds to a candidate of the whole
+        table.
+        """
         if candidate not in self._own:
             whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
             pairs = zip(
@@ -103,7 +106,7 @@ class TaskScorer:
     def share(self, score: float) -> float | None:
         """Return the share of the label's utility that a score keeps, from 0 to 1.
 
-        None if the unmasked table has no utility for the label.
+        The result is None if the unmasked table has no utility for the label.
         """
         percent = utility_kept(score, self.reference, self.measure, self.scorer.label_rows)
         return None if percent is None else percent / 100
@@ -111,7 +114,7 @@ class TaskScorer:
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
         """Return the share of the label's utility that one masked attribute keeps by itself, from 0 to 1.
 
-        None if that is not known.
+        The result is None if this is not known.
         """
         attribute = self.task.summary.attributes.get(name)
         if attribute is None:
@@ -179,5 +182,5 @@ def scorer_of(summary: Summary) -> Scorer:
 
 
 def tasks_of(scorer: Scorer) -> Sequence[TaskScorer]:
-    """Return the scorers of several labels; empty for one label, or no label."""
+    """Return the scorer of each label if there are several labels; otherwise the result is empty."""
     return scorer.tasks if isinstance(scorer, SeveralScorer) else ()

@@ -1,8 +1,8 @@
 """Compute the utility of a release: one figure, with the same reference in all outputs.
 
-A ranking compares masks on all rows. But a release suppresses rows, and its readers do not know the
-order of its ranges. So Aegis measures its utility on the released rows, and states the same figure
-in an advice, a front, a report and the certificate.
+A ranking compares masks on all rows. But a release suppresses rows, and readers of the release do
+not know the order of its ranges. So Aegis measures the utility of a release on the released rows,
+and states the same figure in an advice, a front, a report and the certificate.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ from aegis.words import alike, counted, percent
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """The words for a metric of models in a sentence, by the unit of its measure."""
 MODELS_DIFFER = 0.03
-"""Standard deviation of the difference between a stated AUC and that of a trained model, beyond chance.
+"""Standard deviation, beyond chance, of the difference between a stated AUC and the AUC of a
+trained model.
 
 Chosen on 84 public tables, and large enough on 80 others (`docs/experiments.md`).
 """
 RANGE = 2.0
-"""Half the width of a stated range, in standard deviations: about nine of ten trained models are within it."""
+"""Half the width of a stated range, in standard deviations. About nine of ten trained models are in
+the range.
+"""
 _NAMED = 5
 """Largest number of label classes that a sentence names."""
 
 
 class Reference(StrEnum):
-    """The table with whose utility a release is compared, by the same measure."""
+    """The kind of table with which a release is compared, by the same measure."""
 
     UNMASKED = "the unmasked table"
     FINEST = "the table under its finest masks"
@@ -41,7 +44,7 @@ class Reference(StrEnum):
 
     @property
     def short(self) -> str:
-        """The words for the reference at the end of a phrase, such as "unmasked"."""
+        """The short name of the reference at the end of a phrase, such as "unmasked"."""
         return {
             Reference.UNMASKED: "unmasked",
             Reference.FINEST: "with the finest masks",
@@ -58,14 +61,15 @@ class Rows(StrEnum):
 
 @dataclass(frozen=True)
 class NumberErrors:
-    """The errors with which a numeric label is predicted.
+    """The prediction errors for a numeric label.
 
     Attributes
     ----------
     rmse, reference_rmse
-        Root of the mean squared error with the release, and with the reference.
+        Root mean squared error of predictions from the release, and from the reference.
     one_row
-        The largest share of the label's variance that one released row holds; None if it is not known.
+        The largest share of the label's variance that a single released row accounts for; None if
+        it is not known.
     """
 
     rmse: float
@@ -81,7 +85,7 @@ class NumberErrors:
         return cls(float(rmse), float(reference), entries.get("one_row"))
 
     def caveats(self) -> tuple[str, ...]:
-        """Return a warning if one row holds much of the variance."""
+        """Return a warning if one row accounts for much of the variance."""
         if self.one_row is None or self.one_row < MUCH_IN_ONE_ROW:
             return ()
         return (
@@ -105,25 +109,27 @@ class UtilityFigure:
     measure
         Name of the measure.
     value
-        The measure of the release.
+        The score of the release.
     reference
-        The measure of the reference, with which the release is compared.
+        The score of the reference, with which the release is compared.
     reference_name
         The kind of reference: the unmasked table, unless only masked tables are known.
     utility_kept
         Percent of the reference's utility that the release keeps, from 0 to 100; None if the
-        reference has none.
+        reference has no utility.
     stderr
         Standard error of the value; None if it was not computed.
     rows
         `released`: measured on the rows of the release. `all`: measured for the masks on all rows,
         because the released rows are not available.
     lost_classes
-        Label classes of which the release has no row, with their rows in the unmasked table.
+        Label classes that have no row in the release, and their numbers of rows in the unmasked
+        table.
     number
-        For a numeric label, the errors of predictions; None for other labels, or if they are not known.
+        For a numeric label, the prediction errors; None for other labels, or if the errors are not
+        known.
     labels
-        With several labels, the figure of each label, by its column; `value` combines them.
+        For several labels, the figure of each label, by its column; `value` combines them.
     columns
         For a measure that predicts every column, the figure of each column; else empty.
 
@@ -200,12 +206,16 @@ class UtilityFigure:
 
     @property
     def rmse(self) -> float | None:
-        """For a numeric label, the root of the mean squared error with the release; else None."""
+        """For a numeric label, the root mean squared error of predictions from the release; else
+        None.
+        """
         return None if self.number is None else self.number.rmse
 
     @property
     def reference_rmse(self) -> float | None:
-        """The same error with the reference."""
+        """For a numeric label, the root mean squared error of predictions from the reference; else
+        None.
+        """
         return None if self.number is None else self.number.reference_rmse
 
     def _labels_dict(self) -> dict[str, Any]:
@@ -246,7 +256,7 @@ class UtilityFigure:
     def digits(self) -> int:
         """Number of decimals to show, so that one digit of the standard error is visible.
 
-        Without a standard error, 2 for a metric of models, else 4.
+        If there is no standard error, it is 2 for a metric of models and 4 for other measures.
         """
         if not self.stderr:
             return 2 if MEASURES.get(self.measure).unit in IN_WORDS else 4
@@ -261,7 +271,8 @@ class UtilityFigure:
     def why_better(self) -> str:
         """Return why the release scores better than its reference, as the end of a sentence.
 
-        Empty if it does not score better, or if its decimals do not show the difference.
+        The text is empty if the release does not score better, or if the shown decimals hide the
+        difference.
 
         Examples
         --------
@@ -286,7 +297,8 @@ class UtilityFigure:
         Parameters
         ----------
         label_rows
-            Labelled rows of each class; the metric of a constant prediction depends on them.
+            Number of labelled rows of each class; the metric of a constant prediction depends on
+            them.
 
         Examples
         --------
@@ -309,10 +321,10 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """The range in which about nine of ten trained models lie, such as ", give or take 0.06".
+        """The range that contains about nine of ten trained models, such as ", give or take 0.06".
 
-        For metrics other than the AUC, the range covers only the sampling error. Empty without a
-        standard error.
+        For metrics other than the AUC, the range covers only the sampling error. The text is empty
+        if there is no standard error.
         """
         if self.stderr is None:
             return ""
@@ -322,7 +334,7 @@ class UtilityFigure:
 
     @property
     def range_words(self) -> str:
-        """What `plus_minus` covers, as a sentence; empty without a range.
+        """What `plus_minus` covers, as a sentence; empty if there is no range.
 
         Examples
         --------

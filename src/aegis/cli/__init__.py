@@ -1,1 +1,1 @@
-"""Run Aegis from the command line; each command is a module that calls a public function."""
+"""Run Aegis from the command line. Each command is a module that calls a public function."""

@@ -38,20 +38,20 @@ FIXED = (
     "tied_with_best",
     "objective",
 )
-"""Columns of the CSV before those of the attributes."""
+"""Columns of the CSV before the columns of the attributes."""
 
 
 _LISTED = 60
 """Attributes that are listed; of more, those that tell most by themselves."""
 
 ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
-"""Columns after these where deviations were estimated."""
+"""Columns that follow if deviations were estimated."""
 
 
 def print_advice(
     shell: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
-    """Print the best `top` configurations of the ranking (None: all), and details of the best."""
+    """Print the best `top` configurations of the ranking (None: all), and details of the best one."""
     if shell.format is Format.JSON:
         shell.json(advice_dict(advice, top))
         return

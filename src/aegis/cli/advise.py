@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from aegis.summary import Summary
 
 TOP = 10
-"""How many are listed unless somebody says so."""
+"""Number of configurations that are listed by default."""
 EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
     "aegis advise table.csv -p policy.yaml --explain",
@@ -133,7 +133,7 @@ class AskedReleases:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTable:
-    """Options on how the table is counted."""
+    """Options for how the table is counted."""
 
     after: After = None
     leave_out: LeaveOut = None
@@ -242,8 +242,8 @@ def command(asked: AdviseCommand) -> None:
     proven to be the best of all. --explain also prints the runners-up, each with its
     score, the predictive utility deviation (PUD), the smallest class and the suppressed
     rows. If you name configurations (in the policy, in a file, or by --generate), Aegis
-    ranks these instead of searching. With record-level methods (--with), it ranks their
-    releases, too, by the same measure and rule.
+    ranks these instead of searching. If you name record-level methods (--with), Aegis
+    also ranks their releases, by the same measure and rule.
 
     If no configuration meets the privacy rule, Aegis names the closest one and the exit
     code is 1."""

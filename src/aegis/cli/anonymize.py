@@ -1,4 +1,6 @@
-"""`aegis anonymize`: release a table record by record, verify the written file, certify it."""
+"""`aegis anonymize`: release a table by grouping its records, verify the written file, and certify
+it.
+"""
 
 from __future__ import annotations
 
@@ -120,11 +122,12 @@ def command(asked: AnonymizeCommand) -> None:
     """Release a table by grouping its records, and verify the written file.
 
     You give a table, its policy and a record-level method. Aegis forms groups of
-    records and shows one common value of each quasi-identifier for a group. The release
-    has no identifiers and no rows of classes that break the rule. Aegis prints its
-    information loss. Before the file gets its name, Aegis checks that it meets the
-    policy's rule and the k that the method promises. If it does not, Aegis removes the
-    file, and the exit code is 1."""
+    records, and shows one common value of each quasi-identifier for all records of a
+    group. The release has no identifiers and no rows of classes that break the rule.
+    Aegis prints its information loss. Before the file gets its name, Aegis checks that
+    it meets the policy's rule and the k that the method promises. If it does not, Aegis
+    removes the file, and the exit code is 1.
+    """
     from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document
     from aegis.signing import load_private_key

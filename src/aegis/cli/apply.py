@@ -1,4 +1,4 @@
-"""`aegis apply`: mask a table, verify the written file, certify it."""
+"""`aegis apply`: mask a table, verify the written file, and certify it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PolicyChanges:
         Raises
         ------
         PolicyError
-            The way to show suppressed columns, or an attribute to leave out, is unknown.
+            The way to show suppressed columns is unknown, or an attribute to leave out is unknown.
         """
         from aegis.policy import SuppressedColumns
 
@@ -228,8 +228,8 @@ def configuration_file(given: Path | None, policy_file: Path, policy: Policy) ->
     Raises
     ------
     PolicyError
-        The given file does not exist, and the policy has configurations. The message names them,
-        because you may have meant one of these.
+        The given file does not exist, but the policy has configurations. The message names them,
+        because the user may have meant one of these.
     """
     if given is None:
         return policy_file

@@ -106,7 +106,9 @@ class AskedRoles:
 
     @property
     def given(self) -> dict[str, object]:
-        """The options that cannot be combined with a certificate: values by name of the option."""
+        """The options that cannot be combined with a certificate: their values, by the name of the
+        option.
+        """
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,
@@ -119,7 +121,7 @@ class AskedRoles:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedCertificate:
-    """Options for the certificate that a table is compared with."""
+    """Options for the certificate with which a table is compared."""
 
     certificate: Annotated[
         Path | None,

@@ -1,8 +1,9 @@
-"""Complete words at the Tab key: names from registries, and columns of the table.
+"""Complete words when the user presses the Tab key: names from registries, and columns of the
+table.
 
-`aegis --install-completion` sets it up. No table is scanned. Columns come from the schema of a
-Parquet file or from the first megabyte of a text file. If a file cannot be read, nothing is
-offered.
+`aegis --install-completion` installs completion in the shell. Completion scans no table: columns
+come from the schema of a Parquet file, or from the first megabyte of a text file. If a file cannot
+be read, nothing is offered.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def command(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
-    """Check several releases of one table together, for readers who can link their
+    """Check several releases of one table together, in case somebody can link their
     rows.
 
     You give the releases in the order in which you made them, the table and the policy.

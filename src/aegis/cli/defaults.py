@@ -1,4 +1,4 @@
-"""Read defaults of options from files of the folder, the project and the user."""
+"""Read the defaults of options from the files of the folder, the project and the user."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from aegis.errors import PolicyError, choices
 from aegis.files import read_text
 
 FOLDER = "aegis.toml"
-"""In the current folder: comes before all others."""
+"""The file in the current folder that overrides all others."""
 PROJECT = "pyproject.toml"
-"""In the current folder: its table `tool.aegis`."""
+"""The file of a project in the current folder; its table `tool.aegis` has defaults."""
 VARIABLE = "AEGIS_CONFIG"
-"""Names another file in place of the user's; empty for none."""
+"""The environment variable that names another file instead of the user's file; if it is empty, the
+user has no file.
+"""
 _NEVER = ("help", "version", "install-completion", "show-completion")
 
 
@@ -34,11 +36,12 @@ def user_file() -> Path | None:
 
 
 def read_defaults(root: Any) -> dict[str, Any]:
-    """Return the defaults of all commands, in the form of the command line's parser.
+    """Return the defaults of all commands, in the form that the parser of the command line needs.
 
     Top-level keys apply to all commands that have the option. A section such as `[advise]` applies
-    to that command only, and overrides them. The folder's file overrides the project's, which
-    overrides the user's. Options on the command line override all files.
+    only to this command, and overrides top-level keys. The file of the folder overrides the file of
+    the project, which overrides the file of the user. Options on the command line override all
+    files.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from aegis.errors import AegisError, InternalError, is_of_memory
 
 INTERRUPTED = 130
 CLOSED_PIPE = 141
-"""What a shell reports of a program that a closed pipe has ended."""
+"""The exit code that a shell reports if a closed pipe has ended the program."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Failure:
         Kind of error, for programs: usage, policy, data, engine, no_admissible_configuration, file,
         internal.
     message
-        The error: the user's value, and the allowed values.
+        The error, with the user's value and the allowed values.
     hint
         How to avoid the error.
     exit_code
@@ -44,9 +44,9 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, arguments: Sequence[str] = ()) -> Failure:
-        """Convert an exception to the failure that is displayed.
+        """Convert an exception to the failure that the user sees.
 
-        `arguments` are those of the command line.
+        `arguments` are the words of the command line.
         """
         if isinstance(error, AegisError):
             hint = error.hint
@@ -89,8 +89,8 @@ class Failure:
 def extra_of(module: str) -> str | None:
     """Return the extra of Aegis that installs a module, for example "service" for "uvicorn".
 
-    None if no extra does. The module is compared with the names of the extra's packages, which
-    may have it as their first or last word: argon2-cffi, python-multipart.
+    The result is None if no extra does. The module is compared with the names of the extra's
+    packages. It may be the first or last word of a name, as in argon2-cffi and python-multipart.
     """
     top = module.partition(".")[0]
     for text in _requirements():
@@ -116,7 +116,7 @@ _REPORT = (
 
 
 def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -> int:
-    """Print `error` and return the exit code; with AEGIS_DEBUG=1, print its traceback first.
+    """Print `error` and return the exit code. If AEGIS_DEBUG is 1, print the traceback first.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
 
 
 def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
-    """Report that results could not be displayed; return 0 if files were written nevertheless.
+    """Report that results could not be displayed. Return 0 if files were written nevertheless.
 
     If the reader closed the pipe, this is not an error, and there is no message.
     """
@@ -169,7 +169,9 @@ def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) ->
 
 
 def written_before(made: Sequence[str]) -> list[str]:
-    """Return a sentence on the files written before a run ended, as a list; empty if there are none."""
+    """Return a list with one sentence on the files that were written before a run ended; empty if
+    there are no files.
+    """
     return [f"Written: {', '.join(map(clean, made))}."] if made else []
 
 

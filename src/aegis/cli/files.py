@@ -97,7 +97,9 @@ def open_subject(
 
 
 def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
-    """Read a summary from disk; with `verify_key`, its signature must be valid under that key."""
+    """Read a summary from disk. If `verify_key` is given, the key must verify the summary's
+    signature.
+    """
     from aegis.signing import load_public_key
     from aegis.summary import load_bundle
 
@@ -125,7 +127,8 @@ def check_outputs(
     force: bool,
     inputs: Sequence[str | Path | None] = (),
 ) -> None:
-    """Raise, before any work is done, unless every output can be written under a different name.
+    """Raise an error, before any work is done, unless every output can be written and all have
+    different names.
 
     No output may be one of the inputs, even with `force`. No table may be inside a folder that is
     read, because the next run would read it as data.
@@ -162,7 +165,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
-    """Return the line that lists written files with their sizes."""
+    """Return the line that lists the written files with their sizes."""
     from rich.filesize import decimal
 
     from aegis.cli.tables import heading
@@ -177,7 +180,7 @@ def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
 
 
 def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
-    """Return the written files, for JSON."""
+    """Return the written files as JSON values."""
     return [{"path": str(p), "bytes": _bytes(p)} for p in paths if p is not None]
 
 
@@ -197,13 +200,13 @@ def unused(path: str | Path) -> str:
 
 
 def repeated(**options: object) -> list[str]:
-    """Return options as words of a command line; options that are None or off are left out.
+    """Return options as words of a command line. Options that are None or off are left out.
 
     Parameters
     ----------
     options
-        Values by name of the option, with `_` for `-`. A value may be a switch, a text, a list of
-        names, or a list of paths; for paths, the option is repeated.
+        Values by the name of the option, with `_` instead of `-`. A value may be a switch, a text,
+        a list of names, or a list of paths; for paths, the option is repeated.
     """
     words: list[str] = []
     for name, given in options.items():
@@ -228,8 +231,8 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
     why
         The purpose of the command, as a sentence without its full stop.
     words
-        The words after `aegis`; None is left out. A long command is split into lines before
-        options.
+        The words after `aegis`; words that are None are left out. A long command is divided into
+        lines before options.
     """
     from aegis.cli.tables import heading, line
 

@@ -10,7 +10,7 @@ from aegis.summary_formats import SummaryFormat, format_of_summary
 
 
 class ReconstructedFormat(SummaryFormat, Protocol):
-    """A format whose files show how an attribute and the label are distributed jointly."""
+    """A format whose files show the joint distribution of an attribute and the label."""
 
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output

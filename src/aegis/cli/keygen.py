@@ -1,4 +1,4 @@
-"""`aegis keygen`: make a pair of keys to sign summaries with."""
+"""`aegis keygen`: make a pair of keys for signing summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.cli.options import Force, Quiet
 from aegis.cli.output import Output
 
 PRIVATE, PUBLIC = ".key", ".pub"
-"""Extensions of the two files."""
+"""The extensions of the two files."""
 EXAMPLES = ("aegis keygen hospital", "aegis keygen hospital --force")
 
 
@@ -28,7 +28,7 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make a pair of keys (Ed25519): a private one to sign with, a public one to verify with.
+    """Make a pair of keys (Ed25519): a private key to sign, a public key to verify.
 
     You give a name. Aegis writes NAME.key and NAME.pub. NAME.key has no password, and
     only you can read it. `aegis summarize --sign NAME.key` signs a summary. Send

@@ -1,4 +1,6 @@
-"""Print the registries that a policy can name, for people and programs: as a list, or one entry in full."""
+"""Print the registries whose entries a policy can name, for people and for programs: as a list, or
+one entry in full.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,13 @@ class RegistryListing:
     registry
         The registry, as `module:NAME`. It is loaded when the command runs.
     entry
-        Returns an entry of the registry as JSON values.
+        Function that returns an entry of the registry as JSON values.
     written
-        Returns an example of an entry in a policy.
+        Function that returns an example of how a policy writes an entry.
     shown
-        Keys of the columns of the list; the last column has prose.
+        Keys of the columns of the list; the last column contains sentences.
     EXAMPLES
-        The examples that `--help` shows; the first is the command alone.
+        The examples that `--help` shows; the first example is the command alone.
     """
 
     about: str

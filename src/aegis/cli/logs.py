@@ -1,4 +1,4 @@
-"""Log a run: its steps with their seconds, warnings, and the exit code."""
+"""Log a run: its steps and how many seconds they took, its warnings, and the exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aegis._version import __version__
 from aegis.progress import Progress, Step
 
 LOG = logging.getLogger("aegis.run")
-"""Where a run speaks of itself; nobody listens unless asked to."""
+"""The logger of runs. Messages are written only if the user asks for a log."""
 LOG.propagate = False
 LOG.addHandler(logging.NullHandler())  # else warnings would go to standard error
 _ours: list[logging.Handler] = []
@@ -22,7 +22,7 @@ _ours: list[logging.Handler] = []
 
 
 def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
-    """Start logging to standard error, to the end of a file, or to both.
+    """Start logging: to standard error, to the end of a file, or to both.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> Non
     verbose
         Whether to log to standard error.
     file
-        The log file; it may exist already.
+        The log file, which may already exist.
 
     Raises
     ------
@@ -69,13 +69,13 @@ def listening() -> bool:
 
 
 def verbose() -> bool:
-    """Whether the log goes to standard error, so that progress bars are off."""
+    """Whether the log goes to standard error; progress bars are then off."""
     return any(type(handler) is logging.StreamHandler for handler in _ours)
 
 
 @contextmanager
 def until_the_end() -> Iterator[None]:
-    """Stop logging at the end of a run."""
+    """Return a context at whose end logging stops."""
     try:
         yield
     finally:
@@ -94,7 +94,7 @@ class LoggedProgress:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step; log its duration, or that it failed."""
+        """Open a step, and log how long it took, or that it failed."""
         started = time.perf_counter()
         try:
             with self._inner.step(title, total) as step:

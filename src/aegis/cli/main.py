@@ -75,16 +75,21 @@ VERBS = {
     "measures": _EXPLAIN,
     "privacy-models": _EXPLAIN,
 }
-"""Verbs of the core in the order of the help, each with its group there.
+"""The verbs of the core in the order of the help, each with its group in the help.
 
-Each is a module of this room, or one of the `LISTINGS`. A wing names the group of its verb in `PANEL`.
+Each verb is a module of this package, or one of the `LISTINGS`. Other packages of Aegis name the
+group of their verb in `PANEL`.
 """
 ADDED = Extensions("command")
-"""Verbs that wings and packages add, through the entry points `aegis.commands`."""
+"""Verbs that other packages of Aegis, and installed packages, add through the entry points
+`aegis.commands`.
+"""
 
 
 class Command(Protocol):
-    """A verb: a module or record with a function and examples; the function's docstring is its help."""
+    """A verb: a module or record with a function and examples. The function's docstring is the help
+    of the verb.
+    """
 
     @property
     def command(self) -> Callable[..., None]:
@@ -227,7 +232,7 @@ _TOLD = (RenamedWarning, PackageWarning)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return the exit code; every failure becomes one clear error block.
+    """Run one command and return the exit code. Every failure becomes one clear error block.
 
     Parameters
     ----------
@@ -314,7 +319,9 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
 
 
 def process() -> None:
-    """Run the command line as a process that ends immediately: the entry point of `aegis`."""
+    """Run the command line as a process that ends immediately afterwards. This is the entry point
+    of `aegis`.
+    """
     codes: list[int] = []
     atexit.register(startup.end, codes)  # registered first, so that it is called last
     try:

@@ -34,14 +34,16 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add up the summaries of parts of a table to a summary of the whole table.
+    """Add up the summaries of parts of a table to get a summary of the whole table.
 
     You give summaries of the parts, all made under one policy. Aegis writes the summary
     of all rows. For example, combine the summaries of several providers without showing
-    a row. Make each later summary with `--like FIRST.aegis`, so that all parts use the
-    same cut points, and those of large parts with `--exact`. Counts, classes, and
-    attributes of at most 128 groups then equal those of the whole table. Attributes
-    with more groups keep the groups and ranges of the first part."""
+    a row. Make all summaries after the first with `--like FIRST.aegis`, so that all
+    parts use the same cut points. Make summaries of large parts with `--exact`. Then
+    counts, classes, and attributes of at most 128 groups are the same as in a summary
+    of the whole table. Attributes with more groups keep the groups and ranges of the
+    first part.
+    """
     from aegis.signing import load_public_key
     from aegis.summary import merge_bundles, save_bundle
 

@@ -34,7 +34,9 @@ def _option(name: str, metavar: str, text: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSyntax:
-    """The syntax of a text file: separators, quotes, field names; None for options not in use."""
+    """The syntax of a text file: separators, quotes and field names. An option that the user does
+    not give is None.
+    """
 
     encoding: Annotated[
         str | None,
@@ -75,7 +77,9 @@ class FileSyntax:
 
 @dataclass(frozen=True, kw_only=True)
 class FileValues:
-    """The notation of values in a text file or workbook; None or empty for options not in use."""
+    """How values are written in a text file or workbook. An option that the user does not give is
+    None or empty.
+    """
 
     decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
@@ -147,7 +151,8 @@ def _refuse_unused(reading: Reading, subject: Source | Summary, given: str) -> N
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """The user's options for opening a table; None or empty for options not in use.
+    """The user's options for opening a table. An option that the user does not give is None or
+    empty.
 
     Options for text files override the policy's `reading`.
     """
@@ -181,12 +186,12 @@ class Opening:
     ) -> Source | Summary:
         """Open the table or summary at a path or URL.
 
-        Warnings on how it was read go to standard error.
+        Warnings about how it was read go to standard error.
 
         Raises
         ------
         PolicyError
-            An option says how to read another format than that of the table.
+            An option is for a format other than the format of the table.
         """
         from aegis.sources import Source
 
@@ -215,13 +220,13 @@ class Opening:
         quiet: bool = False,
         verify_key: Path | None = None,
     ) -> str | Source | Summary:
-        """Return the subject for a `Study`: as `subject`, or the path of a summary in an added
-        format.
+        """Return the subject for a `Study`: the result of `subject`, or the path of a summary whose
+        format another package adds.
 
         Raises
         ------
         PolicyError
-            A summary in this format does not support an option in `asked`, the command's record.
+            Summaries of this format do not support an option in `asked`, the record of the command.
         """
         if format_of_summary(given) is None:
             return self.subject(given, policy, quiet=quiet, verify_key=verify_key)
@@ -243,7 +248,9 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command that reads a table; each field of its records is an option."""
+    """Convert a function to a command that reads a table. Each field of the function's records
+    becomes an option.
+    """
     return takes_records(command, _before_reading)
 
 

@@ -269,7 +269,9 @@ After = Annotated[
 
 
 def split_names(given: list[str] | None) -> list[str] | None:
-    """Return names from repeated options, each a comma-separated list; None if not given."""
+    """Return the names in repeated options, each of which is a comma-separated list; None if there
+    are no options.
+    """
     if given is None:
         return None
     names = [name.strip() for text in given for name in text.split(",")]
@@ -277,7 +279,7 @@ def split_names(given: list[str] | None) -> list[str] | None:
 
 
 def column_names(given: list[str] | None) -> list[str] | None:
-    """Return column names from repeated options, each a line of CSV."""
+    """Return the column names in repeated options, each of which is a line of CSV."""
     if given is None:
         return None
     try:
@@ -317,17 +319,18 @@ class MeasureOptions:
 
     @property
     def first_model(self) -> str:
-        """The first of the requested models; logistic regression if none was requested."""
+        """The first requested model; logistic regression if no model was requested."""
         return (self.models or "lr").replace("+", ",").split(",")[0]
 
 
 def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that the options request, by name or by a model metric.
+    """Return the name of the measure that the options request, either by its name or by a model
+    metric.
 
     Raises
     ------
     PolicyError
-        Both were requested, or a metric or model is unknown.
+        Both a measure and a metric were requested, or a metric or model is unknown.
     """
     if merit is None and models is None:
         return measure

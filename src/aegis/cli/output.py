@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 UNLIMITED = 100_000
-"""Columns of a page that nobody looks at: nothing is wrapped or cut in files and pipes."""
+"""The width of a page in files and pipes, in characters; it is so large that nothing is wrapped or
+cut.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,14 @@ class Output:
     def say(self, *parts: RenderableType) -> None:
         """Print which files were written.
 
-        For people, the text follows the results. If a program reads the results, it goes to
-        standard error.
+        If people read the results, the text follows them. If a program reads the results, the text
+        goes to standard error.
         """
         if not self.quiet:
             _print(sys.stdout if self.tabular else sys.stderr, parts)
 
     def suggest(self, *parts: RenderableType) -> None:
-        """Print the next step; only for people."""
+        """Print the next step, if people read the results."""
         if not self.quiet and self.tabular:
             _print(sys.stdout, parts)
 
@@ -70,9 +72,9 @@ class Output:
     def caution(self, warnings: Iterable[str], *, shown: Sequence[str] | None = None) -> None:
         """Print warnings below a result, and log them.
 
-        The log has every warning in full, even if shorter ones (`shown`) are printed. Warnings are
-        printed before the next step, so that everybody reads them first. If a program reads the
-        result, they go to standard error.
+        The log has every warning in full, even if shorter texts (`shown`) are printed. Warnings are
+        printed before the next step, so that people read them first. If a program reads the result,
+        they go to standard error.
         """
         if not self.tabular:
             self.warn(warnings)
@@ -95,11 +97,13 @@ class Output:
         write_json(sys.stdout, data)
 
     def csv(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print rows as CSV under a header; null is an empty cell."""
+        """Print rows as CSV below a header; null becomes an empty cell."""
         write(sys.stdout, "".join(map(_csv_line, (header, *rows))))
 
     def figures(self, data: Mapping[str, Any]) -> None:
-        """Print a nested result as CSV: one row per figure, named by its JSON pointer."""
+        """Print a nested result as CSV, with one row per figure; the JSON pointer of a figure is
+        its name.
+        """
         self.csv(("figure", "value"), _pointers(data))
 
 
@@ -122,9 +126,9 @@ def _csv_line(row: Iterable[object]) -> str:
 
 
 def console(file: IO[str], onto: IO[str] | None = None) -> Console:
-    """Return a console as wide as the terminal; outside a terminal its width is unlimited.
+    """Return a console that is as wide as the terminal. Outside a terminal, its width is unlimited.
 
-    With `onto`, the text is written to that file, but formatted as for `file`.
+    If `onto` is given, the text is written to this file, but formatted as for `file`.
     """
     from rich.console import Console
 
@@ -173,12 +177,12 @@ def labelled(label: str, *lines: str, style: str) -> RenderableType:
 
 
 def clean(text: object) -> str:
-    """Return text with control characters escaped, so that none reaches a terminal."""
+    """Return text in which control characters are escaped, so that none reaches a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 def write_json(file: IO[str], data: object) -> None:
-    """Write one JSON document; numbers that are not finite become null."""
+    """Write one JSON document. Numbers that are not finite become null."""
     encoding = getattr(file, "encoding", None) or "utf-8"
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(finite(data), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
@@ -201,7 +205,7 @@ def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options on how a command runs; its help lists them last."""
+    """Options for how a command runs. The help lists them last."""
 
     format: FormatOption = Format.TABLE
     seed: Seed = 0

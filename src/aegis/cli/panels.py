@@ -1,8 +1,9 @@
-"""Shorten the help of a command: explain the first options, and list the rest by name.
+"""Shorten the help of a command: explain the most important options, and only list the names of the
+others.
 
 `--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
-explains all of them. A command names its first options in `FIRST`; by default, these are the
-options that belong to no shared group.
+explains all options. A command names its most important options in `FIRST`; by default, these are
+the options that belong to no shared group.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 MOST = 10
-"""Options that `--help` explains."""
+"""Number of options that `--help` explains."""
 SHOWN_EXAMPLES = 4
-"""Examples that `--help` shows."""
+"""Number of examples that `--help` shows."""
 EXAMPLES_HEAD = "\n\nExamples:\n\n"
 _HELP_ALL = "help_all"
 _READING = "How the table is read"
@@ -39,7 +40,7 @@ ALIASES = {
     "audit-summary": "leak",
     "audit-together": "compose",
 }
-"""Other words for commands that nobody guesses."""
+"""Other names for commands whose names are hard to guess."""
 _OTHER_OPTIONS = {
     "merit": "--metric",
     "methods": "--methods",
@@ -56,7 +57,9 @@ def panel_of(name: str) -> str | None:
 
 
 class PanelCommand(TyperCommand):
-    """A command whose `--help` explains the first options and lists the rest by name."""
+    """A command whose `--help` explains the most important options and only lists the names of the
+    others.
+    """
 
     first: tuple[str, ...] = ()
 
@@ -90,7 +93,7 @@ class PanelCommand(TyperCommand):
         return _switch(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: all options for `--help-all`, else those that people use first."""
+        """Write the help. `--help-all` explains all options, `--help` only the most important ones."""
         whole = bool(ctx.meta.get(_HELP_ALL))
         shown = self if whole else self._short()
         TyperCommand.format_help(shown, ctx, formatter)
@@ -135,7 +138,7 @@ class PanelGroup(TyperGroup):
 
 
 def command_class(first: tuple[str, ...]) -> type[PanelCommand]:
-    """Return the class of a command whose help begins with these options."""
+    """Return the class of a command whose help explains these options first."""
     return type("PanelCommand", (PanelCommand,), {"first": first})
 
 

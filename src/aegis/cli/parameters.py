@@ -1,4 +1,4 @@
-"""Turn the records that a function takes into options of a command, one for each field."""
+"""Convert the records that a function accepts to options of a command, one option for each field."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from aegis.cli import completion
 from aegis.options import Option, group_of, own_options
 
 LAST = ("format", "seed", "force", "quiet")
-"""Options that the help of each command lists last, in this order, by parameter."""
+"""The options that the help of each command lists last, in this order, by the name of the
+parameter.
+"""
 
 
 def takes_records(
     command: Callable[..., None], before: Callable[[Mapping[str, Any]], None] | None = None
 ) -> Callable[..., None]:
-    """Return a command in which options replace each parameter that is a record, one for each
-    field.
+    """Return a command in which each parameter that is a record is replaced by options, one for
+    each field.
 
     Parameters
     ----------
     command
-        The function with records as parameters; its docstring is the help.
+        The function, which has records as parameters; its docstring is the help.
     before
-        Function that is called with the values of all options by name, before any record is made.
+        Function that is called before any record is made, with the values of all options by name.
     """
     own = inspect.signature(command, eval_str=True).parameters
     records = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
@@ -84,7 +86,9 @@ def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
 
 
 def given_options(record: Any) -> dict[str, object]:
-    """Return the options of a record, and of nested records, that differ from their defaults, by name."""
+    """Return the options of a record and of its nested records that differ from their defaults, by
+    name.
+    """
     given: dict[str, object] = {}
     for field, option, kind in _asked(type(record)):
         value = getattr(record, field.name)

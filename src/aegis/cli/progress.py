@@ -1,4 +1,4 @@
-"""Show progress bars on standard error, which disappear when the work is done."""
+"""Show progress bars on standard error; they disappear when the work is done."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TerminalProgress:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step of `total` units of work; its bar disappears at the end."""
+        """Open a step of `total` units of work. Its bar disappears at the end of the step."""
         task = self._bars.add_task(title, total=total, note="")
         try:
             yield _BarStep(self._bars, task)
@@ -51,26 +51,30 @@ class TerminalProgress:
 
 
 class Interruptible:
-    """Progress that raises an interrupt at the end of a step, if a library has swallowed it."""
+    """Progress that raises `KeyboardInterrupt` at the end of a step, if a library has swallowed the
+    interrupt.
+    """
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step; if an interrupt arrived during it, raise `KeyboardInterrupt` at its end."""
+        """Open a step. If an interrupt arrives during the step, raise `KeyboardInterrupt` at its
+        end.
+        """
         with self._shown.step(title, total) as step:
             yield step
         check()
 
 
 class QueryClock:
-    """The finished share and the remaining time of the engine's running query.
+    """Computes the finished share and the remaining time of the query that the engine runs.
 
     Parameters
     ----------
     done
-        Function that returns the share of the query that is done, or None.
+        Function that returns the finished share of the query; None if it is unknown.
     now
         Function that returns the time in seconds.
     """
@@ -84,7 +88,9 @@ class QueryClock:
         self._started = now()
 
     def text(self) -> str:
-        """Return "query 40 %, 0:12 left"; empty if the query is new or unknown."""
+        """Return a text such as "query 40 %, 0:12 left"; empty if the query is new or its progress
+        is unknown.
+        """
         share, now = self._done(), self._now()
         if share is None or share < self._share:
             # Another query: what it has done so far was done since now at the earliest.
@@ -98,7 +104,7 @@ class QueryClock:
 
 
 SHOWN_AFTER = 2.0
-"""Seconds after which it is said how far a query is."""
+"""Number of seconds after which the progress of a query is shown."""
 
 
 def _query_progress() -> float | None:
@@ -109,7 +115,7 @@ def _query_progress() -> float | None:
 
 @contextmanager
 def reporting(*, quiet: bool) -> Iterator[Progress]:
-    """Yield the progress of one command: bars on a terminal, otherwise nothing."""
+    """Yield the progress of one command, which shows bars on a terminal and nothing elsewhere."""
     if quiet or logs.verbose() or not sys.stderr.isatty():
         yield _heard(SILENT)
         return

@@ -1,7 +1,7 @@
 """Generate the reference of the command line from the commands.
 
 Run `python -m aegis.cli.reference docs/reference/cli.md`. A test fails if the file in the
-repository is not up to date.
+repository is out of date.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def reference() -> str:
 
 
 MANY = 10
-"""Commands from which on an option is explained once for all of them."""
+"""If at least this many commands have an option, the reference explains it once for all of them."""
 COLUMNS = ("| {} | meaning | default |", "|---|---|---|")
 EVERYWHERE = """
 ## Options of every command

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aegis.report import Reported
 
 SPLITS = 3
-"""How often the rows are divided for them."""
+"""Number of times that the rows are divided into training and test rows."""
 EXAMPLES = (
     "aegis report table.csv -p policy.yaml -o report.html",
     "aegis report table.aegis -p policy.yaml -o report.pdf --no-values",
@@ -178,7 +178,7 @@ def _check_training(table: str, policy: Policy) -> None:
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
-    """Train models on the first admissible entries of the advice and on the unmasked table.
+    """Train models on the first admissible entries of an advice and on the unmasked table.
 
     Return the evaluation, from which the report takes the advice.
     """

@@ -55,7 +55,8 @@ class RiskCommand:
 
 @opens_table
 def command(given: RiskCommand) -> None:
-    """Measure the risk of single records: survey samples, unusual records (SUDA), perturbed numbers.
+    """Measure the risk of single records: in survey samples, by unusual values (SUDA),
+    and if numbers are perturbed.
 
     You give a table and its quasi-identifiers and, if there is one, a column of
     sampling weights, by option or in a policy. For each record, Aegis prints the

@@ -1,4 +1,4 @@
-"""`aegis sql`: write a release as SQL, to review it and to run it where the data is."""
+"""`aegis sql`: write a release as SQL, to review it and to run it in the database."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Start a process for one command faster, by not loading modules that it does not need.
 
-Half of the time of a short command is Python loading modules. Nothing here changes the effect of a
-command. Only `main` and `process` of `aegis.cli.main` call it, because they run nothing else in the
-process.
+In half of the time of a short command, Python loads modules. This module does not change what a
+command does. Only `main` and `process` of `aegis.cli.main` call its functions, because they run
+nothing else in the process.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _own_process = False
 
 
 def start() -> None:
-    """Configure this process for one command: less garbage collection, no plug-ins of pydantic.
+    """Configure this process for one command, with less garbage collection and without plug-ins of
+    pydantic.
 
-    BLAS, which is not loaded yet, gets one thread (see `aegis.blas`), unless the environment sets a
-    number.
+    BLAS, which is not loaded yet, will use one thread (see `aegis.blas`), unless the environment
+    sets a number.
     """
     global _own_process
     _own_process = True
@@ -59,7 +60,7 @@ def end(codes: Sequence[int]) -> None:
     """End the process immediately with an exit code; do nothing if `codes` is empty.
 
     Normally, Python frees hundreds of modules object by object, which takes as long as importing
-    Ibis. Call this last.
+    Ibis. Call this function last.
     """
     for code in codes:
         streams.flush()
@@ -69,10 +70,10 @@ def end(codes: Sequence[int]) -> None:
 def before_tables() -> None:
     """Prevent PyArrow and SciPy from loading modules that no command uses.
 
-    At its first conversion, PyArrow loads pandas, if installed, to check for a Series. This takes
-    as long as all imports of Aegis. No command makes a Series, but packages that extend Aegis
-    might. SciPy loads all modules of NumPy, one of which compiles Fortran, and all of its linear
-    algebra for one routine of LAPACK.
+    At its first conversion, PyArrow loads pandas, if pandas is installed, to check for a Series.
+    This takes as long as all imports of Aegis. No command makes a Series, but packages that extend
+    Aegis might. SciPy loads all modules of NumPy, including one that compiles Fortran, and all of
+    its own linear algebra, although Aegis needs only one routine of LAPACK.
     """
     if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
         return

@@ -1,7 +1,7 @@
 """Handle standard output and standard error that are closed, full or have no reader.
 
-A failure to display results does not undo the work. A stream that fails is redirected to the null
-device, the command continues, and `run` reports the failure at the end.
+If results cannot be displayed, the work is not undone. A stream that fails is redirected to the
+null device, the command continues, and `run` reports the failure at the end.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _LOST: ContextVar[OSError | None] = ContextVar("lost", default=None)
 
 
 def lost() -> OSError | None:
-    """Return why standard output failed since `start`; None if it did not."""
+    """Return why standard output has failed since `start`; None if it has not failed."""
     return _LOST.get()
 
 
 def start() -> None:
-    """Clear the stored error of an earlier run that could not write to standard output."""
+    """Forget that an earlier run could not write to standard output."""
     _LOST.set(None)
 
 
 def write(file: IO[str], text: str) -> None:
-    """Write text; if the stream fails, drop this text and all later text."""
+    """Write text. If the stream fails, drop this text and all later text."""
     try:
         file.write(text)
         file.flush()
@@ -41,7 +41,7 @@ def flush() -> None:
 
 
 def lose(file: IO[str], error: OSError) -> None:
-    """Redirect a stream to the null device; if it is standard output, remember the error."""
+    """Redirect a stream to the null device. If it is standard output, remember the error."""
     if file is sys.stdout and _LOST.get() is None:
         _LOST.set(error)
     with suppress(OSError, ValueError):  # a stream of a program, without a number
@@ -51,10 +51,11 @@ def lose(file: IO[str], error: OSError) -> None:
 
 
 def open_missing() -> None:
-    """Open streams that the shell has closed (>&-) on the null device, with their file descriptors.
+    """Redirect streams that the shell has closed (>&-) to the null device, with the file
+    descriptors of these streams.
 
-    Otherwise, the next opened file, perhaps a release, would get the descriptor, and libraries
-    would print into it.
+    Otherwise, the next file that is opened, perhaps a release, would get such a descriptor, and
+    libraries would print into the file.
     """
     for number in (0, 1, 2):
         try:

@@ -1,4 +1,4 @@
-"""`aegis summarize`: write aggregates of a table to one file."""
+"""`aegis summarize`: write the counts of a table to one file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KNOWN = {
     "histogram": "how many rows hold each value, and what its masks show of the classes",
     "nothing": "which values occur, and what its masks show",
 }
-"""What a summary carries, in words, by its information setting."""
+"""What a summary contains, in words, for each information setting."""
 EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
@@ -57,7 +57,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryOptions:
-    """Options on how a summary is made, and on what it contains."""
+    """Options for how a summary is made, and for what it contains."""
 
     exact: ExactPairs = False
     like: Annotated[
@@ -113,11 +113,12 @@ class SummarizeCommand:
 def command(asked: SummarizeCommand) -> None:
     """Reduce a table to the counts that advice needs, in one file.
 
-    You give a table and its policy. Aegis writes a summary (.aegis) from which `aegis
-    advise` works without the table. The summary holds counts, not rows. But exact
-    counts of rare values can point at a person, so treat it like the table. With
-    --information nothing, the summary holds only counts of masked values. Rankings and
-    searches stay the same. To share counts safely, use aegis protect."""
+    You give a table and its policy. Aegis writes a summary (.aegis), from which `aegis
+    advise` works without the table. The summary contains counts, not rows. But exact
+    counts of rare values can reveal a person, so protect it like the table. With
+    --information nothing, the summary contains only counts of masked values; rankings
+    and searches stay the same. To share counts safely, use aegis protect.
+    """
     check_outputs(
         [(asked.output, (BUNDLE,))],
         force=asked.running.force,

@@ -1,4 +1,4 @@
-"""Format tables for people: aligned, readable with 80 columns, and never cut outside a terminal."""
+"""Format tables for people: aligned, readable in 80 columns, and never cut outside a terminal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return names and their values in two columns without headings."""
+    """Return a table of names and their values, in two columns without headings."""
     from rich.table import Table
     from rich.text import Text
 
@@ -82,7 +82,7 @@ def heading(text: str) -> RenderableType:
 
 
 def line(text: str, *, style: str = "") -> RenderableType:
-    """Return one paragraph; control characters in it are escaped."""
+    """Return one paragraph, in which control characters are escaped."""
     from rich.text import Text
 
     return Text("\n".join(map(clean, text.split("\n"))), style=style)
@@ -112,7 +112,7 @@ def percent(value: float | None, decimals: int = 1) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a number of rows with its share of all rows: `312 (1.0 %)`."""
+    """Return a number of rows with its share of all rows, such as `312 (1.0 %)`."""
     return f"{part:,} ({words.portion(part / whole)})" if whole else f"{part:,}"
 
 

@@ -1,9 +1,11 @@
-"""Score many label classes from one co-occurrence matrix of all rows, instead of one per class.
+"""Score many label classes from one co-occurrence matrix of all rows, instead of one matrix per
+class.
 
-Co-occurrence counts by class grow with the number of classes. Under two assumptions (decision 0091)
-the counts of levels by class are enough. First, all classes share one covariance matrix. Second,
-the variances of the scores of a class and of the rest have the same ratio as under independent
-attributes.
+The number of co-occurrence counts by class grows with the number of classes. Under two assumptions
+(decision 0091), one co-occurrence matrix and the counts of levels by class are enough. The first
+assumption is that all classes share one covariance matrix. The second is that the variances of the
+scores, of a class and of all other rows (the rest), have the same ratio as if attributes were
+independent.
 """
 
 from __future__ import annotations
@@ -25,18 +27,20 @@ _BOUND = 1e-9
 def sums_alike(
     counts: PartCounts, every: Side, told: npt.NDArray[np.int64], slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return sums over the rows of the rest and of the class: of 1, of b'x, and of (b'x)^2.
+    """Return, for the rest and for the class, the number of rows, the sum of b'x and the sum of
+    (b'x)^2.
 
     Here x are the level indicators of a row and b'x is its score. The shapes are (K, T, 2), (K, T,
-    2, P) and (K, T, 2, P). The sum of squares within the rest and the class together is exact. Its
-    division between the two is estimated from the variances of the attributes' separate scores.
+    2, P) and (K, T, 2, P). The sum of squares over the rest and the class together is exact. How
+    much of it belongs to each of the two is estimated from the variances of the attributes'
+    separate scores.
 
     Parameters
     ----------
     counts
         Counts by fold. The co-occurrence by class is not used.
     every
-        The counts of all rows.
+        The counts of all rows, not by class.
     told
         The classes that are compared with the rest, shape (T,).
     slopes
@@ -87,15 +91,17 @@ def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, 
 def reachable_alike(
     counts: PartCounts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
 ) -> float:
-    """Return the upper bound of `reachable_auc` for scores whose squares `sums_alike` estimates.
+    """Return the upper bound of `reachable_auc`, for scores whose squares are estimated by
+    `sums_alike`.
 
     Let p and q be the shares of the class and of the rest in the scored folds, v_1 and v_0 the
     variances of a score in the class and in the rest, and v = p v_1 + q v_0. Then v_1 + v_0 is at
-    least v / max(p, q). Consider all scores that are linear in the indicators of each fold. The
-    largest squared difference of the means, divided by v, is U / (1 - p q U), where p q U is the
-    R^2 of least squares: U = n sum over folds k of c_k' E_k^+ c_k, c_k = J_1k / n_1 - J_0k / n_0. J
-    are the rows by level, n_1 and n_0 all rows, of the class and of the rest; E_k is the
-    co-occurrence of all rows of fold k.
+    least v / max(p, q). Consider all scores that are linear in the indicators of each fold. For
+    these scores, the squared difference of the means of class and rest, divided by v, is at most U
+    / (1 - p q U). Here p q U is the R^2 of least squares: U is n times the sum over folds k of c_k'
+    E_k^+ c_k, with c_k = J_1k / n_1 - J_0k / n_0. J_1k and J_0k are the rows by level in fold k, of
+    the class and of the rest; n_1 and n_0 are the numbers of rows of the class and of the rest in
+    all folds, and n is their sum; E_k is the co-occurrence of all rows of fold k.
 
     Parameters
     ----------

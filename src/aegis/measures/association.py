@@ -12,9 +12,9 @@ from aegis.measures.contingency import Contingency
 def phi_square(table: Contingency) -> float:
     """Return chi-square / N = sum (p_xy - p_x p_y)^2 / (p_x p_y), the mean square contingency.
 
-    The value is symmetric, from 0 to min(K_x, K_y) - 1, where K_x and K_y are the numbers of values
-    and classes. It is 0 for a constant attribute, a label of one class or an empty table. No
-    deterministic mask can increase it: it is Pillai's trace of a single attribute, and an
+    The value is symmetric, and from 0 to min(K_x, K_y) - 1, where K_x and K_y are the numbers of
+    values and of classes. It is 0 for a constant attribute, a label of one class or an empty table.
+    No deterministic mask can increase it: it is Pillai's trace of a single attribute, and an
     f-divergence from independence.
     """
     if table.trivial:
@@ -27,9 +27,9 @@ def phi_square(table: Contingency) -> float:
 def chi_square(table: Contingency) -> float:
     """Return Pearson's chi-square sum (O - E)^2 / E, without continuity correction.
 
-    The value is N times `phi_square`, from 0 to N (min(K_x, K_y) - 1).
-    Reference: Pearson, On the criterion that a given system of deviations ... , Philosophical
-    Magazine 50, 1900.
+    O and E are the observed and the expected count of a cell. The value is N times `phi_square`,
+    and from 0 to N (min(K_x, K_y) - 1). Reference: Pearson, On the criterion that a given system of
+    deviations ... , Philosophical Magazine 50, 1900.
     """
     return phi_square(table) * table.n
 

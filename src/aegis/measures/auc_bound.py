@@ -1,9 +1,9 @@
 """Bound the expected AUC by the largest AUC of any linear score of the masked values.
 
-Out-of-fold scores are linear in the level indicators within each fold, whatever direction was
-fitted without that fold. So they are linear functions of indicators that are separate for each
-fold. The function of this kind that separates the classes best has a closed form, and coarser masks
-allow fewer such functions (theory.md, section 5).
+The out-of-fold scores of a fold are linear in the level indicators, for every direction that was
+fitted without the fold. So all scores together are a linear function of indicators that are
+separate for each fold. The function of this kind that separates the classes best has a closed form,
+and coarser masks allow fewer such functions (theory.md, section 5).
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ _ROUNDING = 1e-9
 
 
 def reachable_auc(counts: PartCounts) -> float:
-    """Return an upper bound on `held-out-auc` of these masks and coarser masks, for any learners.
+    """Return an upper bound on `held-out-auc`, for these masks and all coarser masks, and for any
+    learners.
 
     Take one class against the rest, with n_1 and n_0 rows in the scored folds. Let V = sum over
     folds k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and M_k = (G_1k / n_1 + G_0k
-    / n_0) / 2. J are the rows by level and G the co-occurrence of levels, of the class (1) and of
-    the rest (0). V is the R^2 of a least-squares fit of +-1 on the indicators, separately in each
-    fold, with the same weight for class and rest. Under normal scores, no scores linear in the
-    indicators have an AUC above Phi(sqrt(2 V / (1 - V))), Phi being the normal distribution
-    function. The result is the mean over classes, or 1/2 if no class can be scored. With more than
-    `OWN_COVARIANCES` classes it is the bound of `reachable_alike`.
+    / n_0) / 2. J are the numbers of rows by level, and G the co-occurrence of levels, of the class
+    (1) and of the rest (0). V is the R^2 of a least-squares fit of +-1 on the indicators,
+    separately in each fold, in which class and rest have the same total weight. If scores are
+    normal, no scores that are linear in the indicators have an AUC above Phi(sqrt(2 V / (1 - V))),
+    where Phi is the normal distribution function. The result is the mean over classes, or 1/2 if no
+    class can be scored. If there are more than `OWN_COVARIANCES` classes, it is the bound of
+    `reachable_alike`.
     """
     told, scored = told_apart(counts.rows)
     if len(told) > OWN_COVARIANCES:

@@ -1,8 +1,8 @@
 """Hold the counts of pairs of levels of one configuration, within each fold and outside it.
 
-A part, in the names of this package, is a fold of cross-validation. A level is a masked value. In
-the shapes K is the number of folds, C of classes of the label, T of classes that are compared with
-the rest, d of levels, and P of penalties (each of which gives one direction).
+In the names of this package, a part is a fold of cross-validation. A level is a masked value.
+Shapes use these letters: K folds, C classes of the label, T classes that are compared with the rest
+(all other classes), d levels, and P penalties, each of which gives one direction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from aegis.measures.cholesky import factor, solve
 Floats = npt.NDArray[np.float64]
 
 OWN_COVARIANCES = 16
-"""Up to this number of scored classes, each has its own covariance within classes; more share one."""
+"""Up to this number of scored classes, each class has its own covariance; if there are more, all
+share one.
+"""
 _ROUNDING = 1e-13
 """Relative difference of two means that counts as rounding."""
 
@@ -33,10 +35,10 @@ class ClassCounts:
     Parameters
     ----------
     count
-        Function: returns the counts of c consecutive classes, shape (K, c, q, d), or those of all
-        classes together, with c = 1.
+        Function that returns the counts of c consecutive classes, shape (K, c, q, d), or the counts
+        of all classes together, with c = 1.
     classes
-        C, the number of classes.
+        The number of classes, C.
     at_once
         Number of classes to count at once, at least 1.
     """
@@ -57,7 +59,9 @@ class ClassCounts:
         return cls(count, total.shape[1], max(total.shape[1], 1))
 
     def of_class(self, own: int) -> Floats:
-        """Return the counts of one class, shape (K, q, d); fastest in ascending order of classes."""
+        """Return the counts of one class, shape (K, q, d). Calls are fastest in ascending order of
+        classes.
+        """
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
             self._known = None  # so that its memory is free before the next classes are counted
@@ -76,12 +80,12 @@ class ClassCounts:
 
 
 class Square(NamedTuple):
-    """Co-occurrence of d levels by fold, of which the first c are shared by many configurations.
+    """The co-occurrence of d levels, by fold. The first c levels are shared by many configurations.
 
     Attributes
     ----------
     corner
-        Co-occurrence of the shared levels, which come first, shape (K, c, c); c may be 0.
+        Co-occurrence of the shared levels, shape (K, c, c); c may be 0.
     border
         Co-occurrence of the other levels with all levels, shape (K, d - c, d).
     """
@@ -117,14 +121,14 @@ class Square(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Counts for each fold, either of the rows of one class or of all other rows.
+    """Counts by fold of one side of a comparison: of the rows of one class, or of all other rows.
 
     Attributes
     ----------
     rows
         Number of rows in each fold, shape (K,).
     joint
-        Rows by fold and level, shape (K, d).
+        Number of rows by fold and level, shape (K, d).
     square
         Co-occurrence of the levels.
     """
@@ -142,8 +146,9 @@ class Side(NamedTuple):
     def products(self, across: Floats, *, below: bool) -> Floats:
         """Multiply directions, shape (K, n, d), by the co-occurrence of levels.
 
-        If `below`, the product uses only the entries below the diagonal and half of the diagonal.
-        Its scalar product with the same direction is then half of the quadratic form.
+        If `below` is True, the product uses only the entries below the diagonal and half of the
+        diagonal. Then the scalar product of the result with the same direction is half of the
+        quadratic form.
         """
         products = self.square.times(across)
         if below:
@@ -157,9 +162,9 @@ class Response(NamedTuple):
     Attributes
     ----------
     sums
-        Sums over the rows that have each level, shape (K, d).
+        For each level, the sum over the rows that have it, shape (K, d).
     total, squares
-        Sums over all rows of the label and of its square, shape (K,).
+        The sum of the label, and the sum of its square, over all rows of a fold, shape (K,).
     """
 
     sums: Floats
@@ -173,7 +178,7 @@ class ShownLevels(NamedTuple):
     Attributes
     ----------
     joint
-        Rows by fold, class and level, shape (K, C, L).
+        Number of rows by fold, class and level, shape (K, C, L).
     told
         The numbers for each level, shape (L, d); None if the levels themselves are used.
     """
@@ -191,34 +196,34 @@ class ShownLevels(NamedTuple):
 class PartCounts:
     """Counts of pairs of levels of one configuration, by fold and class.
 
-    The counts are of levels, each of which a row has or does not have. Thresholds and numbers are
-    weighted sums of levels, and their counts are the same weighted sums.
+    A row either has a level or does not have it. Thresholds and numbers are weighted sums of
+    levels, so their counts are the same weighted sums of the counts of levels.
 
     Attributes
     ----------
     rows
-        Rows per fold and class, shape (K, C).
+        Number of rows per fold and class, shape (K, C).
     joint
-        Rows per fold, class and level, shape (K, C, d).
+        Number of rows per fold, class and level, shape (K, C, d).
     total
         Co-occurrence of levels per fold and class, shape (K, C, d, d), symmetric, or an object that
-        counts it. Rows of common levels are left out.
+        counts it. The matrix rows of common levels are left out.
     chance
         As in `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than these
-        expected counts. None if the counts are of rows.
+        expected counts. None if the counts are not expected counts.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
-        `OtherParts` of these rows if it was computed before; then the levels that all rows or no
-        rows have were also removed before.
+        The `OtherParts` of these rows, if it has already been computed. Then the levels that all
+        rows or no rows have are already removed, too.
     shown
         The masked values of each attribute, with d columns in total; None if unknown.
     response
-        Sums of a numeric label, with all rows in one class; None if the label has classes.
+        Sums of a numeric label, whose rows all count as one class; None if the label has classes.
     common
-        The levels that come first, if other configurations share them: `total` leaves them out.
+        The first levels, if other configurations share them; `total` leaves out their matrix rows.
     blocks
-        If there are common levels: for each other attribute its key and its number of levels.
+        If there are common levels, the key and the number of levels of each other attribute.
     """
 
     rows: Floats
@@ -285,7 +290,7 @@ def against_the_rest(
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """Numbers of rows outside each fold, for each class that is compared with the rest.
+    """The numbers of rows outside each fold, for each class that is compared with the rest.
 
     Attributes
     ----------
@@ -316,7 +321,8 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the mean level indicators outside each fold, of the rest and of the class.
+        """Return the means of the level indicators outside each fold, for the rest and for the
+        class.
 
         The shape is (K, T, 2, d). Means that differ only by rounding are made equal.
         """
@@ -330,7 +336,7 @@ class OtherParts:
 
     @property
     def pooled(self) -> bool:
-        """Whether there are so many classes that all of them share one covariance."""
+        """Whether there are so many classes that all share one covariance."""
         return len(self.told) > OWN_COVARIANCES
 
     @property
@@ -343,7 +349,9 @@ class OtherParts:
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return each penalty divided by the rows outside a fold: the ridge for a covariance."""
+        """Return the ridges to add to a covariance: each penalty divided by the number of rows
+        outside a fold.
+        """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 
@@ -353,16 +361,16 @@ class OtherParts:
         """Return the covariance within classes outside each fold, shape (K, d - first, d).
 
         For one class against the rest, it is the mean of the two covariances S_1 and S_0. For
-        several classes, it is the covariance of all rows. This equals p S_1 + q S_0, where p and q
-        are the shares of rows, plus p q times the square of the difference of the means. That term
-        changes only the length of a direction. The result is correct only for the entries that the
-        counts have: those on and below the diagonal, or all.
+        several classes, it is the covariance of all rows. This covariance equals p S_1 + q S_0,
+        where p and q are the shares of rows, plus p q times the square of the difference of the
+        means. The last term changes only the length of a direction. If the counts have only the
+        entries on and below the diagonal, only these entries of the result are correct.
 
         Parameters
         ----------
         counted
-            Co-occurrence by fold of the levels from `first` on with all levels, each of shape (K, d
-            - first, d): two entries, of the rest and of the class, or one entry, of all rows.
+            Co-occurrence by fold of the levels from `first` on with all levels. It has one entry, for
+            all rows, or two entries, for the rest and the class. Each has shape (K, d - first, d).
         means
             Means of all levels, shape (K, T, 2, d).
         targets
@@ -404,12 +412,12 @@ class _Base:
 
 
 class CommonLevels:
-    """Levels that many configurations share, with the factors of their covariance.
+    """Levels that many configurations share, and the factors of their covariance.
 
-    Configurations of a search have attributes in common, such as features without a mask. The
-    covariance matrix within classes then has a block of the common levels, which is the same for
-    all configurations, bordered by the other levels. Directions are computed by block elimination:
-    the common block is factorised once.
+    The configurations of a search have some masked attributes in common, such as features without a
+    mask. In the covariance matrix within classes, the block of their levels is then the same for
+    all configurations, and the other levels border it. Directions are computed by block
+    elimination, so the common block is factorised only once.
 
     Parameters
     ----------
@@ -443,9 +451,9 @@ class CommonLevels:
     ) -> Floats:
         """Return the directions b = (W + r I)^-1 g of some classes, shape (K, G, P, d).
 
-        W is the covariance within a class and the rest, r the ridge and g the difference of the
-        means. Let A be the covariance of the common levels (1), D that of the other levels (2) and
-        B the covariance between them. Then
+        W is the covariance within the class and the rest, r the ridge, and g the difference of the
+        means. Let A be the covariance of the common levels (index 1), D the covariance of the other
+        levels (index 2), and B the covariance between both. Then
 
             b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
 
@@ -457,11 +465,11 @@ class CommonLevels:
         counts
             The counts of a configuration that has these common levels.
         squares
-            The counts of all other classes and of the class, or the counts of all rows.
+            The counts of the rest and of the class, or the counts of all rows.
         means
             Means of all levels outside each fold, shape (K, T, 2, d).
         gaps
-            The differences g of the means of the G classes, shape (K, d, G).
+            The differences g of the means, for G classes, shape (K, d, G).
         targets
             The indices of the G classes in `told`.
         penalties
@@ -534,7 +542,9 @@ class CommonLevels:
 
 
 def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
-    """Return 0/1 flags of the classes that form the rest and the class, shape (T, 2, C)."""
+    """Return 0/1 flags for each compared class, shape (T, 2, C): which classes form the rest, and
+    which one is the class.
+    """
     sides = np.zeros((len(told), 2, classes))
     sides[:, 0] = 1.0
     sides[np.arange(len(told)), :, told] = [0.0, 1.0]
@@ -542,7 +552,8 @@ def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
 
 
 def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the classes to score, shape (T,), and whether each fold can score them, shape (K, T).
+    """Return the classes to score, shape (T,), and whether each class can be scored on each fold,
+    shape (K, T).
 
     `rows` has the rows by fold and class, shape (K, C).
 
@@ -559,7 +570,7 @@ def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Drop the levels that do not vary; return the counts and the indices of the other levels."""
+    """Drop the levels that do not vary. Return the counts and the indices of the remaining levels."""
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
     if len(varying) == len(count):

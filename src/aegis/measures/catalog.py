@@ -28,7 +28,9 @@ from aegis.measures.record import (
 from aegis.measures.several import share_kept
 
 FALLBACK_MEASURE = "held-out-pillai"
-"""The measure used if the chosen one cannot be computed: it needs no parts and accepts any classes."""
+"""The measure that is used if the chosen one cannot be computed; it needs no folds and works with
+any number of classes.
+"""
 
 
 def _entropy_limit(margins: Margins) -> float:

@@ -27,19 +27,19 @@ _SMALL_REMAINDER = np.array(
 def expected_mutual_information(table: Contingency) -> float:
     """Return E0[MI] in bits: the mean of plug-in MI over all permutations of the label.
 
-    With fixed row totals a and column totals b, the count o of a cell is hypergeometric with mean
-    e = a b / N, and E0[MI] = sum over cells of E[o log2(o / e)] / N (Vinh, Epps and Bailey,
-    Information theoretic measures for clusterings comparison, JMLR 11, 2010, section 4). Since E[o]
-    = e, this equals the sum of E[o ln(o / e) - o + e] / (N ln 2). All these terms are at least 0,
-    so no digits cancel at large N.
+    Under permutations, the row totals a and the column totals b stay fixed. The count o of a cell
+    is then hypergeometric with mean e = a b / N, and E0[MI] = sum over cells of E[o log2(o / e)] /
+    N (Vinh, Epps and Bailey, Information theoretic measures for clusterings comparison, JMLR 11,
+    2010, section 4). Since E[o] = e, this equals the sum of E[o ln(o / e) - o + e] / (N ln 2). All
+    these terms are at least 0, so no digits cancel at large N.
 
-    The work depends only on the number of distinct row and column totals. The sum runs over a
-    window around the mean. A hypergeometric count is a sum of independent indicators, so
-    Bernstein's inequality bounds the neglected probability (below 1e-16). If the standard deviation
-    s is 8 or more, the sum visits only every h-th count, with h = floor(s / 2.5). By Poisson
-    summation the error depends on the characteristic function at 2 pi / h, which for a sum of
-    independent indicators is at most exp(-s^2 (1 - cos(2 pi / h))) < exp(-50). So N = 1e9 costs no
-    more than N = 1e4.
+    The work depends only on the number of distinct row and column totals. Each expectation E is a
+    sum over counts o in a window around the mean. A hypergeometric count is a sum of independent
+    indicators, so Bernstein's inequality shows that the probability outside the window is below
+    1e-16. If the standard deviation s of the count is 8 or more, the sum visits only every h-th
+    count, with h = floor(s / 2.5). By Poisson summation, the error depends on the characteristic
+    function at 2 pi / h. For a sum of independent indicators, this function is at most exp(-s^2
+    (1 - cos(2 pi / h))) < exp(-50). So N = 1e9 takes no longer than N = 1e4.
 
     The value is at least 0. It is 0 for a constant attribute, a label of one class or an empty
     table.

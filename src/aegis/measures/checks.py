@@ -10,15 +10,15 @@ from aegis.errors import DataError, PolicyError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 ROW_SUM = 1e-9
-"""Largest deviation of a row sum from 1 that counts as rounding."""
+"""Largest deviation of a row sum from 1 that counts as a rounding error."""
 
 
 def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
     """Check a channel, shape (V, R): the probability of each report r for each value v.
 
-    Return it with rows that sum to 1 exactly. Raise `PolicyError`, which names the first row with a
-    negative or missing probability, or with a sum that differs from 1 by more than 1e-9. `what`
-    names the owner of the channel in the message.
+    Return the channel, scaled so that its rows sum to 1 exactly. Raise `PolicyError` if a row has a
+    negative or missing probability, or if its sum differs from 1 by more than 1e-9; the message
+    names the first such row. `what` names the owner of the channel in the message.
     """
     channel = np.asarray(matrix, dtype=np.float64)
     title = f"The channel {what}".strip()
@@ -43,7 +43,9 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
 
 
 def counts(values: npt.ArrayLike, what: str) -> FloatArray:
-    """Return `values` as float64; raise `DataError`, which names `what`, unless all are finite and >= 0."""
+    """Return `values` as float64. Raise `DataError` unless all are finite and at least 0; the
+    message names `what`.
+    """
     array = np.asarray(values, dtype=np.float64)
     # A missing count makes the least and the greatest one missing, too.
     least = np.minimum.reduce(array, axis=None, initial=0.0)

@@ -1,4 +1,6 @@
-"""Solve equations of a covariance matrix plus a ridge by Cholesky factorisation (LAPACK)."""
+"""Solve systems of equations whose matrix is a covariance matrix plus a ridge, by Cholesky
+factorisation (LAPACK).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def factor(matrix: Floats, ridge: float) -> Floats:
-    """Return the upper Cholesky factor of a matrix plus a ridge; only the lower triangle is read."""
+    """Return the upper Cholesky factor of a matrix plus a ridge. Only the lower triangle of the
+    matrix is read.
+    """
     from scipy.linalg.lapack import dpotrf
 
     if not len(matrix):
@@ -29,7 +33,7 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Solve the equations of a factorised matrix for right-hand sides, which may be empty."""
+    """Solve the equations of a factorised matrix for several right-hand sides, or for none."""
     from scipy.linalg.lapack import dpotrs
 
     solved: Floats = dpotrs(factorised, right, lower=0)[0] if right.size else right

@@ -1,4 +1,6 @@
-"""Measure a configuration by the information that each chosen attribute adds to those before it."""
+"""Measure a configuration by the information that each chosen attribute adds to the attributes
+chosen before it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class CmimPath:
         The information that each chosen attribute adds, in bits: positive, and in descending order
         from the second on.
     pairs
-        Number of pairs of attributes that were evaluated, out of m (m - 1) / 2.
+        Number of pairs of attributes that were evaluated, of m (m - 1) / 2 pairs.
     """
 
     order: tuple[int, ...]
@@ -47,7 +49,9 @@ class CmimPath:
 
 
 def attribute_information(counts: Cooccurrence) -> Floats:
-    """Return the corrected mutual information of each attribute with the label, in bits, (m,)."""
+    """Return the corrected mutual information of each attribute with the label, in bits, shape
+    (m,).
+    """
     joint, starts = counts.joint, counts.offsets[:-1]
     if not len(starts):
         return np.zeros(0)
@@ -63,15 +67,17 @@ def attribute_information(counts: Cooccurrence) -> Floats:
 def cmim_path(counts: Cooccurrence) -> CmimPath:
     """Choose attributes by conditional mutual information maximisation.
 
-    The first attribute A has the largest mutual information I(A; Y) with the label Y. Each further
-    attribute has the largest gain: the minimum, over the chosen attributes B, of I(A; Y | B) = I(A,
-    B; Y) - I(B; Y). The path ends when no gain is positive. Of equal attributes, the one with the
-    lowest index is chosen. All terms are corrected for their first-order bias.
+    The first attribute A has the largest mutual information I(A; Y) with the label Y. Each next
+    attribute A has the largest gain. Its gain is the minimum, over the attributes B that are
+    already chosen, of I(A; Y | B) = I(A, B; Y) - I(B; Y). The path ends when no gain is positive.
+    Of equal attributes, the one with the lowest index is chosen. All terms are corrected for their
+    first-order bias.
 
     This is the fast implementation of Fleuret, Fast binary feature selection with conditional
-    mutual information, JMLR 5, 2004. The minimum can only fall as more attributes are chosen. So
-    the minimum over the pairs evaluated so far is an upper bound, and most pairs are never
-    evaluated. Nulls are values; empty levels are skipped. A gain of at most 1e-12 bits counts as 0.
+    mutual information, JMLR 5, 2004. An attribute's gain can only fall as more attributes are
+    chosen. So the minimum over the pairs evaluated so far is an upper bound of the gain, and most
+    pairs are never evaluated. Null counts as a value; levels without rows are skipped. A gain of at
+    most 1e-12 bits counts as 0.
     """
     alone = attribute_information(counts)
     lazy = _LazyMinimum(counts, alone)

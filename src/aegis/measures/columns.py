@@ -1,9 +1,10 @@
 """Measure how well all other columns predict each column on held-out rows, for tables without a
 label.
 
-The rows are divided into K folds. For each fold, ridge regression on all other folds predicts each
-column from all others. A single inverse matrix gives the coefficients of all columns, and a product
-with the counts of the held-out fold gives the squared errors on it (theory.md, section 3).
+The rows are divided into K folds. For each fold, ridge regression on the rows of all other folds
+predicts each column from all other columns. A single inverse matrix gives the coefficients for all
+columns, and a product with the counts of the held-out fold gives the squared errors on this fold
+(theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 PENALTIES = (1.0, 10.0, 100.0)
-"""Ridge penalties in rows. Each column is predicted under its best one."""
+"""Ridge penalties, in rows. Each column is predicted with the penalty that is best for it."""
 _SMALL = 1e-7
 """Penalty in rows that keeps the bound of many configurations solvable; see `explained_by_others`."""
 _ROUNDING = 1e-6
@@ -41,13 +42,13 @@ class ColumnFigures:
     Attributes
     ----------
     learnt
-        V / (1 + V), from 0 to 1, shape (1 + K, m): over all folds, then without each fold. V is the
-        sum over the column's levels of the reduction in squared errors, divided by the rows of the
-        level. For two columns, V is the mean square contingency, and V / (1 + V) is Pearson's
-        contingency coefficient squared.
+        V / (1 + V), from 0 to 1, shape (1 + K, m): first over all folds, then without each fold. V
+        adds, over the column's levels, the reduction in squared errors divided by the rows of the
+        level. For two columns, V is the mean square contingency, and V / (1 + V) is the square of
+        Pearson's contingency coefficient.
     explained
-        Share of the variance of the column's levels that is explained with the penalty that is best
-        over all folds, shape (m,).
+        Share of the variance of the column's levels that the other columns explain, with the
+        penalty that is best over all folds, shape (m,).
     """
 
     learnt: Floats
@@ -55,16 +56,18 @@ class ColumnFigures:
 
 
 def column_errors(counts: PartCounts) -> Floats:
-    """Return the squared errors of ridge regression of each column on all others, shape (K, P, L).
+    """Return the squared errors of ridge regression of each column on all other columns, shape (K,
+    P, L).
 
-    The errors are sums over each held-out fold, for each of the P `PENALTIES` and the indicator of
-    each of the L levels. Several classes are added up.
+    The errors are summed over each held-out fold, for each of the P `PENALTIES` and for the
+    indicator of each of the L levels. If the counts have several classes, these are added up.
 
-    Let x be the indicators of a row, x_k their means and S their scatter over the rows outside fold
-    k, and P = (S + p I)^-1 with the penalty p. The residual of column A is T'(x - x_k), T = P_.A
-    P_AA^-1: on A itself T is the identity, elsewhere it has the coefficients times -1. The squared
-    errors are the diagonal of T' M T, with M the scatter of x - x_k over fold k. If a fold has all
-    rows, the mean of all rows predicts it.
+    Let x be the indicators of a row. Over the rows outside fold k, let x_k be their means and S
+    their scatter, and let P = (S + p I)^-1 for the penalty p. The residual of column A is T'(x -
+    x_k) with T = P_.A P_AA^-1. For the indicators of A itself T is the identity; for all others it
+    has the coefficients times -1. The squared errors are the diagonal of T' M T, where M is the
+    scatter of x - x_k over fold k. If one fold has all rows, the prediction is the mean of all
+    rows.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -118,7 +121,8 @@ def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return the matrix B, shape (L, d), that turns the codes x of a column into level indicators.
+    """Return the matrix B, shape (L, d), that converts the codes x of a column into level
+    indicators.
 
     The indicators are B x plus a constant, where x are the indicators or thresholds that encode the
     column. For indicators B is the identity; for thresholds it takes differences.
@@ -166,7 +170,8 @@ def _columns(counts: Cooccurrence) -> ColumnCounts:
 
 
 def explained_by_others(counts: PartCounts) -> list[Floats]:
-    """Return for each column the scatter of its levels that all other columns explain, (L, L) each.
+    """Return, for each column, the scatter of its levels that all other columns explain, each of
+    shape (L, L).
 
     `counts` must encode each level by an indicator. No ridge regression on coarser masks explains
     more of any sum of levels, on the same or on held-out rows (theory.md, section 5). A small
@@ -191,13 +196,15 @@ def explained_by_others(counts: PartCounts) -> list[Floats]:
 
 
 def weighted(learnt: Floats, weights: Floats) -> Floats:
-    """Return the weighted mean over columns of `learnt`, shape (..., m); 0 if all weights are 0."""
+    """Return the weighted mean over columns of `learnt`, which has shape (..., m); 0 if all weights
+    are 0.
+    """
     total = float(weights.sum())
     return learnt @ weights / total if total > 0 else np.zeros(learnt.shape[:-1])
 
 
 def held_out_any(counts: Cooccurrence) -> float:
-    """Return the weighted mean over columns of how well each is predicted from the others."""
+    """Return how well each column is predicted from the others, as a weighted mean over columns."""
     return float(weighted(column_figures(counts).learnt[0], _columns(counts).weights))
 
 

@@ -1,4 +1,6 @@
-"""Define the contingency table of an attribute and the label, the input of attribute measures."""
+"""Define the contingency table of an attribute and the label, which is the input of attribute
+measures.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,16 @@ class Contingency:
 
     Build it with `Contingency.of`, which checks the counts. Measures of one attribute do not depend
     on the order of the rows, so rows with equal counts are stored once with a multiplicity. For
-    example, a near-key column of a million values takes a few hundred rows. The order of columns is
-    the order of the label's classes and only breaks ties (see `held_out_error`).
+    example, a column of a million values that is almost a key needs only a few hundred stored rows.
+    The columns are in the order of the label's classes; this order only breaks ties (see
+    `held_out_error`).
 
     Attributes
     ----------
     table
         Counts, shape (r, C), int64; no row and no column is all zero.
     multiplicity
-        Number of rows of the full table with this count vector, at least 1, shape (r,), int64.
+        Number of rows of the full table that have these counts, at least 1, shape (r,), int64.
     """
 
     table: Counts
@@ -43,7 +46,7 @@ class Contingency:
         """Return the table of `counts`, shape (R, C), one row per value and one column per class.
 
         Empty rows and columns are dropped. Nulls count only if the caller gives them a row. A table
-        without any count is allowed; every measure of it is 0.
+        whose counts are all 0 is allowed; every measure of it is 0.
 
         Raises
         ------
@@ -58,18 +61,18 @@ class Contingency:
 
     @cached_property
     def n(self) -> int:
-        """Number of data rows in the table, N."""
+        """The number of data rows that the table counts, N."""
         return int(self.row_totals @ self.multiplicity)
 
     @cached_property
     def row_totals(self) -> Counts:
-        """Total n_x of each stored row, shape (r,)."""
+        """The total n_x of each stored row, shape (r,)."""
         totals: Counts = self.table.sum(axis=1)
         return totals
 
     @cached_property
     def column_totals(self) -> Counts:
-        """Total n_y of each class, shape (C,)."""
+        """The total n_y of each class, shape (C,)."""
         totals: Counts = self.multiplicity @ self.table
         return totals
 

@@ -1,4 +1,6 @@
-"""Define the counts of pairs of levels of one configuration, from which its measures are computed."""
+"""Define the counts of pairs of levels of one configuration; its measures are computed from these
+counts.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,16 @@ from aegis.measures.counted import UNPOOLED, Counted, Numbers
 from aegis.measures.information import pair_information
 
 Divided = PartCounts | Callable[[], PartCounts]
-"""Counts by part, or a function that counts them."""
+"""Counts by fold, or a function that counts them."""
 
 
 class Coding(StrEnum):
     """How masked numbers and dates are encoded for a score; other values always get indicators."""
 
     NAMES = "names"
-    """One indicator for each value."""
+    """One indicator for each masked value."""
     THRESHOLDS = "thresholds"
-    """Indicators of "at least this value", as tree models split."""
+    """One indicator for each "at least this value"; tree models split in this way."""
     NUMBERS = "numbers"
     """The number itself, as linear models use it."""
 
@@ -40,11 +42,11 @@ class Need(StrEnum):
     ORDER = "order"
     """Levels in the order of their values: `Cooccurrence.order`."""
     POOLED = "pooled"
-    """The loss for values that share a level: `Cooccurrence.pooled`."""
+    """The loss because several values share a level: `Cooccurrence.pooled`."""
     PARTS = "parts"
-    """Counts by part of the rows and class: `Cooccurrence.parts`."""
+    """Counts by fold and class: `Cooccurrence.parts`."""
     COLUMNS = "columns"
-    """Counts of all columns by part of the rows, and the weight of each: `Cooccurrence.columns`."""
+    """Counts of all columns by fold, and the weight of each column: `Cooccurrence.columns`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class OrderedCounts:
     Attributes
     ----------
     total, joint, offsets
-        As in `Cooccurrence`, for the same rows. The levels may differ from those of `Cooccurrence`.
+        As in `Cooccurrence`, for the same rows. The levels may be different ones.
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
@@ -95,9 +97,9 @@ class OrderedCounts:
 class Cooccurrence:
     """Counts of pairs of levels of the masked attributes of one configuration.
 
-    A level is a masked value. The levels of all m attributes form one sequence of d levels:
-    attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed; every
-    measure skips them. theory.md calls these counts S' G_y S for class y. C is the number of
+    A level is a masked value. The levels of all m attributes form one sequence of d levels, in
+    which attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed;
+    every measure skips them. theory.md calls the counts of class y S' G_y S. C is the number of
     classes.
 
     Attributes
@@ -105,32 +107,33 @@ class Cooccurrence:
     n
         Number of rows that are counted.
     joint
-        Rows by level and class, shape (d, C).
+        Number of rows by level and class, shape (d, C).
     counted
-        The matrix `total`, or a function that counts it: the expected AUC does not need it.
+        The matrix `total`, or a function that counts it, because some measures, such as the
+        expected AUC, do not need it.
     offsets
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
-        A matrix B, shape (d, k), if the counts are expected counts of rows that are not drawn yet.
-        With an uninformative label, `joint` of drawn rows has a larger covariance than the expected
-        counts, by B B' (times the variance of a class). So drawn rows fit slightly better by
-        chance; corrected and held-out measures subtract this. None if the counts are of rows.
+        A matrix B, shape (d, k), if the counts are expected counts of rows that are not drawn yet;
+        else None. If the label is independent of the attributes, the covariance of `joint` is
+        larger for drawn rows than for expected counts, by B B' times the variance of a class. So
+        drawn rows fit slightly better by chance; corrected and held-out measures subtract this.
     pairs
         Corrected mutual information I(A_i, A_j; Y) in bits of each pair of attributes with the
         label Y, as `pair_information` computes it, shape (m, m), symmetric.
     order
-        The same rows with levels in the order of their values. None: no attribute counts as
-        ordered.
+        The counts of the same rows with levels in the order of their values. None: no attribute
+        counts as ordered.
     pooled
-        Sum over attributes of `pooled_losses`, for rare values that are pooled in a level, a figure
-        for each penalty of `UNPOOLED`. None: no level counts as pooled.
+        The sum over attributes of `pooled_losses`, one figure for each penalty of `UNPOOLED`: the
+        loss because rare values are pooled in a level. None: no level counts as pooled.
     parts
-        The counts by fold and class under each coding, or a function that counts them. They take
-        much memory and are used once, to compute scores. Codings with equal counts share one
+        The counts by fold and class in each coding, or a function that counts them. They need much
+        memory and are used only once, to compute scores. Codings with equal counts share one
         object.
     tables_of_pairs
-        Function that counts every pair of attributes by fold and class, and returns the gains of
-        the pairs. Only measures of interactions call it.
+        Function that counts every pair of attributes by fold and class, and returns the gain of
+        each pair (`pair_gains`). Only measures of interactions call it.
     columns
         The counts of all columns together, by fold, and the weight of each column.
     """
@@ -173,15 +176,15 @@ class Cooccurrence:
 
     @property
     def attributes(self) -> int:
-        """m, the number of attributes."""
+        """The number of attributes, m."""
         return len(self.offsets) - 1
 
     @cached_property
     def total(self) -> Numbers:
         """Co-occurrence over all classes, shape (d, d), symmetric.
 
-        Its diagonal has the rows of each level. Two levels of the same attribute never co-occur, so
-        the entry is 0.
+        The diagonal has the number of rows of each level. Two levels of the same attribute never
+        occur together, so their entry is 0.
         """
         return self.counted() if callable(self.counted) else self.counted
 
@@ -190,13 +193,13 @@ class Cooccurrence:
         return {}
 
     def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return the cached result of `compute` for a key; compute it at the first call."""
+        """Return the result of `compute`, which is called only the first time that a key is used."""
         if key not in self._remembered:
             self._remembered[key] = compute()
         return self._remembered[key]
 
     def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts:
-        """Return the counts by fold, under one coding.
+        """Return the counts by fold, in one coding.
 
         Raises
         ------
@@ -211,15 +214,16 @@ class Cooccurrence:
     def same_as(self, coding: Coding) -> Coding:
         """Return the first coding whose counts by fold are the same object as those of `coding`.
 
-        Codings differ only for attributes with an order (numbers, dates). Without such attributes
-        all codings share their counts. Without counts by fold the result is `coding` itself.
+        Codings differ only for attributes with an order (numbers, dates). If there are no such
+        attributes, all codings share their counts. If there are no counts by fold, the result is
+        `coding` itself.
         """
         parts = self.parts or {}
         return next((c for c in parts if parts[c] is parts[coding]), coding)
 
     @cached_property
     def pair_gains(self) -> npt.NDArray[np.float64]:
-        """The gain of each pair of attributes over the sum of the two, shape (M, T, 1 + K).
+        """The gain of each pair of attributes over the sum of both effects, shape (M, T, 1 + K).
 
         Raises
         ------
@@ -240,11 +244,11 @@ class Cooccurrence:
 
     @property
     def losses(self) -> npt.NDArray[np.float64]:
-        """The losses of a held-out trace from values pooled in a level; see `pooled_losses`."""
+        """The losses of a held-out trace because values are pooled in a level; see `pooled_losses`."""
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:
-        """Return the counts with more fields filled in; cached results are kept."""
+        """Return a copy of the counts with more fields; the copy has the cached results."""
         other = replace(self, **more)
         names = ("total", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
@@ -265,7 +269,7 @@ class Cooccurrence:
 
     @cached_property
     def class_totals(self) -> Numbers:
-        """Rows per class, shape (C,), from the levels of the first attribute."""
+        """Number of rows per class, shape (C,), summed over the levels of the first attribute."""
         first = int(self.offsets[1]) if self.attributes else 0
         totals: Numbers = self.joint[:first].sum(axis=0)
         return totals

@@ -14,9 +14,13 @@ Floats = npt.NDArray[np.float64]
 Counted = Numbers | Callable[[], Numbers]
 """A matrix of counts, or a function that counts it."""
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
-"""Ridge penalties in rows: a masked value with this many rows keeps half of its effect."""
+"""Ridge penalties, in rows. With a penalty of n rows, a masked value with n rows keeps half of its
+effect.
+"""
 UNPOOLED = (1.0, *PENALTIES)
-"""The same penalties, and one for a learner that gives half weight to a value after one row."""
+"""The same penalties, and a smaller one for a learner that gives a value half of its effect after
+one row.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +34,11 @@ class Centred:
     varying
         Indices of the levels that vary, shape (d,).
     count
-        Rows of each level that varies, shape (d,).
+        Number of rows of each level that varies, shape (d,).
     rows
-        Rows of each class that occurs, shape (C,).
+        Number of rows of each class that occurs, shape (C,).
     label
-        Covariance of varying levels and classes, times n, shape (d, C).
+        Covariance of the varying levels with the classes, times n, shape (d, C).
     n
         Number of rows that are counted.
     """
@@ -48,7 +52,7 @@ class Centred:
 
     @classmethod
     def of(cls, total: Numbers, joint: Numbers, class_counts: Numbers, n: float) -> Centred | None:
-        """Centre the counts; None if no level varies, or if there is only one class."""
+        """Return the centred counts; None if no level varies, or if there is only one class."""
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)
@@ -59,7 +63,7 @@ class Centred:
         return cls(total, varying, count, rows, label, n)
 
     def covariance(self) -> Floats:
-        """Return n times the covariance of varying levels, shape (d, d)."""
+        """Return n times the covariance of the varying levels, shape (d, d)."""
         both: Floats = self.total[np.ix_(self.varying, self.varying)].astype(np.float64)
         both -= np.outer(self.count / self.n, self.count)
         return both

@@ -52,12 +52,12 @@ def g3(table: Contingency) -> float:
 
 
 def held_out_error(table: Contingency) -> float:
-    """Return the leave-one-out error of the majority rule, exactly.
+    """Return the exact leave-one-out error of the majority rule.
 
-    For each row, the rule is fitted to the other N - 1 rows: predict the most frequent class among
-    the rows with the same value of the attribute. Of equally frequent classes, predict the class
-    that is more frequent among all N - 1 rows; if these are equal, too, predict the first class of
-    the table. For a value that no other row has, this predicts the overall majority.
+    For each row, the rule uses the other N - 1 rows: it predicts the most frequent class among the
+    rows with the same value of the attribute. Of equally frequent classes, it predicts the one that
+    is more frequent among all N - 1 rows; if these are equal, too, it predicts the first class of
+    the table. For a value that no other row has, it thus predicts the most frequent class overall.
 
     The value is from 0 to 1, lower is better, and it is not monotone. It may exceed the error of
     the majority class, and reach 1 on a balanced label, because leave-one-out is pessimistic. A

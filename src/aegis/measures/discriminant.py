@@ -1,12 +1,12 @@
 """Cross-validate linear discriminants from counts by fold, without reading rows.
 
 The rows are divided into K folds. For each fold, a penalised discriminant direction is fitted to
-the counts of pairs of levels by class in all other folds. The sums and sums of squares of its
-scores on the held-out fold are functions of the counts of that fold. So every row is scored by a
-direction that was fitted without the row. The log-odds of naive Bayes are such a direction, too.
-Under normal scores these moments give the area under the ROC curve (AUC). `merits` computes the
-expected accuracy and log loss from them (theory.md, section 3). `by_fold` explains the letters of
-the shapes.
+the counts of pairs of levels by class in all other folds. The sums and sums of squares (the
+moments) of its scores on the held-out fold are functions of the counts of that fold. So every row
+is scored by a direction that was fitted without the row. The log-odds of naive Bayes are such a
+direction, too. If scores are normal, these moments give the area under the ROC curve (AUC).
+`merits` computes the expected accuracy and log loss from them (theory.md, section 3). `by_fold`
+explains the letters of the shapes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from aegis.measures.shape import shape_factors
 Floats = npt.NDArray[np.float64]
 
 PENALTIES = (10.0, 100.0, 1000.0)
-"""Ridge penalties in rows: a masked value with this many rows keeps half of its effect."""
+"""Ridge penalties, in rows. With a penalty of n rows, a masked value with n rows keeps half of its
+effect.
+"""
 _SHAPED_BY = 10.0
 """The penalty whose scores determine the shape that is used for all penalties."""
 _ROUNDING = 1e-12
@@ -45,15 +47,15 @@ _ROUNDING = 1e-12
 
 
 class JointMoments(NamedTuple):
-    """Moments of the scores of each class's rows by the directions of all classes.
+    """Moments of the scores that the rows of each class get from the directions of all classes.
 
     Attributes
     ----------
     first
-        Sums of scores by fold, class of the rows, class of the direction and penalty, shape (K, C,
-        T, P).
+        Sums of the scores, shape (K, C, T, P): by fold, class of the rows, class of the direction,
+        and penalty.
     second
-        Sums of products of the scores by two directions, shape (K, C, T, T, P).
+        Sums of the products of the scores from two directions, shape (K, C, T, T, P).
     """
 
     first: Floats
@@ -67,23 +69,23 @@ class Scores:
     Attributes
     ----------
     rows
-        Rows per fold and class, shape (K, C).
+        Number of rows per fold and class, shape (K, C).
     told
         The classes that are compared with the rest, shape (T,).
     scored
         Whether each fold has a direction for each class, shape (K, T).
     counted
-        Rows of the rest and of the class in the scored folds, shape (K, T, 2).
+        Number of rows of the rest and of the class in the scored folds, shape (K, T, 2).
     first, second
         Sums of the scores and of the squared scores of these rows, for each of P directions, shape
         (K, T, 2, P). The squares include the contribution of noise.
     together
-        Moments of the scores of each class by the directions of all classes; None if they were not
-        requested.
+        The moments by class and by the directions of all classes; None if they were not requested.
     log_odds
-        Whether the scores are log-odds of a model, so that they need no calibration.
+        Whether the scores are the log-odds of a model, so that they need no calibration.
     shape
-        `shape_factors`, shape (1 + K,), for two classes; None if the shape is unknown.
+        For two classes, the `shape_factors`, shape (1 + K,); None if the shape of the distributions
+        is unknown.
     """
 
     rows: Floats
@@ -98,7 +100,9 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """0/1 flags of the folds in each variant: all folds, then all but one, shape (1 + K, K)."""
+        """0/1 flags for the folds of each variant, shape (1 + K, K): first all folds, then all
+        folds except one.
+        """
         parts = len(self.rows)
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
@@ -109,10 +113,12 @@ class Scores:
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """Rows, means and variances of the scores of the rest and of each class.
+        """The numbers of rows, and the means and variances of the scores, for the rest and for each
+        class.
 
-        Rows have the shape (1 + K, T, 2), the others (1 + K, T, 2, P), the first axis for the
-        `variants`. A variance that is rounding compared with the mean square counts as 0.
+        Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P); the
+        first axis is for the `variants`. A variance counts as 0 if it is only a rounding error of
+        the mean square.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -123,12 +129,13 @@ class Scores:
 
     @cached_property
     def areas(self) -> Floats:
-        """The AUC of each direction under normal scores, mean over classes, shape (1 + K, P).
+        """The AUC of each direction if scores are normal, averaged over classes, shape (1 + K, P).
 
         For one class against the rest, P(score of a row of the class > score of another row) =
-        Phi((m_1 - m_0) / sqrt(v_1 + v_0)), with m and v the means and variances of the scores and
-        Phi the normal distribution function. Classes without a scored row are left out; if none
-        remains, the AUC is 1/2. The first entry uses all folds, the others leave out one fold each.
+        Phi((m_1 - m_0) / sqrt(v_1 + v_0)), where m and v are the means and variances of the scores,
+        and Phi is the normal distribution function. Classes without a scored row are left out; if
+        none remains, the AUC is 1/2. The first entry uses all folds; each other entry leaves out
+        one fold.
         """
         rows, mean, spread = self.sides
         if not len(self.told):
@@ -394,31 +401,31 @@ def out_of_fold(
     *,
     jointly: bool = False,
 ) -> Scores:
-    """Return the moments of out-of-fold scores under penalised discriminant directions.
+    """Return the moments of out-of-fold scores by penalised discriminant directions.
 
-    Take class t against the rest (of two classes: the second against the first), and leave out fold
-    k. Let m_1 and m_0 be the means of the level indicators over the rows of the class and over the
-    other rows, all outside fold k, S_1 and S_0 their covariances, and n the number of these rows.
-    Then
+    Compare class t with the rest (if there are two classes, the second with the first), and leave
+    out fold k. Consider only rows outside fold k, and let n be their number. Let m_1 and m_0 be the
+    means of the level indicators over the rows of the class and over the other rows, and S_1 and
+    S_0 the covariances. Then
 
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
     and a row x of fold k has the score b'(x - (m_1 + m_0) / 2). Class and rest have the same weight
     in W, even if the class is rare. If more than `OWN_COVARIANCES` classes are scored, W is the
     average of S_1 and S_0 weighted by rows, so that all classes use the same factorisation, and
-    squares come from `sums_alike`. A fold is not scored for a class that has no row outside the
-    fold. Classes are compared with the rest one after the other, so memory is that of the counts of
-    one class.
+    sums of squares come from `sums_alike`. A fold is not scored for a class that has no row outside
+    the fold. Classes are compared with the rest one after the other, so the memory need is only
+    that of the counts of one class.
 
     Parameters
     ----------
     counts
         Counts by fold and class. Levels without rows are allowed.
     penalties
-        Ridge penalties p, each above 0, in rows.
+        The ridge penalties p, in rows, each above 0.
     jointly
-        Whether to compute the scores of each class by the directions of all classes, too, if there
-        are more than two. The time grows with the cube of the number of classes.
+        Whether to also compute the scores of each class by the directions of all classes, if there
+        are more than two classes. The time grows with the cube of the number of classes.
 
     Raises
     ------
@@ -506,18 +513,19 @@ class _Fitted:
 
 
 NB_PRIOR = 1.0
-"""Rows that naive Bayes adds to each cell of a label table (Laplace)."""
+"""Number of rows that naive Bayes adds to each cell of the counts by level and class (Laplace)."""
 
 
 def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
     """Return the moments of the out-of-fold log-odds of naive Bayes.
 
-    Level indicators x_v count as independent (Bernoulli) within the class and within the rest, with
-    the probability p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v. The log-odds of class
-    (1) against rest (0) are log n_1 / n_0 + sum_v log((1 - p_1v) / (1 - p_0v)) + sum_v x_v (logit
-    p_1v - logit p_0v). They are fitted to the rows by level and class only. Their variance on the
-    held-out fold also uses the counts of pairs, because naive Bayes counts information twice that
-    two attributes share. `jointly` is as in `out_of_fold`.
+    Naive Bayes treats the level indicators x_v as independent (Bernoulli) within the class and
+    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v.
+    The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 - p_1v) / (1 -
+    p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by level and
+    class. The variance of the log-odds on the held-out fold also uses the counts of pairs, because
+    naive Bayes counts the information that two attributes share twice. `jointly` is as in
+    `out_of_fold`.
     """
     others = _Others.of(counts)
 

@@ -69,7 +69,7 @@ LEARNERS = {
     Learner.PAIRS: "boosted trees with interactions (the same, and what the strongest pair of"
     " attributes tells together)",
 }
-"""The learners whose metrics are predicted, each described in words."""
+"""A description in words of each learner whose metrics can be predicted."""
 
 
 _COST = "O(d^3) in the number of masked levels d, for each of five parts, each penalty and class"
@@ -77,7 +77,7 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part a
 
 
 def expected_measure(what: Expected) -> Measure:
-    """Return the measure that predicts a metric of trained models, as `Expected` describes it."""
+    """Return the measure for the metric and models that `Expected` describes."""
     said = dict(_SAID[what.merit])
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)

@@ -1,10 +1,11 @@
-"""Predict the metrics that trained models reach, in the metrics' own units.
+"""Predict which metrics trained models will reach, in the units of these metrics.
 
-Two codings of masked numbers and dates are evaluated out of fold: the number itself, as in linear
-models, and thresholds, as in trees. In both codings, each value without an order gets an indicator.
-Each coding is scored with penalties from weak to strong, and the best penalty counts, because users
-tune their models. If no model is named, the prediction is that of the better coding. If models are
-named, each uses the coding that fits it, and the prediction is the mean over the models.
+Aegis evaluates two codings of masked numbers and dates out of fold: the number itself, as linear
+models use it, and thresholds, as trees use them. In both codings, each value without an order gets
+an indicator. Aegis scores each coding with penalties from weak to strong, and the best penalty
+counts, because users tune their models. If no model is named, the prediction is the metric of the
+better coding. If models are named, each uses the coding that fits it, and the prediction is the
+mean over the models.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 FLOOR = 0.5
-"""AUC of a constant prediction."""
+"""The AUC of a constant prediction."""
 R2 = "r2"
 """The metric for a numeric label, which has a separate measure: `aegis.measures.number`."""
 
@@ -55,7 +56,7 @@ STANDS_FOR = {
     Learner.GBDT: Coding.THRESHOLDS,
     Learner.PAIRS: Coding.THRESHOLDS,  # and what a pair adds
 }
-"""The coding that fits each kind of model that has one."""
+"""The coding that fits a kind of model, for each kind that has such a coding."""
 
 
 class Merit(StrEnum):
@@ -96,7 +97,8 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric at its best penalty, over all folds and without each fold, shape (1 + K,).
+    """Return a metric with its best penalty, first over all folds, then without each fold, shape (1
+    + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -115,31 +117,33 @@ def held_out(
 
 
 class OfModels(ABC):
-    """A metric to predict, as a mean over named models or for the better of two kinds of models."""
+    """A metric to predict: as a mean over named models, or for the better of two kinds of models."""
 
     merit: str
     """The metric."""
     learners: tuple[Learner, ...]
-    """The models over which the mean is taken. If empty, the prediction is that of linear models or
-    of trees, whichever is better.
+    """The models over which the mean is taken. If no models are named, the prediction is the metric
+    of linear models or of trees, whichever is better.
     """
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric under a coding, over all folds and without each fold, shape (1 + K,)."""
+        """Return the metric in a coding, first over all folds, then without each fold, shape (1 +
+        K,).
+        """
 
     @abstractmethod
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
         """Return the metric after adding the gain of an interaction of two attributes."""
 
     def better(self, figures: Floats) -> Floats:
-        """Return the better figures of the codings, which are stacked in the first axis."""
+        """Return the better figures of several codings; the first axis of `figures` is the coding."""
         best: Floats = np.max(figures, axis=0)
         return best
 
     @property
     def interacting(self) -> bool:
-        """Whether a model with interactions of two attributes is among the models."""
+        """Whether one of the models has interactions of two attributes."""
         return Learner.PAIRS in self.learners
 
     @property
@@ -164,19 +168,19 @@ class OfModels(ABC):
     def compute(self, counts: Cooccurrence) -> float:
         """Return the metric that models are predicted to reach on held-out rows.
 
-        The metric is at least as good as that of a constant prediction, and equal to it for one
-        class, for constant attributes and without rows.
+        The metric is never worse than the metric of a constant prediction. Both are equal if there
+        is only one class, if all attributes are constant, or if there are no rows.
         """
         return float(self.values(counts)[0])
 
     def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return the metric without each fold in turn, shape (K,), for its standard error."""
+        """Return the metric without each fold in turn, shape (K,), to compute its standard error."""
         return self.values(counts)[1:]
 
 
 @dataclass(frozen=True)
 class Expected(OfModels):
-    """A metric of classifiers to predict.
+    """A metric of classifiers that is to be predicted.
 
     Attributes
     ----------
@@ -188,7 +192,7 @@ class Expected(OfModels):
     Raises
     ------
     PolicyError
-        Interactions of pairs were requested for another metric than AUC.
+        Interactions of pairs were requested for a metric other than AUC.
     """
 
     merit: Merit
@@ -213,7 +217,7 @@ class Expected(OfModels):
         return super().of_learner(counts, learner)
 
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric under a coding, shape (1 + K,)."""
+        """Return the metric in a coding, shape (1 + K,)."""
         return held_out(counts, coding, self.merit)
 
     def better(self, figures: Floats) -> Floats:
@@ -221,7 +225,9 @@ class Expected(OfModels):
         return _best(self.merit, figures, 0)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return AUCs after adding a pair's gain to the squared distance between the classes."""
+        """Return the AUCs that result if the gain of a pair is added to the squared distance
+        between the classes.
+        """
         apart = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
         farther: Floats = cumulative(np.sqrt(apart**2 + gain))
         return np.where(gain > 0, farther, figures)
@@ -232,7 +238,8 @@ class Expected(OfModels):
 
 
 def learners_of(text: str) -> tuple[Learner, ...]:
-    """Parse names of models, separated by commas or plus signs; duplicates count once.
+    """Parse the names of models, which are separated by commas or plus signs. Duplicates count
+    once.
 
     Raises
     ------

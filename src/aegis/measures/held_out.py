@@ -25,17 +25,18 @@ def held_out_traces(
 
     Let Z be the one-hot indicators of the masked values and U the one-hot label, both centred. For
     class c with n_c of N rows, RSS_c is the residual sum of squares of the ridge regression of U on
-    Z with penalty p, and TSS_c = n_c (1 - n_c / N) that of predicting the share of the class.
-    Generalised cross-validation (Golub, Heath and Wahba, Generalized cross-validation as a method
-    for choosing a good ridge parameter, Technometrics 21, 1979, equation 1.4) estimates the error
-    on held-out rows as RSS_c / (1 - (1 + df) / N)^2, df = trace(Z (Z'Z + p I)^-1 Z'). Hence the
-    trace is
+    Z with penalty p. TSS_c = n_c (1 - n_c / N) is the residual sum of squares if the prediction is
+    the share of the class. Generalised cross-validation (Golub, Heath and Wahba, Generalized
+    cross-validation as a method for choosing a good ridge parameter, Technometrics 21, 1979,
+    equation 1.4) estimates the error on held-out rows as RSS_c / (1 - (1 + df) / N)^2, df = trace(Z
+    (Z'Z + p I)^-1 Z'). Hence the trace is
 
         sum_c (TSS_c - RSS_c ((N - 1) / (N - 1 - df))^2) / n_c.
 
-    Without a penalty, it differs from the adjusted trace only in the square. If all rows have the
-    same leverage, it is exactly the leave-one-out estimate. It is never above the plug-in trace,
-    and it is negative if the regression predicts worse than the shares of the classes.
+    Without a penalty, it differs from the adjusted trace only in that the factor is squared. If all
+    rows have the same leverage, it is exactly the leave-one-out estimate. It is never above the
+    plug-in trace, and it is negative if the regression predicts worse than the shares of the
+    classes.
 
     One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the
     regularization of ill-conditioned least squares problems, BIT 17, 1977).
@@ -43,17 +44,18 @@ def held_out_traces(
     Parameters
     ----------
     total
-        Co-occurrence counts between levels, shape (d, d), symmetric; may be expected counts.
+        Co-occurrence counts of levels, shape (d, d), symmetric; expected counts are allowed.
     joint
-        Rows by level and class, shape (d, C).
+        Number of rows by level and class, shape (d, C).
     class_counts
-        Rows per class, shape (C,).
+        Number of rows per class, shape (C,).
     n
         Number of rows that are counted.
     penalties
-        Ridge penalties, each above 0, in rows.
+        The ridge penalties, in rows, each above 0.
     chance
-        As in `Cooccurrence`, shape (d, k); it reduces the residual sum of squares.
+        As in `Cooccurrence`, shape (d, k); it changes the residual sum of squares to that of drawn
+        rows.
 
     Raises
     ------
@@ -102,7 +104,9 @@ def _moments(
 
 
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return the held-out trace at each penalty of `UNPOOLED`, with a coefficient per value."""
+    """Return the held-out trace for each penalty of `UNPOOLED`, if models have a coefficient for
+    each value.
+    """
 
     def traces() -> Floats:
         return held_out_traces(
@@ -119,20 +123,20 @@ def value_traces(counts: Cooccurrence) -> Floats:
 
 
 def held_out(counts: Cooccurrence) -> float:
-    """Return Pillai's trace on held-out rows, averaged over learners with different penalties.
+    """Return Pillai's trace on held-out rows, averaged over learners that use different penalties.
 
     `held_out_traces` returns a trace for each of the penalties p_1 < ... < p_5. A learner that can
     use penalties up to p_k reaches the largest of the first k traces, and at least 0. The result is
-    the mean over k, because the model that will be trained on a release is unknown: a mask that
-    serves only strongly penalised models is worth less than a mask that serves all models. The
-    value is from 0 to C - 1, with C classes, and never above the plug-in trace. It is 0 for one
-    class, for constant attributes and without rows.
+    the mean over k, because it is unknown which model will be trained on a release: a mask that
+    serves only strongly penalised models is worth less than a mask that serves all models. For C
+    classes, the value is from 0 to C - 1, and never above the plug-in trace. It is 0 if there is
+    only one class, if all attributes are constant, or if there are no rows.
     """
     return mean_reached(value_traces(counts)[1:])
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the mean over models of the largest trace at a model's penalties, each at least 0.
+    """Return the largest trace that a model can reach, at least 0, averaged over models.
 
     The k-th of these models can choose among the first k penalties.
     """

@@ -1,4 +1,4 @@
-"""Compute mutual information between one attribute and the label, plug-in and corrected, in bits."""
+"""Compute the mutual information of one attribute and the label, plug-in and corrected, in bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.measures.contingency import Contingency
 
 
 def n_log_n(counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return n ln n for each count; 0 for an empty cell."""
+    """Return n ln n for each count n; it is 0 if n is 0."""
     numbers = np.asarray(counts, dtype=np.float64)
     result: npt.NDArray[np.float64] = numbers * np.log(np.where(numbers > 0, numbers, 1.0))
     return result
@@ -66,12 +66,11 @@ def corrected_mutual_information(table: Contingency) -> float:
 def miller_madow_information(table: Contingency) -> float:
     """Return MI + (K_x + K_y - K_xy - 1) / (2 N ln 2), in bits.
 
-    The Miller-Madow correction is applied to each of the three entropies in H(X) + H(Y) - H(X, Y);
-    K_x, K_y and K_xy count the non-empty rows, columns and cells. If most cells are empty, this
-    corrects less than `corrected_mutual_information`. The value may be negative, and it is not
-    monotone under masks. It is 0 for a constant attribute, a
-    label of one class or an empty table. Reference: Miller, Note on the bias of information
-    estimates, 1955.
+    The Miller-Madow correction is applied to each of the three entropies in H(X) + H(Y) - H(X, Y).
+    K_x, K_y and K_xy are the numbers of non-empty rows, columns and cells. If most cells are empty,
+    this corrects less than `corrected_mutual_information`. The value may be negative, and it is not
+    monotone under masks. It is 0 for a constant attribute, a label of one class or an empty table.
+    Reference: Miller, Note on the bias of information estimates, 1955.
     """
     if table.trivial:
         return 0.0
@@ -105,14 +104,15 @@ def reliable_information(table: Contingency) -> float:
 def pair_information(block: npt.NDArray[Any]) -> float:
     """Return the corrected I(A, B; Y) of two attributes together, in bits.
 
-    It is computed like `corrected_mutual_information`, where each pair of values that occurs is one
-    value: K_x is the number of these pairs. It is 0 if only one pair or one class occurs.
+    It is computed like `corrected_mutual_information`, but each pair of values that occurs counts
+    as one value, and K_x is the number of these pairs. It is 0 if only one pair or one class
+    occurs.
 
     Parameters
     ----------
     block
-        Counts by class, shape (C, d_a, d_b). N is the sum of the block, so it may come from a
-        sample.
+        Counts by class and by the values of both attributes, shape (C, d_a, d_b). N is the sum of
+        these counts, which may come from a sample of the rows.
     """
     columns = block.reshape(len(block), -1)
     totals = columns.sum(axis=0)
@@ -125,8 +125,8 @@ def pair_information(block: npt.NDArray[Any]) -> float:
 def corrected_information(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
     """Return corrected mutual information in bits, from sums over a contingency table.
 
-    `inside` is sum n_xy ln n_xy - sum n_x ln n_x over cells xy and values x, `rows` is the number
-    K_x of values, and `classes` has the rows n_y of each class.
+    `inside` is the sum of n_xy ln n_xy over cells xy, minus the sum of n_x ln n_x over values x.
+    `rows` is the number K_x of values, and `classes` has the number of rows n_y of each class.
     """
     columns = int(np.count_nonzero(classes))
     if rows < 2 or columns < 2:

@@ -1,9 +1,11 @@
-"""Compute accuracy and log loss from moments of out-of-fold scores, if scores are normal by class.
+"""Compute accuracy and log loss from moments of out-of-fold scores, assuming normal scores within
+classes.
 
-The moments come from `Scores`. With two classes there is one score. Accuracy is then that of the
-best threshold on the score, and log loss that of the best logistic curve; both are exact if the
-score is normal within each class. With more classes, each class has a score against the rest, and a
-row is classified by all scores together, as in linear discriminant analysis (theory.md, section 3).
+The moments come from `Scores`. If there are two classes, there is one score. The accuracy is then
+computed for the best threshold on the score, and the log loss for the best logistic curve; both are
+exact if the score is normal within each class. If there are more classes, each class has a score
+against the rest, and a row is classified by all scores together, as in linear discriminant analysis
+(theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from aegis.measures.normal import cumulative
 Floats = npt.NDArray[np.float64]
 
 _REACH, _NODES = 8.5, 137
-"""Half-width and number of points of the trapezoid grid on a standard normal score."""
+"""Half the width, and the number of points, of the trapezoid grid on a standard normal score."""
 _DRAWN = 1024
 """Number of points in the space of several scores."""
 _STEPS = 30
@@ -37,18 +39,20 @@ def constant_accuracy(classes: Floats) -> float:
 def area_error(area: float, classes: Floats) -> float:
     """Return the sampling error of an AUC, given the number of rows of each class.
 
-    Let A be the AUC, n_1 the rows of the class and n_0 the other rows, Q_1 = A / (2 - A) and Q_2 =
-    2 A^2 / (1 + A). The squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 -
-    A^2)) / (n_1 n_0) (Hanley and McNeil, The meaning and use of the area under a ROC curve,
-    Radiology 143, 1982). With several classes, it is the error of the mean of the AUCs of each
-    class against the rest, as if these were independent.
+    Let A be the AUC, n_1 the number of rows of the class, n_0 the number of all other rows, Q_1 = A
+    / (2 - A) and Q_2 = 2 A^2 / (1 + A). The squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) +
+    (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0) (Hanley and McNeil, The meaning and use of the area under a
+    ROC curve, Radiology 143, 1982). If there are more than two classes, the AUC is the mean over
+    classes of the AUC of a class against the rest. The result is the error of this mean, as if the
+    AUCs were independent.
 
     Parameters
     ----------
     area
         The AUC, at least 1/2.
     classes
-        Rows of each class, shape (C,). With two classes only one is compared with the rest.
+        Number of rows of each class, shape (C,). If there are two classes, only one is compared
+        with the rest.
     """
     rows = np.asarray(classes, dtype=np.float64)
     rows = rows[rows > 0]
@@ -69,10 +73,11 @@ def constant_log_loss(classes: Floats) -> float:
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of each direction, over all folds, then without each fold, (1 + K, P).
+    """Return the accuracy of each direction, first over all folds, then without each fold, shape (1
+    + K, P).
 
-    It is at least the accuracy of a constant prediction, the result if the score does not separate
-    the classes.
+    It is never below the accuracy of a constant prediction, and equal to it if the score does not
+    separate the classes.
     """
     rows, base = _rows(scores, constant_accuracy)
     if len(scores.told) == 1:
@@ -89,8 +94,8 @@ def log_losses(scores: Scores) -> Floats:
     """Return the log loss in nats of each direction, shape (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
-    are not calibrated: they are overconfident if attributes repeat each other, and may have a
-    larger log loss.
+    are not calibrated: if attributes repeat each other, they are overconfident, and their log loss
+    may be larger than the entropy.
     """
     rows, base = _rows(scores, constant_log_loss)
     if len(scores.told) == 1:

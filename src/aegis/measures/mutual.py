@@ -18,20 +18,22 @@ def pair_contingency(
     """Return the squared contingency coefficient of two columns, corrected for chance.
 
     Pearson's mean square contingency of the columns a and b is phi^2 = sum n_ab^2 / (n_a n_b) - 1.
-    If one column is permuted at random, its mean is (K_a - 1) (K_b - 1) / (N - 1), where K_a and
-    K_b are the numbers of values (Bartlett, 1937). Let x be phi^2 minus this mean. The result is
-    x / (1 + |x|). Without the correction this is Pearson's C^2 = phi^2 / (1 + phi^2), which no
-    coarsening of either column can raise. It has no divisor that depends on the number of values,
-    so tables under different masks can be compared. The value is below 1, and below 0 only by
-    chance. It is 0 if a column has only one value, or without rows.
+    If one column is permuted at random, the mean of phi^2 is (K_a - 1) (K_b - 1) / (N - 1), where
+    K_a and K_b are the numbers of values (Bartlett, 1937). Let x be phi^2 minus this mean. The
+    result is x / (1 + |x|). Without the correction, this is Pearson's C^2 = phi^2 / (1 + phi^2),
+    which no coarsening of either column can raise. C^2 has no divisor that depends on the number of
+    values, so tables under different masks can be compared. The result is below 1, and below 0 only
+    by chance. It is 0 if a column has only one value, or if there are no rows.
 
     Parameters
     ----------
     block
-        Rows by value of both columns, shape (K_a, K_b); expected rows under noise.
+        Number of rows by the values of both columns, shape (K_a, K_b); the expected number if a
+        mask adds noise.
     told_apart
-        Under noise, numbers that replace K_a and K_b: for each column the sum, over true values a
-        and reported values r, of p_a P(r | a)^2 / p_r. None: there is no noise.
+        If a mask adds noise, two numbers that replace K_a and K_b. Each is the sum of p_a P(r |
+        a)^2 / p_r over the true values a and the reported values r of the column. None if there is
+        no noise.
     """
     counts = np.asarray(block, dtype=np.float64)
     rows, columns = counts.sum(axis=1), counts.sum(axis=0)
@@ -48,7 +50,8 @@ def pair_contingency(
 
 
 def mean_contingency(counts: Cooccurrence) -> float:
-    """Return the mean of `pair_contingency` over all pairs of attributes; 0 with fewer than two.
+    """Return the mean of `pair_contingency` over all pairs of attributes, or 0 if there are fewer
+    than two attributes.
 
     The label is ignored.
     """

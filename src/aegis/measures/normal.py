@@ -1,4 +1,6 @@
-"""Compute the normal distribution for the few values that a ranking needs."""
+"""Compute the normal distribution function, and its inverse, for the few values that a ranking
+needs.
+"""
 
 from __future__ import annotations
 

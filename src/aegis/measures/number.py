@@ -1,4 +1,4 @@
-"""Cross-validate the R2 of linear models for a numeric label, from sums by fold.
+"""Cross-validate the R2 of linear models for a numeric label, from counts and sums by fold.
 
 The rows are divided into K folds. For each fold, ridge regression is fitted to the counts of pairs
 of levels and the sums of the label over all other folds. Its squared error on the held-out fold is
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-"""Ridge penalties in rows; the best one counts. A strong label needs weak penalties."""
+"""Ridge penalties, in rows; the best one counts. A label that can be predicted well needs weak
+penalties.
+"""
 _ROUNDING = 1e-9
 
 
@@ -42,11 +44,11 @@ def response_of(counts: PartCounts) -> Response:
 def squared_errors(counts: PartCounts) -> Floats:
     """Return the squared errors of ridge regression on each held-out fold, shape (K, P).
 
-    `counts` has a single class and the sums of the label. P is the number of `PENALTIES`.
+    `counts` must have a single class and the sums of the label. P is the number of `PENALTIES`.
 
-    Let x be the indicators, thresholds and numbers of a row and y its label. Over the rows outside
-    fold k, let x0 and y0 be the means, S the scatter of x and s the scatter of x with y. The
-    coefficients are b = (S + p I)^-1 s with penalty p, and the error is the sum of (y - y0 - b'(x -
+    Let x be the indicators, thresholds and numbers of a row, and y its label. Over the rows outside
+    fold k, let x0 and y0 be the means, S the scatter of x, and s the scatter of x with y. For the
+    penalty p, the coefficients are b = (S + p I)^-1 s, and the error is the sum of (y - y0 - b'(x -
     x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the prediction.
     """
     of_rows, response = side(counts, None), response_of(counts)
@@ -86,7 +88,7 @@ def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return for each fold the sum of squared differences of the label from its mean, shape (K,).
+    """Return, for each fold, the sum of squared differences of the label from its mean, shape (K,).
 
     The mean is over all folds.
     """
@@ -96,7 +98,8 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 
 def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    """Return R2 at the best penalty, at least 0, over all folds and without each fold, (1 + K,).
+    """Return R2 with the best penalty, at least 0, first over all folds, then without each fold,
+    shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -121,8 +124,9 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 def explained_share(counts: PartCounts) -> float:
     """Return the R2 of least squares on all rows, an upper bound on the held-out R2 of coarser masks.
 
-    For any penalty, the squared errors on held-out folds add up to at least those of the fit to all
-    rows, and these to at least those of least squares (theory.md, section 5).
+    For any penalty, the squared errors on held-out folds are in total at least as large as those of
+    a fit to all rows. These are at least as large as the squared errors of least squares
+    (theory.md, section 5).
     """
     of_rows, response = side(counts, None), response_of(counts)
     n = float(of_rows.rows.sum())
@@ -145,7 +149,7 @@ def explained_share(counts: PartCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2(OfModels):
-    """The expected R2 on held-out rows.
+    """The R2 on held-out rows, as a figure to predict.
 
     Attributes
     ----------
@@ -170,7 +174,7 @@ class ExpectedR2(OfModels):
                 )
 
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return R2 under a coding, shape (1 + K,)."""
+        """Return R2 in a coding, shape (1 + K,)."""
         return held_out_r2(counts, coding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
@@ -179,7 +183,7 @@ class ExpectedR2(OfModels):
 
 
 def r2_measure(what: ExpectedR2) -> Measure:
-    """Return the measure that predicts R2, as `ExpectedR2` describes it."""
+    """Return the measure that predicts R2 for the models in `ExpectedR2`."""
     of = f": {', '.join(what.learners)}" if what.learners else ""
     return Measure(
         name=what.name,

@@ -1,4 +1,4 @@
-"""Compute the held-out trace with ordered attributes coded as thresholds."""
+"""Compute the held-out trace if ordered attributes are coded as thresholds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 STRONGER = 100.0
-"""Factor between the penalties of thresholds and of values: each threshold covers all rows on one side."""
+"""Penalties of thresholds are this many times as large as penalties of values, because each
+threshold covers all rows on one side.
+"""
 VALUES, THRESHOLDS = 2 / 3, 1 / 3
-"""Weights of the two codings."""
+"""Weights of the two codings in the mean."""
 
 
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
@@ -31,7 +33,7 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     ridge penalty on it makes neighbours similar. For a single attribute this is the smoothing of
     Whittaker (On a new method of graduation, 1923), who penalises squared first differences. Other
     attributes keep their indicators. Levels without rows are dropped, because their threshold is
-    the same as the next.
+    the same as the next one.
     """
     varying = np.flatnonzero(counts.total.diagonal() > 0)
     total: Floats = counts.total[np.ix_(varying, varying)].astype(np.float64)
@@ -54,19 +56,19 @@ def ordered_traces(
     class_counts: npt.NDArray[np.generic],
     n: float,
 ) -> Floats:
-    """Return the held-out trace of regressions on thresholds, one per penalty, shape (5,).
+    """Return the held-out trace of regressions on thresholds, for each penalty, shape (5,).
 
-    This is `held_out_traces` of the `thresholds`, with penalties a hundred times as large. It is a
-    prediction for learners that split ordered values at thresholds, such as trees. They can use
-    even rare values, by their position in the order. Levels of unordered attributes have a
-    coefficient each.
+    This is `held_out_traces` of the `thresholds`, with penalties that are a hundred times as large.
+    It is a prediction for learners that split ordered values at thresholds, such as trees. They can
+    use even rare values, because of their position in the order. Each level of an unordered
+    attribute has a coefficient.
 
     Parameters
     ----------
     counts
         Levels in the order of their values.
     class_counts
-        Rows per class, shape (C,).
+        Number of rows per class, shape (C,).
     n
         Number of rows that are counted.
     """
@@ -80,11 +82,12 @@ def ordered_traces(
 def held_out_codings(counts: Cooccurrence) -> float:
     """Return the mean held-out trace over two codings, values (weight 2) and thresholds (weight 1).
 
-    The model that will use a release is unknown. Linear models and networks on one-hot columns use
-    separate values; trees on numbers use the order. The trace of values is that of `held_out` with
-    one more penalty, minus the loss from values pooled in a level (`pooled_losses`). The trace of
-    thresholds is that of `ordered_traces`. The result is from 0 to C - 1, with C classes. It is 0
-    for one class, for constant attributes and without rows.
+    It is unknown which model will use a release. Linear models and networks on one-hot columns use
+    separate values; trees on numbers use the order. The trace of values is computed as in
+    `held_out` with one more penalty, minus the loss because values are pooled in a level
+    (`pooled_losses`). The trace of thresholds comes from `ordered_traces`. For C classes, the
+    result is from 0 to C - 1. It is 0 if there is only one class, if all attributes are constant,
+    or if there are no rows.
     """
     ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n)
     return VALUES * mean_reached(value_traces(counts) + counts.losses) + THRESHOLDS * mean_reached(

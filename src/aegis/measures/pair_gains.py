@@ -1,9 +1,10 @@
-"""Measure interactions: how much better two attributes predict jointly than as a sum of effects.
+"""Measure interactions: how much better two attributes predict together than by the sum of their
+effects.
 
 Linear scores of masked values add up the effects of the attributes. Trees of depth two also use
 interactions: the effect of a value of one attribute may depend on the value of another. The counts
-contain the table of every pair of attributes by class and fold. So an interaction can be fitted
-without a fold and tested on that fold, pair by pair (theory.md, section 3). Interactions of three
+contain, for every pair of attributes, a table by class and fold. So for each pair, an interaction
+can be fitted without a fold and tested on that fold (theory.md, section 3). Interactions of three
 attributes are not covered.
 """
 
@@ -18,7 +19,9 @@ from aegis.measures.normal import quantile
 Floats = npt.NDArray[np.float64]
 
 BELIEVED = 100.0
-"""Ridge penalty in rows: a cell with this many rows keeps half of its effect beyond the sum."""
+"""Ridge penalty, in rows: a cell with this many rows keeps half of its effect beyond the sum of
+effects.
+"""
 _ROUNDING = 1e-9
 """Relative difference up to which two scores count as equal."""
 _FAR = 1e-9
@@ -26,28 +29,30 @@ _FAR = 1e-9
 
 
 def pair_gains(tables: Floats) -> Floats:
-    """Return the gain of each pair's joint table over the sum of its attributes' effects.
+    """Return, for each pair, how much better its joint table predicts than the sum of its
+    attributes' effects.
 
-    The shape is (M, T, 1 + K): pair, class, all folds and then without each fold. Take class t
-    against the rest (with two classes, the second against the first), and leave out fold k. The n_1
-    rows of the class outside the fold have the weight 1 / (2 n_1) each, and the n_0 other rows have
-    1 / (2 n_0) each. Let w_ab be the total weight of cell (a, b), y_ab the weight of its rows of the
-    class minus that of its other rows, and n = n_1 + n_0. The sum of effects f(a, b) = u_a + v_b + c
-    is the ridge regression of +-1 on the values of both attributes, centred, with penalty p / n,
-    p = `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
+    The axes of the shape (M, T, 1 + K) are the pair, the class, and the folds: first all folds,
+    then without each fold. Compare class t with the rest (if there are two classes, the second with
+    the first), and leave out fold k. Each of the n_1 rows of the class outside the fold has the
+    weight 1 / (2 n_1), and each of the n_0 other rows outside the fold has the weight 1 / (2 n_0).
+    Let w_ab be the total weight of cell (a, b), y_ab the weight of its rows of the class minus the
+    weight of its other rows, and n = n_1 + n_0. The sum of effects f(a, b) = u_a + v_b + c is the
+    ridge regression of +-1 on the centred values of both attributes, with penalty p / n, where p is
+    `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
-    The AUC of f and of f + r on the rows of fold k is exact from the cells. Let A be its mean over
-    the folds, weighted by the rows of the class, and z = Phi^-1(A) the normal quantile. The gain is
-    the difference of z |z| between f + r and f. A fold is not scored if it lacks the class or the
-    rest, or if all other folds together lack the class or the rest.
+    The AUC of f, and of f + r, on the rows of fold k can be computed exactly from the cells. Let A
+    be its mean over the folds, weighted by the rows of the class, and z = Phi^-1(A) the normal
+    quantile. The gain is the difference of z |z| between f + r and f. A fold is not scored if it
+    lacks the class or the rest, or if all other folds together lack the class or the rest.
 
     Parameters
     ----------
     tables
-        Rows of M pairs by fold, class and the values of both attributes, shape (M, K, C, A, B). All
-        pairs count the same rows.
+        For M pairs, the number of rows by fold, class and the values of both attributes, shape (M,
+        K, C, A, B). All pairs count the same rows.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -57,12 +62,13 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> Floats:
-    """Return the gain in R2 of each pair's joint table over the sum of its attributes' effects.
+    """Return, for each pair, how much higher the R2 of its joint table is than that of the sum of
+    its attributes' effects.
 
-    The shape is (M, 1, 1 + K), as of `pair_gains` with one class. Leave out fold k. Of the n rows
+    The shape is (M, 1, 1 + K), as in `pair_gains` for one class. Leave out fold k. Of the n rows
     outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum of the label's
     deviations from its mean, divided by n. The sum of effects f(a, b) = u_a + v_b + c is the ridge
-    regression of the label on the values of both attributes, centred, with penalty p / n, p =
+    regression of the label on the centred values of both attributes, with penalty p / n, where p is
     `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
@@ -75,10 +81,10 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
     Parameters
     ----------
     rows, deviations
-        Rows, and summed deviations of the label from its mean over all rows, of M pairs by fold and
-        the values of both attributes, shape (M, K, A, B).
+        For M pairs, the number of rows and the summed deviations of the label from its mean over
+        all rows, by fold and the values of both attributes, shape (M, K, A, B).
     squares
-        Squared deviations of the label from its mean by fold, shape (K,).
+        Sum of the squared deviations of the label from its mean, by fold, shape (K,).
     """
     parts = rows.shape[1]
     if not len(rows):
@@ -100,14 +106,15 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair, over all folds and then without each, shape (1 + K,).
+    """Return the gain of the strongest pair, first over all folds, then without each fold, shape (1
+    + K,).
 
-    Pairs are compared by the smallest of their gains over all folds and without each fold, because
-    a gain in a single fold is chance. This smallest gain is the first entry. The entry without a
-    fold differs from it as the gain of the same pair without that fold differs from the gain over
-    all folds. Gains of several pairs overlap, so they are not added up. The strongest pair is
-    chosen for each class; the result is the mean over classes, and 0 if no pair has a positive
-    gain.
+    Each pair has a gain over all folds, and one without each fold. Pairs are compared by the
+    smallest of these gains, because a gain in a single fold is chance. The smallest gain of the
+    strongest pair is the first entry. The difference between another entry and the first one is the
+    difference between the pair's gain without that fold and its gain over all folds. Gains of
+    several pairs overlap, so they are not added up. The strongest pair is chosen for each class.
+    The result is the mean over classes, and 0 if no pair has a positive gain.
 
     Parameters
     ----------

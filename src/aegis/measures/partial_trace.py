@@ -1,11 +1,12 @@
-"""Compute Pillai's trace of attributes together with fixed attributes, factorised only once.
+"""Compute Pillai's trace of varying attributes together with fixed attributes, which are factorised
+only once.
 
-Let F be the indicators of the fixed attributes, V those of the others, and S their covariances.
-Pillai's trace of both is that of F plus that of the residual of V after regression on F, whose
-covariance is S_vv.f = S_vv - S_vf S_ff^+ S_fv. If a matrix G groups the levels of V, the covariance
-of the grouped residual is G' S_vv.f G. So a search over many groupings of V factorises only
-matrices of the levels of V. The result is that of a Cholesky factorisation of all levels with F
-first.
+Let F be the indicators of the fixed attributes, V the indicators of the other attributes, and S
+their covariances. Pillai's trace of both together is the trace of F plus the trace of the residual
+of V after regression on F. The covariance of this residual is S_vv.f = S_vv - S_vf S_ff^+ S_fv. If
+a matrix G groups the levels of V, the covariance of the grouped residual is G' S_vv.f G. So a
+search over many groupings of V factorises only matrices of the levels of V. The result is the same
+as from a Cholesky factorisation of all levels that begins with F.
 """
 
 from __future__ import annotations
@@ -41,17 +42,18 @@ class Given:
         Residual covariance of the other attributes' indicators, times the number of rows, shape (D,
         D).
     stacked_joint
-        Rows per level of the other attributes and class that has rows, then the residual
-        covariances of their indicators with all these classes except the last, times the number of
-        rows, shape (D, C + C - 1).
+        Two blocks of columns, shape (D, C + C - 1), for the D levels of the other attributes and
+        the C classes that have rows. The first block has the number of rows per level and class.
+        The second has the residual covariances of the levels' indicators with all classes except
+        the last, times the number of rows.
     classes
-        Rows of each class that has rows, shape (C,).
+        Number of rows of each class that has rows, shape (C,).
     rows
         Number of rows.
     noise
-        Rounding error of the residual, as a multiple of that of a level's indicator.
+        Rounding error of the residual, as a multiple of the rounding error of a level's indicator.
     rank, trace
-        Rank and Pillai's trace of the fixed attributes' indicators.
+        The rank of the fixed attributes' indicators, and their Pillai's trace.
     """
 
     total: Floats
@@ -71,12 +73,13 @@ class Given:
         offsets: npt.NDArray[np.int64],
         stays: npt.NDArray[np.bool_],
     ) -> Given | None:
-        """Return residuals of regression on the fixed attributes; None if they are too inexact.
+        """Return the residual covariances after regression on the fixed attributes; None if they
+        are too inexact.
 
         Parameters
         ----------
         total, joint, n, offsets
-            As in `pillai_trace`, counts without noise.
+            As in `pillai_trace`; the counts must not contain noise.
         stays
             Whether each attribute is fixed, shape (m,).
         """
@@ -114,7 +117,8 @@ class Given:
         )
 
     def fit(self, total: Floats, joint: Floats, offsets: npt.NDArray[np.int64]) -> PillaiFit:
-        """Return `pillai_trace` of the fixed attributes together with a grouping of the others.
+        """Return `pillai_trace` of the fixed attributes together with a grouping of the other
+        attributes.
 
         Parameters
         ----------

@@ -31,10 +31,10 @@ class PillaiFit:
         The plug-in trace V, from 0 to min(rank, C - 1).
     adjusted
         V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), where d is the rank, C the number of classes and
-        N that of rows. It is at most V, and about 0 if attributes and label are independent, so it
-        may be slightly negative. It is 0 for one class, for constant attributes, and if N - d - 1
-        <= 0: then no degree of freedom remains. Expected counts fit less by chance than drawn rows,
-        so d is reduced for them.
+        N the number of rows. It is at most V, and about 0 if attributes and label are independent,
+        so it may be slightly negative. It is 0 if there is only one class, if all attributes are
+        constant, or if N - d - 1 <= 0, because no degree of freedom remains. Expected counts fit
+        less by chance than drawn rows, so d is reduced for them.
     rank
         d, the number of linearly independent indicators of masked values.
     """
@@ -60,32 +60,34 @@ def pillai_trace(
 ) -> PillaiFit:
     """Return Pillai's trace, its adjusted form and the rank of the indicators.
 
-    Let Z be the one-hot indicators of the masked values, U the one-hot label and S their covariance
-    matrices. Pillai's trace V = trace(S_zz^+ S_zu S_uu^+ S_uz) is the sum of squared canonical
-    correlations (Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical
-    Statistics 26, 1955). For one attribute V = chi-square / N. For two classes V is the R^2 of
-    least squares, and the adjusted form is the adjusted R^2. V is monotone under masks, the
-    adjusted form is not.
+    Let Z be the one-hot indicators of the masked values, U the one-hot label, and S_zz, S_zu and
+    S_uu their covariance matrices. Pillai's trace V = trace(S_zz^+ S_zu S_uu^+ S_uz) is the sum of
+    squared canonical correlations (Pillai, Some new test criteria in multivariate analysis, Annals
+    of Mathematical Statistics 26, 1955). For one attribute V = chi-square / N. For two classes V is
+    the R^2 of least squares, and the adjusted form is the adjusted R^2. V is monotone under masks;
+    the adjusted form is not.
 
     The most frequent level of each attribute is dropped. The remaining indicators have a mean of at
-    most 1/2, so centring them costs no digits. They are factorised by Cholesky with complete
-    pivoting on the correlation scale (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition
-    of a semi-definite matrix, 1990). It stops at the numerical rank, so levels that others
-    determine add exactly nothing. A pivot is the share of an indicator's variance that the previous
-    indicators leave unexplained; a pivot below 128 d eps, with eps the machine precision, counts as
+    most 1/2, so centring them costs no digits. Their correlation matrix is factorised by Cholesky
+    with complete pivoting (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition of a
+    semi-definite matrix, 1990). The factorisation stops at the numerical rank, so levels that are
+    determined by other levels add exactly nothing. A pivot is the share of an indicator's variance
+    that the previous indicators leave unexplained; a pivot below 128 d eps, with eps the machine
+    precision, counts as
     0. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W) is the sum over classes
     c of W_cc divided by the rows of c.
 
     Parameters
     ----------
     total, joint, n, offsets, chance
-        As in `Cooccurrence`: shapes (d, d), (d, C), rows, (m + 1,), (d, k). Levels and classes
-        without rows are skipped. `total` and `joint` must count the same n rows.
+        As in `Cooccurrence`: `total` has shape (d, d), `joint` (d, C), `offsets` (m + 1,) and
+        `chance` (d, k). Levels and classes without rows are skipped. `total` and `joint` must count
+        the same n rows.
 
     Raises
     ------
     InternalError
-        LAPACK reports an illegal argument, as for NaN in the counts.
+        LAPACK reports an illegal argument, for example because the counts contain NaN.
     """
     if len(offsets) < 2 or n <= 0:
         return PillaiFit(0.0, 0.0, 0)
@@ -114,7 +116,7 @@ def pillai_trace(
 
 
 def explained(solved: Floats, free: Floats, last: float) -> float:
-    """Return Pillai's trace from the covariance of whitened indicators with all classes but one.
+    """Return Pillai's trace from the covariance of whitened indicators with all classes except one.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
         Covariance of the r whitened indicators and these classes, times the number of rows, shape
         (r, C - 1).
     free, last
-        Rows of these classes, and of the last class, which is not in `solved`.
+        Number of rows of these classes, and of the last class, which is not in `solved`.
     """
     trace = float(((solved**2).sum(axis=0) / free).sum())
     return trace + float((solved.sum(axis=1) ** 2).sum() / last)
@@ -140,8 +142,8 @@ def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt
 def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[np.intp], int]:
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
-    The matrix is overwritten. A pivot counts as 0 if it is below the rounding error of a level's
-    indicator times `noise`.
+    The matrix is overwritten. A pivot counts as 0 if it is smaller than `noise` times the rounding
+    error of a level's indicator.
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf
@@ -156,7 +158,9 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 
 
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
-    """Return the rank r of `correlation` = P' L L' P, and L^-1 P `label`, shape (r, columns)."""
+    """Return the rank r of `correlation`, and `label` after whitening, shape (r, columns). With the
+    factorisation `correlation` = P' L L' P, this is L^-1 P `label`.
+    """
     from scipy.linalg.lapack import dtrtrs
 
     factor, order, rank = factorised(correlation, max(noise, len(correlation)))
@@ -172,7 +176,7 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
     """Return a trace minus the amount that indicators or codes of this rank explain by chance.
 
-    See `PillaiFit` for the definition, which is like Ezekiel's adjustment of R^2, and edge cases.
+    See `PillaiFit` for edge cases and the definition, which is like Ezekiel's adjustment of R^2.
     """
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is not a whole number
@@ -182,7 +186,9 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
 
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
-    """Return `pillai_trace` of a configuration, computed once for plug-in and adjusted trace."""
+    """Return `pillai_trace` of a configuration; it is computed once for the plug-in and the
+    adjusted trace.
+    """
     made: PillaiFit = counts.remember(
         "fit",
         lambda: pillai_trace(counts.total, counts.joint, counts.n, counts.offsets, counts.chance),

@@ -1,4 +1,4 @@
-"""Compute how much the held-out trace falls because rare distinct values are pooled in a level."""
+"""Compute by how much the held-out trace falls because rare distinct values are pooled in a level."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ Floats = npt.NDArray[np.float64]
 
 
 def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
-    """Return the change of the trace if each value of a level gets a coefficient, (6,), at most 0.
+    """Return the change of the trace if each value of a level gets its own coefficient, shape (6,),
+    at most 0.
 
-    Multi-attribute measures pool the rare values of a near-key attribute into one level. A model
-    with a coefficient for each value fits noise instead. Here each row is predicted from the other
-    rows of its value, shrunk towards the level by a ridge penalty p. Take a value with n rows, a_c
-    of them of class c, and let s_c be the share of class c within the level. For a row of class k,
-    the prediction for class c moves from s_c by (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p). The
-    change of the squared error of class c is divided by the rows of class c, as in
-    `held_out_traces`. Positive changes count as 0: the level already has the common effect of the
-    rare values, and `thresholds` has their separate effects.
+    If an attribute is almost a key, measures of several attributes pool its rare values into one
+    level. But a model with a coefficient for each value would fit noise. Here each row is predicted
+    from the other rows with its value, and a ridge penalty p shrinks the prediction towards the
+    level. Let a value have n rows, a_c of them in class c, and let s_c be the share of class c
+    within the level. For a row of class k, the prediction for class c moves from s_c by (a_c - [c =
+    k] - (n - 1) s_c) / (n - 1 + p). The change of the squared error of class c is divided by the
+    number of rows of class c, as in `held_out_traces`. Positive changes count as 0: the level
+    already contains the common effect of the rare values, and `thresholds` their separate effects.
 
     Parameters
     ----------
     pooled
-        Rows per value and class, shape (R, C).
+        Number of rows per value and class, shape (R, C).
     class_counts
-        Rows per class of the whole table, shape (C,).
+        Number of rows per class in the whole table, shape (C,).
 
     Returns
     -------

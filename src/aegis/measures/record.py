@@ -1,4 +1,6 @@
-"""Define the registry's record of a measure: how to compute it and how to interpret it."""
+"""Define the record of a measure in the registry: how to compute the measure and how to interpret
+it.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,22 @@ from aegis.registry import Registry
 DEFAULT_MEASURE = "held-out-auc"
 """The measure that ranks configurations, guides searches and evaluates releases by default.
 
-A release is evaluated from the two tables only, where [30, 40[ is text without an order.
+A release is evaluated only from the released and the unmasked table, in which [30, 40[ is a text
+without an order.
 """
 NUMBER_MEASURE = "held-out-r2"
-"""What ranks, searches and measures releases of a table with a number to predict."""
+"""The default measure for a table with a numeric label."""
 UNLABELLED_MEASURE = "held-out-any"
-"""What ranks, searches and measures releases of a table without a label."""
+"""The default measure for a table without a label."""
 ASSOCIATION_MEASURE = "adjusted-contingency"
-"""What takes its place where it cannot be had: it looks at two columns at a time, and needs no parts."""
+"""The measure for a table without a label if `UNLABELLED_MEASURE` cannot be computed; it compares
+two columns at a time and needs no folds.
+"""
 
 SHARE_KEPT = "share-kept"
-"""What ranks, searches and measures releases of a table with several labels: followed by how they are combined."""
+"""The default measure for a table with several labels; the name is followed by how the labels are
+combined.
+"""
 
 
 class LabelKind(StrEnum):
@@ -40,9 +47,9 @@ class LabelKind(StrEnum):
     NUMBER = "number"
     """Each row has a number."""
     NONE = "none"
-    """Nothing in particular: each column is predicted from the others."""
+    """There is no label: each column is predicted from the others."""
     SEVERAL = "several"
-    """Several labels, each of which is classes or a number."""
+    """There are several labels, each with classes or numbers."""
 
     @property
     def default_measure(self) -> str:
@@ -87,23 +94,24 @@ class Trace(StrEnum):
     PLUG_IN = "plug-in"
     """The measure is the trace."""
     ADJUSTED = "adjusted"
-    """The measure is the trace minus its part by chance, `adjusted_trace`."""
+    """The measure is the trace minus the part that is due to chance (`adjusted_trace`)."""
     BELOW = "below"
-    """The measure is at most the trace, for any configuration."""
+    """The measure is at most the trace, for every configuration."""
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The separate counts of an attribute and of the label, if their joint counts are unknown.
+    """What is known about an attribute and the label if their joint counts are unknown: their
+    separate counts.
 
     Attributes
     ----------
     classes
-        Rows of each label class, shape (C,).
+        Number of rows of each label class, shape (C,).
     distinct
         Number of values of the attribute.
     values
-        Rows of each value, shape (V,); None if unknown.
+        Number of rows of each value, shape (V,); None if it is unknown.
     """
 
     classes: npt.NDArray[np.float64]
@@ -112,7 +120,7 @@ class Margins:
 
     @property
     def rows(self) -> float:
-        """Rows of the table."""
+        """Number of rows of the table."""
         return float(self.classes.sum())
 
     @property
@@ -134,14 +142,14 @@ class Measure:
     description
         One or two sentences: what it measures, and when to use it.
     formula
-        The definition in plain text: counts n_xy, shares p_xy, numbers K of non-empty rows,
-        columns, cells.
+        The definition in plain text, with counts n_xy, shares p_xy, and the numbers K of non-empty
+        rows, columns and cells.
     reference
         Where the measure is defined.
     range
         The values that it can take.
     cost
-        Order of its running time.
+        How its running time grows.
     compute
         The measure itself: a pure function of the counts of its scope.
     unit
@@ -156,39 +164,40 @@ class Measure:
     needs
         Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
     without_parts
-        Function: the measure without each fold in turn, shape (K,), for its standard error. Only
-        measures computed from out-of-fold scores have it. None: the measure is recomputed without
-        each fold.
+        Function that returns the measure without each fold in turn, shape (K,), to compute its
+        standard error. Only measures from out-of-fold scores have it. None: the measure is
+        recomputed without each fold.
     floor
         The value of a constant prediction; utility is measured from this value.
     constant
-        Function: the value of a constant prediction, from the rows of each class. None: it is
-        `floor` for all tables.
+        Function that returns the value of a constant prediction from the number of rows of each
+        class. None: the value is `floor` for all tables.
     fractional
         Whether a measure of one attribute is defined on fractional (expected) counts.
     processed
-        Whether no channel (masks with noise) can improve the measure: the data processing
-        inequality.
+        Whether no channel, that is no mask with noise, can improve the measure (data processing
+        inequality).
     limit
-        Function: the best value of all joint distributions with the same `Margins`. None: unknown.
+        Function that returns the best value among all joint distributions with given `Margins`.
+        None: it is unknown.
     trace
-        Relation of the measure to Pillai's trace, by which a search bounds it. None: there is no
-        such relation.
+        Relation of the measure to Pillai's trace, from which a search computes bounds. None: there
+        is no such relation.
     of_pair
-        Function: the contribution of a pair of attributes, if the measure is the mean of these
-        contributions. Its arguments are the rows by value of both attributes and the noise terms of
-        `pair_contingency`. Such a measure reads no label, and a search bounds it pair by pair.
-        None: the measure reads the label.
+        Function that returns the value of one pair of attributes, if the measure is the mean of
+        such values. Its arguments are the number of rows by the values of both attributes, and the
+        noise terms of `pair_contingency`. Such a measure reads no label, and a search computes
+        bounds pair by pair. None: the measure reads the label.
     doubted_by
         Name of another measure. If a record-level release scores best by this measure, the other
-        measure checks whether that is overfitting. None: no check.
+        measure checks whether the score is due to overfitting. None: there is no such check.
     label
-        Kind of label that the measure reads; `NONE` if it reads only the attributes.
+        The kind of label that the measure reads; `NONE` if it reads only the attributes.
 
     Raises
     ------
     InternalError
-        A property is empty or has the wrong type: an incomplete measure is not registered.
+        A property is empty or has the wrong type. Incomplete measures are not registered.
     """
 
     name: str
@@ -234,7 +243,9 @@ class Measure:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
 
     def worst(self, classes: Sequence[float] | None = None) -> float:
-        """Return the value for a constant prediction, given the rows of each class."""
+        """Return the value of the measure for a constant prediction, given the number of rows of
+        each class.
+        """
         if self.constant is not None and classes is not None:
             return self.constant(classes)
         return self.floor if self.direction is Direction.HIGHER else 1.0
@@ -262,11 +273,12 @@ class Measure:
 
 
 MEASURES: Registry[Measure] = Registry("measure")
-"""All measures by name; third parties add theirs through the entry points `aegis.measures`."""
+"""All measures by name; other packages add measures through the entry points `aegis.measures`."""
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the measure of the first name that is not None, or else the default for the label.
+    """Return the measure with the first name that is not None; if all are None, the default measure
+    for this kind of label.
 
     Raises
     ------
@@ -307,5 +319,7 @@ def measures_of(label: LabelKind) -> list[Measure]:
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`; raise `PolicyError`, which lists all names, if there is none."""
+    """Return the measure called `name`. If there is none, raise `PolicyError`; the message lists
+    all names.
+    """
     return MEASURES.get(name)

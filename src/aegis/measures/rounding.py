@@ -12,8 +12,9 @@ def controlled_rounding(table: npt.ArrayLike) -> IntArray:
     """Round a table to integers so that every class keeps its total.
 
     This is the largest remainder method. Each cell is rounded down. The rows that a class then
-    lacks are added to the cells with the largest fractions; of equal fractions, the lowest index is
-    first. The method is deterministic, and every cell changes by less than one row.
+    lacks are added to its cells with the largest fractions; of equal fractions, the one with the
+    lowest index comes first. The method is deterministic, and every cell changes by less than one
+    row.
 
     Parameters
     ----------
@@ -23,7 +24,8 @@ def controlled_rounding(table: npt.ArrayLike) -> IntArray:
     Returns
     -------
     array of int64, the shape of `table`
-        The class totals of `table`, rounded to the nearest whole numbers.
+        The rounded table. Its class totals are those of `table`, rounded to the nearest whole
+        numbers.
 
     Raises
     ------

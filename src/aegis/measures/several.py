@@ -1,8 +1,9 @@
-"""Combine the scores of several labels, whose measures have different units, into one figure.
+"""Combine the scores for several labels into one figure; the measures of the labels may have
+different units.
 
-The share kept of a label is (score - floor) / (reference - floor), limited to 0 to 1. The floor is
-the score of a constant prediction, and the reference is the score of the unmasked table. All three
-are by the measure of the label.
+The share kept of a label is (score - floor) / (reference - floor), limited to the range from 0 to
+1. The floor is the score of a constant prediction, and the reference is the score of the unmasked
+table. All three are by the measure of the label.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ def share_kept(serve: str) -> Measure:
 
 
 def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float]) -> float:
-    """Combine the shares kept of several labels; 0 if all are None.
+    """Return one figure that combines the shares kept of several labels; it is 0 if all shares are
+    None.
 
-    A label whose share is None cannot be predicted, and is left out.
+    A share is None if the label cannot be predicted; such a label is left out.
 
     Parameters
     ----------

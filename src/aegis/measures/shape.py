@@ -1,13 +1,13 @@
-"""Correct the AUC of scores that are not normal, because they are sums of few coefficients.
+"""Correct the AUC of scores that are not normal because they are sums of few coefficients.
 
 Counts of pairs of levels give the means and variances of a linear score, not the shape of its
-distribution. A score that depends on few levels has few values. For example, normal theory
-overestimates the AUC for a rare class that a mask separates only partly. The rows by level and
-class give the exact distribution of each attribute's contribution to the score. If attributes were
-independent within classes, the score would be the sum of independent contributions. The AUC of this
-sum is compared with the AUC that normal theory gives for the sum. Each AUC corresponds to a
-distance between two normal classes. The ratio of the two distances corrects the AUC that normal
-theory gives for the true means and variances.
+distribution. A score that depends on few levels has few values, so it is not normal. For example,
+normal theory overestimates the AUC for a rare class if a mask separates only a part of it. The rows
+by level and class give the exact distribution of each attribute's contribution to the score. If
+attributes were independent within classes, the score would be the sum of independent contributions.
+The AUC of this sum is compared with the AUC that normal theory gives for the sum. Each of these
+AUCs corresponds to a distance between two normal classes. The ratio of the two distances corrects
+the AUC that normal theory gives for the true means and variances.
 """
 
 from __future__ import annotations
@@ -32,23 +32,25 @@ _FAR = 1e-9
 def shape_factors(
     slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
 ) -> Floats | None:
-    """Return the factors that correct the distance between two classes of a linear score, (1 + K,).
+    """Return the factors that correct the distance between two classes along a linear score, shape
+    (1 + K,).
 
-    A factor is the ratio of two distances between the classes, both under independent attributes:
-    one from the AUC of the exact distributions, the other from the AUC of normal distributions. The
-    first factor is for all folds together; each other factor leaves out one fold. Factors are from
-    0 to 1, so that an upper bound for normal scores remains an upper bound. None if a fold has too
-    few rows of a class, if there are no levels, or if the score has no spread in a fold.
+    A factor is the ratio of two distances between the classes. One distance follows from the AUC of
+    the exact distributions, the other from the AUC of normal distributions; both assume independent
+    attributes. The first factor is for all folds together; each other factor leaves out one fold.
+    Factors are from 0 to 1, so that an upper bound for normal scores remains an upper bound. The
+    result is None if a fold has too few rows of a class, if there are no levels, or if the score is
+    constant in a fold.
 
     Parameters
     ----------
     slopes
         Coefficient of each level in the score of each fold, shape (K, d).
     joint
-        Rows per fold, class and level, shape (K, 2, d). Class 0 is all other classes, class 1 the
-        class itself.
+        Number of rows per fold, class and level, shape (K, 2, d). Class 0 consists of all other
+        classes, class 1 is the class itself.
     rows
-        Rows per fold and class, shape (K, 2).
+        Number of rows per fold and class, shape (K, 2).
     bounds
         Start of the levels of each attribute, shape (m + 1,).
     """

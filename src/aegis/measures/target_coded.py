@@ -3,9 +3,9 @@
 Each value of an attribute is replaced by one code per class: the share of the class among its rows
 minus the share in the whole table (target encoding: Micci-Barreca, A preprocessing scheme for
 high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). For m attributes and C
-classes, the trace needs only the covariance matrix of m (C - 1) codes. The rows by level and class
-give all of it except its blocks between two attributes. The matrix is small enough to be protected
-before it is shared (`aegis.safe.protect`).
+classes, the trace needs only the covariance matrix of m (C - 1) codes. All of this matrix, except
+the blocks between two attributes, follows from the rows by level and class. The matrix is small
+enough to be protected before it is shared (`aegis.safe.protect`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Noise may make the estimate smaller.
 
 
 def class_codes(joint: Numbers, classes: Numbers) -> Floats:
-    """Return the codes of each level for each class but the last, shape (d, C - 1).
+    """Return the codes of each level, for each class except the last, shape (d, C - 1).
 
     A code is the share of the class among the rows of the level minus its share in the table. It is
     0 for a level without rows.
@@ -43,7 +43,7 @@ def class_codes(joint: Numbers, classes: Numbers) -> Floats:
     Parameters
     ----------
     joint
-        Rows per level and class, shape (d, C); may be expected or noisy counts.
+        Number of rows per level and class, shape (d, C); expected or noisy counts are allowed.
     classes
         Rows per class, shape (C,).
     """
@@ -64,8 +64,8 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     covariance
         S_xx of the codes, shape (p, p), symmetric.
     explained
-        S_xu, the covariance of the codes with the indicators of all classes but the last,
-        shape (p, C - 1).
+        S_xu, the covariance of the codes with the indicators of all classes except the last, shape
+        (p, C - 1).
     classes
         Share of each class, all above 0, shape (C,).
 
@@ -91,15 +91,16 @@ def trace_by_separation(
 ) -> float:
     """Return Pillai's trace of codes for two classes, from the largest AUC of their linear scores.
 
-    Let m_1, m_0 be the means and S_1, S_0 the covariances of the codes in the class and in the
-    rest. Of all linear combinations of the codes, that with coefficients (S_1 + S_0)^-1 (m_1 - m_0)
-    has the largest AUC if scores are normal: Phi(d), with d^2 = (m_1 - m_0)' (S_1 + S_0)^-1 (m_1 -
-    m_0) (Su and Liu, Linear combinations of multiple diagnostic markers, JASA 88, 1993). The result
-    is the trace of codes with this AUC and with S_1 = S_0, 2 p q d^2 / (1 + 2 p q d^2), from 0 to
-    1. The moments follow from strengths s and skewness g: for a code of variance 1, m_1 - m_0 =
-    sqrt(s / (p q)), and the variances v_1, v_0 satisfy p v_1 + q v_0 = 1 - s and v_1 - v_0 = g (m_1
-    - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the class and within the rest are assumed
-    to be equal.
+    Let m_1 and m_0 be the means, and S_1 and S_0 the covariances, of the codes in the class and in
+    the rest. If scores are normal, the linear combination of the codes with the coefficients (S_1 +
+    S_0)^-1 (m_1 - m_0) has the largest AUC. This AUC is Phi(d), where d^2 = (m_1 - m_0)' (S_1 +
+    S_0)^-1 (m_1 - m_0) and Phi is the normal distribution function (Su and Liu, Linear combinations
+    of multiple diagnostic markers, JASA 88, 1993). The result is the trace of codes that have this
+    AUC and for which S_1 = S_0: 2 p q d^2 / (1 + 2 p q d^2), from 0 to 1. The moments are computed
+    from the strength s and the skewness g of each code. For a code of variance 1, m_1 - m_0 =
+    sqrt(s / (p q)), and the variances v_1 and v_0 satisfy p v_1 + q v_0 = 1 - s and v_1 - v_0 = g
+    (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the class and within the rest are
+    assumed to be equal.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def trace_by_separation(
     strengths
         Mean square contingency of each code with the class, shape (m,).
     skewness
-        Third moment of each code, in units of its standard deviation, shape (m,).
+        Third central moment of each code, in units of its standard deviation, shape (m,).
     share
         The share p of the class; q = 1 - p is the share of the rest.
 
@@ -150,18 +151,18 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of the strength of levels a model with a ridge penalty explains.
+    """Return how much of the levels' strength is explained by a model with a ridge penalty.
 
-    In a ridge regression on a single attribute with penalty p, the deviation d of a level with n
-    rows from the mean shrinks to d n / (n + p). The level then explains n d^2 (1 - (p / (n +
-    p))^2).
+    Let d be the deviation from the mean of a level with n rows. In a ridge regression on a single
+    attribute with penalty p, it shrinks to d n / (n + p). The level then explains n d^2 (1 - (p /
+    (n + p))^2).
 
     Parameters
     ----------
     levels
-        Rows per level, shape (d,), above 0.
+        Number of rows per level, above 0, shape (d,).
     strength
-        Strength of each level: n d^2 / N with N the number of all rows, one entry per level.
+        Strength of each level, n d^2 / N, where N is the number of all rows; one entry per level.
     penalty
         The penalty p, in rows.
     """
@@ -169,7 +170,9 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom of a ridge regression on levels with these numbers of rows."""
+    """Return the degrees of freedom of a ridge regression on levels that have these numbers of
+    rows.
+    """
     total = float(levels.sum())
     if total <= 0:
         return 0.0
@@ -177,12 +180,12 @@ def fitted_freedom(levels: Floats, penalty: float) -> float:
 
 
 def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float) -> float:
-    """Return the mean held-out trace over learners with different largest penalties.
+    """Return the mean held-out trace over learners that differ in their largest penalty.
 
     Let V_p be the trace that a learner with penalty p reaches on the rows that it is fitted to, and
-    f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1)/
-    (N - 1 - f_p))^2, as in `held_out_traces`, with C classes and N rows. The mean over learners is
-    that of `held_out`. If no T_p is positive, the largest T_p is returned: at most 0, it still
+    f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1) /
+    (N - 1 - f_p))^2, as in `held_out_traces`, for C classes and N rows. The mean over learners is
+    taken as in `held_out`. If no T_p is positive, the result is the largest T_p, because it still
     shows how far from useful the codes are. The result never falls if V_p rises or f_p falls.
 
     Parameters
@@ -190,7 +193,7 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
     explained, freedoms
         V_p and f_p, each of shape (P,).
     classes, n
-        Number of classes C, and of rows N.
+        The number of classes C, and the number of rows N.
     """
     limit = classes - 1.0
     rest = np.maximum(n - 1 - freedoms, 1e-9 * n)
@@ -201,16 +204,17 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
 
 
 def held_out_target_coded(counts: Cooccurrence) -> float:
-    """Return the target-coded trace on held-out rows, a mean over learners of all penalties.
+    """Return the target-coded trace on held-out rows, averaged over learners with different
+    penalties.
 
-    It estimates the measure `held-out-pillai-values` from rows by level and class and one small
+    It estimates the measure `held-out-pillai-values` from the rows by level and class and one small
     matrix. Let V be the trace of the codes of all attributes, without the adjustment of
-    `target_coded`; with two classes, that of `trace_by_separation`. The result is
-    `held_out_reached`, where V_p is V times the share of the levels' strength that a learner with
-    penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over attributes, times V
-    divided by the sum of the attributes' separate traces, because attributes with the same
-    information overfit only once. The value is from 0 to C - 1, with C classes. It is 0 for one
-    class, for constant attributes and without rows.
+    `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
+    `held_out_reached` of V_p and f_p. V_p is V times the share of the levels' strength that a
+    learner with penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over
+    attributes, times V, divided by the sum of the attributes' separate traces, because attributes
+    with the same information overfit only once. For C classes, the value is from 0 to C - 1. It is
+    0 if there is only one class, if all attributes are constant, or if there are no rows.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -243,12 +247,12 @@ def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
     Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. The
-    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_trace`, with the number f
-    of fitted parameters from `degrees_of_freedom`. Codes are functions of the levels, so V is at
-    most the plug-in Pillai's trace of the same configuration. For a single attribute both are
-    equal, and so are their adjusted forms. The value is at most C - 1, with C classes. It is 0 for
-    one class, for constant attributes, without rows, and if f is too large for the number of rows.
-    `counts.chance` lowers f as in `adjusted-pillai`.
+    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_trace`, where
+    `degrees_of_freedom` gives the number f of fitted parameters. Codes are functions of the levels,
+    so V is at most the plug-in Pillai's trace of the same configuration. For a single attribute
+    both are equal, and their adjusted forms are equal, too. For C classes, the value is at most C -
+    1. It is 0 if there is only one class, if all attributes are constant, if there are no rows, or
+    if f is too large for the number of rows. `counts.chance` lowers f as in `adjusted-pillai`.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -314,17 +318,18 @@ def _separated(
 def degrees_of_freedom(
     levels: Floats, offsets: npt.NDArray[np.int64], chance: Floats | None = None
 ) -> float:
-    """Return the number of fitted codes: levels with rows, minus 1 per attribute and a correction.
+    """Return the number of fitted codes: the number of levels with rows, minus 1 per attribute,
+    minus a correction.
 
     Parameters
     ----------
     levels
-        Rows per level, shape (d,).
+        Number of rows per level, shape (d,).
     offsets
         Start of the levels of each attribute, shape (m + 1,).
     chance
-        As in `Cooccurrence`, shape (d, k). It gives the correction, because expected counts fit
-        less by chance than drawn rows. None: no correction.
+        As in `Cooccurrence`, shape (d, k). The correction is computed from it, because expected
+        counts fit less by chance than drawn rows. None: there is no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

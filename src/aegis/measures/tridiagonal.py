@@ -14,7 +14,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """T = Q' A Q, tridiagonal, for a symmetric A of shape (d, d), with right-hand sides times Q'.
+    """The tridiagonal T = Q' A Q of a symmetric matrix A, shape (d, d), and Q' times right-hand
+    sides.
 
     Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
     BIT 17, 1977.
@@ -33,7 +34,8 @@ class Tridiagonal:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Tridiagonal:
-        """Reduce `matrix`, which is overwritten, and right-hand sides (d, k) to tridiagonal form.
+        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to tridiagonal
+        form.
 
         Raises
         ------
@@ -59,8 +61,9 @@ class Tridiagonal:
     def effective(self, penalty: float, *, expected: bool = False) -> float:
         """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
 
-        The trace is d minus p times the trace of the inverse. The diagonal of the inverse
-        follows from the pivots of the factorisations from above and from below: 1 / (down_i + up_i
+        The trace is d minus p times the trace of the inverse. The diagonal of the inverse follows
+        from the pivots of two factorisations, one from above (down) and one from below (up): its
+        entries are 1 / (down_i + up_i
         - (T + p I)_ii) (Meurant, A review on the inverse of symmetric tridiagonal and block
         tridiagonal matrices, SIAM J. Matrix Anal. Appl. 13, 1992).
         """

@@ -10,14 +10,14 @@ from aegis.policy.model import Policy
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 of the canonical policy, which includes the content of hierarchies."""
+    """Return the SHA-256 digest of the canonical policy. It covers the content of hierarchies."""
     return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
 
 
 def canonical_policy(policy: Policy) -> str:
-    """Return all declarations of the policy as one JSON text, equal for equal policies.
+    """Return all declarations of the policy as one JSON text. Equal policies give equal texts.
 
-    The digest of a hierarchy's content replaces the name of its file.
+    For a hierarchy, the text has the digest of its content instead of the name of its file.
     """
     data = policy_mapping(policy)
     for attribute in policy.attributes.values():

@@ -15,7 +15,8 @@ def require_joint_rule(policy: Policy) -> None:
     Raises
     ------
     PolicyError
-        The rule counts persons, or it can hold for fine classes and fail for coarser ones.
+        The rule counts persons, or it is possible that fine classes meet the rule and coarser ones
+        fail it.
     """
     if policy.person is not None:
         raise PolicyError(
@@ -31,7 +32,7 @@ def require_joint_rule(policy: Policy) -> None:
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
-    """Return for each release the indices of the earlier releases that it took into account.
+    """Return, for each release, the indices of the earlier releases that it took into account.
 
     The certificate of a release lists these earlier releases. A configuration that is not yet
     released is treated as if it were released after all entries before it.
@@ -39,7 +40,7 @@ def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
     Raises
     ------
     PolicyError
-        A release took a release into account that is not among the entries before it.
+        A release took into account a release that is not among the entries before it.
     """
     return tuple(
         frozenset(range(place))

@@ -14,29 +14,32 @@ from aegis.measures import MEASURES, SHARE_KEPT, LabelKind, Measure, chosen_meas
 from aegis.words import amount
 
 MUCH_IN_ONE_ROW = 0.2
-"""Share of the variance of a number to predict in one row from which R2 describes that row."""
+"""If one row accounts for at least this share of a numeric label's variance, R2 describes mainly
+this row.
+"""
 
 
 @dataclass(frozen=True)
 class Label:
     """The column to predict, as classes or as a number.
 
-    A table without a label has `NO_LABEL`: no column, and one class with all rows.
+    A table without a label has `NO_LABEL`, which has no column, and one class for all rows.
 
     Attributes
     ----------
     column
         Name of the column.
     bins
-        Number of quantile bins of a numeric label; None if it is not cut.
+        Number of quantile bins of a numeric label; None if it is not cut into bins.
     classes
-        All classes that the label can have; empty to take them from the table.
+        All classes that the label can have; empty if they come from the table.
     cuts
-        Cut points of a numeric label, ascending; empty to cut at quantiles of the table.
+        Cut points of a numeric label in ascending order; empty if it is cut at quantiles of the
+        table.
     kind
         Whether the label is a class or a number.
     several
-        The labels if there are several, and `column` is then empty; None for one label or none.
+        The labels, if there are several, and `column` is empty; None if there is one label or none.
     bounds
         Smallest and largest value of a numeric label that a protected summary counts; None if the
         policy does not declare them.
@@ -130,7 +133,7 @@ class Label:
 
 
 class Serve(StrEnum):
-    """How the shares of utility kept for several labels are combined into one figure."""
+    """How the shares kept of several labels are combined into one figure."""
 
     MEAN = "mean"
     """Their weighted mean."""
@@ -149,7 +152,8 @@ class LabelTask:
     weight
         Weight of the label in the mean of the shares of utility kept, above zero.
     measure
-        Name of the label's measure; None for that of the policy, or the default for its kind.
+        Name of the label's measure; None for the measure of the policy, or else the default measure
+        for the label's kind.
     """
 
     label: Label
@@ -166,14 +170,18 @@ class LabelTask:
             chosen_measure(self.measure, label=self.label.kind)
 
     def named_measure(self, general: str | None) -> str | None:
-        """Return the name of the label's measure, else `general` if it fits the label's kind, else None."""
+        """Return the name of the label's measure. If it has none, return `general` if this fits the
+        label's kind, else None.
+        """
         if self.measure is not None or general is None:
             return self.measure
         chosen = MEASURES.get(general)
         return chosen.name if chosen.reads_label and chosen.label is self.label.kind else None
 
     def measure_by(self, general: str | None) -> Measure:
-        """Return the label's measure, else `general` if it fits the label's kind, else the default."""
+        """Return the label's measure. If it has none, return `general` if this fits the label's
+        kind, else the default measure.
+        """
         return chosen_measure(self.named_measure(general), label=self.label.kind)
 
 
@@ -184,7 +192,8 @@ class SeveralLabels:
     Attributes
     ----------
     tasks
-        The labels, at least two; empty for `labels: any`, where each column is predicted in turn.
+        The labels, at least two; empty for `labels: any`, which means that each column is predicted
+        in turn.
     serve
         How the shares of utility kept for the labels are combined.
     known
@@ -242,4 +251,4 @@ def several_labels(
 NO_LABEL = Label("", kind=LabelKind.NONE)
 """The label of a table that has none: each column is then predicted from the others."""
 ANY_LABEL = several_labels(())
-"""The same where the policy says so: `labels: any`."""
+"""The same, if the policy declares it with `labels: any`."""

@@ -1,13 +1,13 @@
 """Read YAML with line numbers, so that errors in a policy can name the line.
 
-Scalars are read as in YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), without its octal
-and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts, and so are 2024-01-31, 12:30 and
-01234, which YAML 1.1 would convert. Keys are always the text as written, so that a column may be
-called 2024, on or null.
+Aegis reads scalars as in YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), but without its
+octal and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts. 2024-01-31, 12:30 and
+01234, which YAML 1.1 would convert, are texts, too. A key is always the text as written, so a
+column may be called 2024, on or null.
 
 A file may come from an untrusted source, so its length, depth and number of nodes are limited. The
-content of an alias counts once for each use, although the memory holds it once. Otherwise a few
-aliases of aliases could represent billions of nodes.
+content of an alias counts once for each use, although it is in memory only once. Otherwise, a few
+aliases of aliases could stand for billions of nodes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import yaml
 from aegis.errors import PolicyError
 
 MOST_CHARACTERS = 16 << 20
-"""Largest number of characters of a file."""
+"""Largest number of characters in a file."""
 MOST_DEPTH = 64
 """Largest depth of nested mappings and lists."""
 MOST_PARTS = 500_000
-"""Largest number of keys and values of a file, with aliases written out."""
+"""Largest number of keys and values in a file, with aliases written out."""
 MOST_DIGITS = 100
-"""Largest number of characters of a whole number; columns do not have longer ones."""
+"""Largest number of characters of a whole number; no column has longer numbers."""
 
 _FLOAT = re.compile(
     r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+"
@@ -76,7 +76,7 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 @dataclass(slots=True)
 class Place:
-    """The line of a node in a YAML document, and of its children.
+    """The line of a node in a YAML document, and the lines of its children.
 
     Attributes
     ----------
@@ -126,8 +126,8 @@ def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Loca
     Raises
     ------
     PolicyError
-        Bad syntax, a repeated key, a tag, an alias that contains itself, or a limit that is
-        exceeded. The message names the line.
+        The syntax is not valid, a key is repeated, there is a tag or an alias that contains itself,
+        or a limit is exceeded. The message names the line.
     """
     if len(text) > MOST_CHARACTERS:
         raise PolicyError(
@@ -362,7 +362,7 @@ def write_yaml(data: Mapping[str, Any]) -> str:
     Raises
     ------
     PolicyError
-        A value has none of the plain types of Python.
+        The type of a value is not one of Python's plain types.
     """
     try:
         return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True))

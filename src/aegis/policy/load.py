@@ -72,11 +72,11 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
     Raises
     ------
     PolicyError
-        The file is missing or not YAML; a key, role, mask, measure or privacy model is unknown; a
-        parameter has the wrong type or range. The message names the line.
+        The file is missing or not YAML; or a key, role, mask, measure or privacy model is unknown;
+        or a parameter has the wrong type or is out of range. The message names the line.
     DataError
-        A hierarchy file cannot be read or is not a hierarchy. The message names the line of the
-        policy, too.
+        A hierarchy file cannot be read or is not a hierarchy. The message also names the line of
+        the policy.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
-    """Return a policy unchanged, or read it from a path or mapping."""
+    """Return a policy; read it from a path or a mapping if it is not yet a `Policy`."""
     return policy if isinstance(policy, Policy) else load_policy(policy)
 
 
@@ -171,7 +171,7 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
 
 
 def read_mapping(source: str | Path | Located, what: str) -> dict[str, Any]:
-    """Read a YAML file with a single mapping; messages call it `what`.
+    """Read a YAML file that contains a single mapping. Messages call the file `what`.
 
     `source` is a path, or the result of `read_document`.
 
@@ -213,9 +213,9 @@ def dump_configurations(
 ) -> str:
     """Return configurations as YAML that `load_configurations` reads back.
 
-    `measure` is the measure by which they were chosen; `measure_of_choice` reads it from the file.
-    `made_under` is the owner's rule of the summary from which they were chosen, as plain data;
-    `owner_of_choice` reads it.
+    `measure` is the measure by which the configurations were chosen; `measure_of_choice` reads it
+    from the file. If they were chosen from a summary, `made_under` is the rule of its owner as
+    plain data; `owner_of_choice` reads it from the file.
     """
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:
@@ -226,7 +226,8 @@ def dump_configurations(
 
 
 def measure_of_choice(source: str | Path | Located) -> str | None:
-    """Return the measure by which a file's configurations or recipe were chosen; None without one.
+    """Return the measure by which a file's configurations or recipe were chosen; None if the file
+    names none.
 
     `source` is a path, or the result of `read_document`.
 

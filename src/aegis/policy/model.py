@@ -1,6 +1,6 @@
-"""The user's declarations: roles, candidate masks, the privacy rule, the measure.
+"""Define what the user declares: roles, candidate masks, the privacy rule and the measure.
 
-All classes are frozen. `aegis.policy.load` reads them from YAML and writes them.
+All classes are frozen. `aegis.policy.load` reads their objects from YAML and writes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from aegis.words import brief
 
 
 class Role(StrEnum):
-    """The role of an attribute for privacy; all but `identifier` and `ignore` are scored and released."""
+    """The role of an attribute for privacy. Attributes are scored and released, except those with
+    the roles `identifier` and `ignore`.
+    """
 
     IDENTIFIER = "identifier"
     """Identifies a person. Aegis never releases the values: it drops the column, or replaces each
@@ -30,15 +32,17 @@ class Role(StrEnum):
     """Other people may know the value, and several such values together can identify a person.
     Quasi-identifiers form the equivalence classes."""
     SENSITIVE = "sensitive"
-    """Nobody should learn the value of a person."""
+    """Nobody should learn a person's value."""
     FEATURE = "feature"
-    """None of these roles. Aegis releases and scores the column, but it does not form classes."""
+    """The attribute has none of the other roles. Aegis releases and scores the column, but the
+    column does not form equivalence classes.
+    """
     IGNORE = "ignore"
     """Aegis neither scores nor releases the column."""
 
 
 class Unseen(StrEnum):
-    """The treatment of a value that a mask does not know, when a release is made."""
+    """How a release treats a value that a mask does not know."""
 
     ERROR = "error"
     SUPPRESS = "suppress"
@@ -69,9 +73,13 @@ class AttributeKind(StrEnum):
     NUMERIC = "numeric"
     """By their distances. This is the default for numbers."""
     ORDINAL = "ordinal"
-    """Only by their ranks, in the stated `order`, or in the natural order of numbers, dates and times."""
+    """Only by their ranks, either in the stated `order` or in the natural order of numbers, dates
+    and times.
+    """
     CATEGORICAL = "categorical"
-    """Only as equal or different. This is the default for texts and booleans, and suits numeric codes."""
+    """Only as equal or different. This is the default for texts and booleans. It also suits numeric
+    codes.
+    """
 
 
 @dataclass(frozen=True)
@@ -85,21 +93,22 @@ class Attribute:
     role
         Role of the attribute in privacy.
     masks
-        Candidate masks, in the declared order; masks that learn from data are not fitted yet.
+        Candidate masks, in the declared order. Masks that learn from data are not fitted yet.
     hierarchy
         The generalisation hierarchy of `level` masks, or None.
     weight
         Weight of the attribute in additive measures; by default 1.
     hierarchy_source
-        The text of the policy file on the hierarchy: a path or an inline tree.
+        What the policy file says about the hierarchy: a path or an inline tree.
     kind
-        How values of a quasi-identifier are compared; None for the default of the column's type.
+        How the values of a quasi-identifier are compared; None for the default of the column's
+        type.
     order
-        All values of an ordinal attribute in ascending order; empty for the natural order.
+        All values of an ordinal attribute in ascending order; empty if it has its natural order.
     type
-        Type of the values; None to determine it from the table.
+        Type of the values; None if Aegis determines it from the table.
     values
-        All possible values, without null; empty to determine them from the table.
+        All possible values, without null; empty if Aegis determines them from the table.
     """
 
     name: str
@@ -128,13 +137,13 @@ class Configuration:
     name
         Name in the ranking.
     masks
-        Masks by attribute. An attribute that is missing here gets its only candidate, or
-        `identity`.
+        Masks by attribute. An attribute that is missing here gets its only candidate; if it has
+        several, it gets `identity`.
     certificate
         Digest of the certificate from which the configuration was read; None for any other source.
     after
-        The earlier releases that the release of this certificate took into account; None if the
-        configuration was not read from a certificate.
+        The earlier releases that the certified release took into account; None if the configuration
+        was not read from a certificate.
 
     Examples
     --------
@@ -165,12 +174,12 @@ class Configuration:
 
 
 def listed_configurations(given: object) -> tuple[Configuration, ...]:
-    """Return configurations that are given as a mapping by name or as a sequence.
+    """Return configurations, which are given as a mapping by name or as a sequence.
 
     Raises
     ------
     PolicyError
-        The argument is neither.
+        The argument is neither a mapping nor a sequence.
     """
     listed = given.values() if isinstance(given, Mapping) else given
     if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
@@ -202,7 +211,7 @@ class MethodChoice:
     options
         Options by name, as written in the policy.
     where
-        File and line of the policy, for messages; empty without a file.
+        File and line of the policy, for messages; empty if the policy does not come from a file.
     """
 
     name: str
@@ -220,13 +229,13 @@ class Policy:
     label
         The label, or `NO_LABEL`.
     attributes
-        Attributes by name, in the order of the file. Aegis neither scores nor releases other
-        columns. The label may be among the attributes, with a role and candidate masks.
+        Attributes by name, in the order of the file. Aegis neither scores nor releases any other
+        column. The label may be among the attributes, with a role and candidate masks.
     privacy
         The rule that a release must meet.
     measure
-        Name of the measure for rankings and searches. With None, rankings, searches and releases
-        use their defaults.
+        Name of the measure for rankings and searches. If None, rankings, searches and releases use
+        their defaults.
     configurations
         Explicit configurations, by name.
     unseen
@@ -234,17 +243,17 @@ class Policy:
     anonymizers
         Record-level methods to rank together with the configurations.
     reading
-        How to read the table's text files; None to determine encoding, separators and the rest from
-        the files.
+        How to read the table's text files; None if Aegis determines encoding, separators and the
+        rest from the files.
     release
-        Facts for the report on the release, if given, such as `purpose` and `author`.
+        Facts for the report on the release, such as `purpose` and `author`; all are optional.
     population
         Path of a table of the population from which this table is a sample. Both have the same
         quasi-identifiers.
     suppressed_columns
         How a release shows a column whose mask is `suppress`.
     weight
-        Column of survey weights for scores and models. With None, each row counts once.
+        Column of survey weights for scores and models. If None, each row counts once.
 
     Examples
     --------
@@ -286,7 +295,7 @@ class Policy:
 
     @property
     def tasks(self) -> tuple[LabelTask, ...]:
-        """The labels with weights and measures if there are several; else empty."""
+        """If there are several labels, the labels with their weights and measures; else empty."""
         return () if self.label.several is None else self.label.several.tasks
 
     def of_task(self, task: LabelTask) -> Policy:
@@ -350,7 +359,9 @@ class Policy:
 
     @property
     def person(self) -> str | None:
-        """Column that identifies persons, to count persons instead of rows; None to count rows."""
+        """The column that identifies persons, if persons are counted instead of rows; None if rows
+        are counted.
+        """
         return self.privacy.person
 
     @property
@@ -359,14 +370,15 @@ class Policy:
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the first given measure that is not None, else the policy's, else the default.
+        """Return the first given measure that is not None. If all are None, return the policy's
+        measure, or else the default measure.
 
-        Without a label, the default is the measure that treats all columns equally.
+        If there is no label, the default is the measure that treats all columns equally.
 
         Raises
         ------
         PolicyError
-            The measure is unknown, or it needs a label and there is none.
+            The measure is unknown, or it needs a label and the policy has none.
 
         Examples
         --------
@@ -380,10 +392,11 @@ class Policy:
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
     def measured_by(self, measure: str | None) -> Policy:
-        """Return the policy with this measure for each of several labels that names no measure.
+        """Return the policy; if it has several labels, each label that names no measure gets this
+        one.
 
-        If the policy has one label or none, the method returns it unchanged. You then give the
-        measure to the ranking or search.
+        If the policy has one label or none, the method returns it unchanged. Then give the measure
+        to the ranking or search instead.
 
         Examples
         --------
@@ -397,9 +410,10 @@ class Policy:
         return replace(self, measure=measure)
 
     def require_label(self, what: str, *, number: bool = False) -> None:
-        """Raise `PolicyError` if the policy has no label with classes, which `what` needs.
+        """Raise `PolicyError` if the policy has no label with classes, because the operation `what`
+        needs one.
 
-        `what` is the operation, for the message. With `number`, a numeric label is accepted, too.
+        The message names the operation. If `number` is True, a numeric label is accepted, too.
 
         Examples
         --------
@@ -420,7 +434,8 @@ class Policy:
             )
 
     def refuse_several(self, what: str) -> None:
-        """Raise `PolicyError` if the policy has several labels, which `what` cannot use.
+        """Raise `PolicyError` if the policy has several labels, because the operation `what` cannot
+        use them.
 
         Examples
         --------
@@ -437,7 +452,8 @@ class Policy:
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label's mask, None for an unmasked label.
+        """Return the masks of a release, including the label's mask, which is None if the label is
+        unmasked.
 
         `fitted` is the single mask of the label (`label_mask`), fitted to a table.
 
@@ -487,7 +503,7 @@ class Policy:
             )
 
     def refuse_weight(self, what: str) -> None:
-        """Raise `PolicyError` if rows have weights, which the operation `what` cannot use.
+        """Raise `PolicyError` if rows have weights, because the operation `what` cannot use them.
 
         Examples
         --------
@@ -585,7 +601,8 @@ class Policy:
         )
 
     def drawn_from(self, population: str | None) -> Policy:
-        """Return the policy with this path of its population; with None, the policy itself.
+        """Return the policy with this path of its population; if `population` is None, return the
+        policy itself.
 
         Examples
         --------
@@ -652,7 +669,9 @@ class Policy:
 
     @property
     def protected_hierarchies(self) -> dict[str, Hierarchy]:
-        """Hierarchies of the sensitive attributes for which a model measures distances between values."""
+        """The hierarchies of the sensitive attributes for which a model measures distances between
+        values.
+        """
         return {
             name: hierarchy
             for name in self.privacy.hierarchical
@@ -662,7 +681,7 @@ class Policy:
 
     @property
     def label_attribute(self) -> Attribute | None:
-        """The label's entry in `attributes`, or None."""
+        """The label's entry in `attributes`; None if it has no entry."""
         return self.attributes.get(self.label.column)
 
     @property
@@ -687,14 +706,17 @@ class Policy:
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """Columns that have the role sensitive or that the rule protects, even the label."""
+        """The columns that have the role sensitive or that the rule protects; the label may be one
+        of them.
+        """
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels that every release contains. With several labels, a release may leave out
-        some."""
+        """The labels that every release contains. If there are several labels, a release may leave
+        out some.
+        """
         gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 

@@ -35,7 +35,9 @@ class PolicyMapping(BaseModel):
 
 
 class LabelEntry(PolicyMapping):
-    """`label: income`, `label: {column: price, kind: number}`, or `label: {column: price, bins: 5}`. For protected summaries, give `classes` or `cuts`."""
+    """The label: `label: income`, `label: {column: price, kind: number}`, or `label: {column:
+    price, bins: 5}`. For protected summaries, also give `classes` or `cuts`.
+    """
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
@@ -60,7 +62,9 @@ class TaskEntry(LabelEntry):
     weight: float = Field(default=1.0, allow_inf_nan=False)
     """How much the label counts in the mean of the shares kept; above zero."""
     measure: str | None = None
-    """The measure of this label. By default, it is the policy's measure if that suits the kind of label, and otherwise the default of the kind."""
+    """The measure of this label. By default, it is the policy's measure if this suits the kind of
+    label, and otherwise the default measure of the kind.
+    """
 
 
 class AttributeEntry(PolicyMapping):
@@ -69,13 +73,15 @@ class AttributeEntry(PolicyMapping):
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
     """Role of the attribute in privacy."""
     masks: list[MaskSpec] | None = Field(default=None, min_length=1)
-    """Candidate masks. The default is every level of the hierarchy. Without a hierarchy, it is the
-    default masks of the role."""
+    """Candidate masks. By default, they are all levels of the hierarchy. If there is no hierarchy,
+    they are the default masks of the role.
+    """
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """Weight of the attribute in a measure of single attributes, and with `labels: any`, from 1e-9
-    to 1e9. (The key `weight` at top level is for weights of rows.)"""
+    """Weight of the attribute in measures of single attributes and under `labels: any`, from 1e-9
+    to 1e9. (The key `weight` at top level is for weights of rows.)
+    """
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How record-level methods compare values of a quasi-identifier. By default, it follows from
     the column's type."""
@@ -165,24 +171,29 @@ class PolicyShape(PolicyMapping):
     `held-out-pillai` (with a note) if Aegis cannot predict an AUC. For a numeric label, the
     default is `held-out-r2`. Without a label, it is `held-out-any`."""
     merit: Literal["auc", "accuracy", "log-loss", "r2"] | None = None
-    """A predicted metric of models, instead of a measure. The metric selects the measure `held-out-auc`, `held-out-accuracy`, `held-out-log-loss` or, for a number to predict, `held-out-r2`."""
+    """A predicted metric of models, instead of a measure. The metric selects the measure
+    `held-out-auc`, `held-out-accuracy`, `held-out-log-loss` or, for a numeric label, `held-out-r2`.
+    """
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
-    """The models whose metric `merit` predicts: logistic regression, naive Bayes, boosted trees,
-    or boosted trees with the strongest interaction of two attributes (AUC and R2 only). Several
-    models count equally. The default is the better of linear models and trees."""
+    """The models for which the metric of `merit` is predicted: logistic regression, naive Bayes,
+    boosted trees, or boosted trees with the strongest interaction of two attributes (AUC and R2
+    only). Several models count equally. The default is the better of linear models and trees.
+    """
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
     """Column that identifies the person, if a person can have several rows. The rule, its suppression
     limit and the risks then count persons. Aegis releases the column only as a token."""
     weight: Annotated[str, BeforeValidator(_column)] | None = None
-    """Column of survey weights: how many people of the population a row represents. Scores,
-    models and estimates of risk use the weights. Classes still count rows or persons. Suppose that
-    a rule such as k-map needs a population and the policy names none. Then the number of people in
-    a class is the sum of its weights. Aegis releases the column only under a mask."""
+    """Column of survey weights: how many people of the population a row represents. Scores, models
+    and estimates of risk use the weights. Classes still count rows or persons. If a rule such as
+    k-map needs a population and the policy names none, the number of people in a class is the sum
+    of its weights. Aegis releases the column only under a mask.
+    """
     population: str | None = None
-    """Table of the population that this table is a sample of, with the same column names and
-    values. Give the path relative to the policy."""
+    """Table of the population from which this table is a sample, with the same column names and
+    values. Give the path relative to the policy.
+    """
     unseen: Literal["error", "suppress"] = "error"
     """How `apply` treats a value that a mask does not know."""
     suppressed_columns: Literal["fill", "leave-out"] = "fill"
@@ -198,12 +209,13 @@ class PolicyShape(PolicyMapping):
     """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
-        """Return the name of the requested measure, which the policy names directly or by a metric.
+        """Return the name of the requested measure. The policy names it directly, or by a metric of
+        models.
 
         Raises
         ------
         PolicyError
-            Both are given, or the measure is unknown.
+            The policy names both a measure and a metric, or the measure is unknown.
         """
         models = None if self.models is None else ",".join(self.models)
         expected = merit_name(self.merit, models)

@@ -1,7 +1,7 @@
-"""Keep the decisions of a summary's owner: the policy, its rule, and whether the rule is locked.
+"""Keep what the owner of a summary decided: the policy, its rule, and whether the rule is locked.
 
-People who advise from the summary, or apply the advice, may declare another rule. Aegis then
-reports the difference. If the owner has locked the rule, a weaker rule is refused.
+People who compute advice from the summary, or apply the advice, may declare another rule. Aegis
+then reports the difference. If the owner has locked the rule, Aegis refuses a weaker rule.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OwnerRule:
 
     @classmethod
     def of(cls, given: object, where: str) -> OwnerRule:
-        """Return the rule that `to_dict` wrote; raise `PolicyError` for any other content."""
+        """Return the rule that `to_dict` wrote; raise `PolicyError` if `given` has another form."""
         if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
                 f"{where} does not state correctly which rule the summary was made under: {given!r}.",
@@ -70,14 +70,14 @@ class OwnerRule:
         rule
             The requested rule.
         override
-            Whether the user confirmed that another rule is intended.
+            Whether the user confirmed that the rule is intended to be different.
         what
             A name for the object that was made under the owner's rule, for the message.
 
         Raises
         ------
         PolicyError
-            The rule is another one and `override` is False, or it is weaker and the owner's rule is
+            The rule differs and `override` is False, or it is weaker and the owner's rule is
             locked.
         """
         compared = strength(rule, self.rule)
@@ -152,9 +152,9 @@ class Terms:
     locked
         Whether no rule weaker than that of the policy may be used with the summary.
     binding
-        Whether another rule must be confirmed. True if the summary was read from a bundle or its
-        rule is locked. A user who has just summarised a table has the table, so no confirmation is
-        needed.
+        Whether a different rule must be confirmed. This is True if the summary was read from a
+        bundle or its rule is locked. Somebody who has just summarised a table has the table, so no
+        confirmation is needed.
     """
 
     policy: str
@@ -168,7 +168,7 @@ class Terms:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the policy, which equals `policy_digest` of the policy."""
+        """The SHA-256 digest of the policy; it equals `policy_digest` of the policy."""
         return hashlib.sha256(self.policy.encode()).hexdigest()
 
     @cached_property
@@ -195,8 +195,8 @@ class Terms:
 def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
     """Return the rule of the summary from which a file's configurations were chosen.
 
-    None if they were chosen from the table itself. `source` is the path of the file, or the result
-    of `read_document`.
+    The result is None if they were chosen from the table itself. `source` is the path of the file,
+    or the result of `read_document`.
 
     Raises
     ------
@@ -212,7 +212,9 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
 
 
 def rule_of(mapping: object) -> PrivacyRule:
-    """Return a rule from the `privacy` entry of a policy; without an entry, nothing is required."""
+    """Return the rule from the `privacy` entry of a policy. If there is no entry, the rule requires
+    nothing.
+    """
     if mapping is None or mapping == {}:
         return PrivacyRule()
     if isinstance(mapping, Mapping) and mapping.keys() == {"suppression"}:

@@ -1,4 +1,4 @@
-"""Write texts about a result that the terminal, report, workbench and notebook all show."""
+"""Write the texts about a result that terminal, report, workbench and notebook all show."""
 
 from aegis.present.expected import ExpectedFigure
 from aegis.present.finding import IN_WORDS, Finding, mask_shown, ranked_words

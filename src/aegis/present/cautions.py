@@ -1,4 +1,6 @@
-"""List what to read before you rely on a release, in one order for the terminal and all pages."""
+"""List what people should read before they rely on a release, in the same order for the terminal
+and all pages.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ from aegis.summary.outside import Outside
 
 
 def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what to read before you rely on a release, from its certificate.
+    """Return the warnings in a release's certificate that people should read before they rely on
+    the release.
 
-    The order is: reasons why the rule protects less than its name says, risks to persons, limits of
-    the use, and notes on how the figures were measured.
+    They come in this order: reasons why the rule protects less than its name says, risks to
+    persons, limits of the use, and notes on how the figures were measured.
 
     Raises
     ------
@@ -30,7 +33,9 @@ def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
-    """Return the certificate of a release; without one, the part of it that needs no digests."""
+    """Return the certificate of a release. If it has none, return the part of a certificate that
+    needs no digests.
+    """
     if release.certificate is not None:
         return release.certificate
     known = {key: value for key, value in release.to_dict().items() if value is not None}
@@ -38,7 +43,9 @@ def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
 
 
 def outside_stated(document: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that a certificate states and the rule does not cover; None if it states none."""
+    """Return the risks in a certificate that the rule does not cover; None if the certificate
+    states none.
+    """
     outside = document["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None

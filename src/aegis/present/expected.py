@@ -24,10 +24,10 @@ class ExpectedFigure:
     Attributes
     ----------
     title, value
-        The name of the metric, and its value.
+        The name and the value of the metric.
     note
-        The range of trained models, the same metric unmasked, and for a numeric label the errors of
-        predictions.
+        The range of trained models, the same metric for the unmasked table, and for a numeric label
+        the prediction errors.
     """
 
     title: str

@@ -1,4 +1,6 @@
-"""Describe the best entry of an advice in plain words: utility, masks of columns, and proof."""
+"""Describe the best entry of an advice in plain words: its utility, the masks of its columns, and
+the proof.
+"""
 
 from __future__ import annotations
 
@@ -16,34 +18,36 @@ if TYPE_CHECKING:
 
 UNCHANGED, DROPPED = "identity", "suppress"
 IN_WORDS = {UNCHANGED: "unchanged", DROPPED: "suppressed"}
-"""The masks that people read by another word than policies have for them."""
+"""Masks for which texts use another word than policies."""
 _NAMED = 2
 """Largest number of columns that a sentence names."""
 SERVED = {
     "share-kept(mean)": "the predictive value for a label, on average",
     "share-kept(worst)": "the predictive value for the label that loses most",
 }
-"""The utility of which a measure of several labels states the share that is kept."""
+"""For each measure of several labels, a description of the utility of which it states the share
+that is kept.
+"""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Texts about the best entry of an advice, the same in the terminal and on all pages.
+    """Texts about the best entry of an advice, which are the same in the terminal and on all pages.
 
     Attributes
     ----------
     title, figure
-        The configuration with its utility, and its score next to that of the reference.
+        The configuration with its utility, and its score next to the score of the reference.
     released
         The number of released rows, and the smallest class size.
     proof
         The number of combinations or configurations with which the entry was compared, and whether
         it is proven to be the best.
     changed
-        Columns whose values change: name, mask, and the loss in percent if only this column were
-        masked (None if unknown).
+        The columns whose values change: the name, the mask, and the loss in percent if only this
+        column is masked (None if unknown).
     dropped, unchanged
-        Columns whose every value is suppressed, and columns that do not change.
+        The columns in which every value is suppressed, and the columns that do not change.
     """
 
     title: str
@@ -74,7 +78,8 @@ class Finding:
 
 
 def mask_shown(mask: object) -> str:
-    """Return a mask as people read it: as a policy has it, except for `IN_WORDS`.
+    """Return a mask as text for people. It is written as in a policy, except for the masks in
+    `IN_WORDS`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Describe the label of a table, and a score of it, in plain words."""
+"""Describe the label of a table, and how well it is predicted, in plain words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
-    """Return the score of a release and of its reference, as a sentence without its full stop.
+    """Return a sentence, without its full stop, on the scores of a release and of its reference.
 
     Examples
     --------

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aegis.advisor.utility import UtilityFigure
 
 NAMED = 5
-"""Largest number of labels that a sentence names; it names those that lose most."""
+"""Largest number of labels that a sentence names: those that lose the most."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class LabelLine:
     label, measure, weight
         The label's column, its measure, and its weight in the mean.
     value, reference
-        The measure of the release and of the unmasked table.
+        The score of the release, and the score of the unmasked table.
     utility_kept
         Percent of the utility that the release keeps; None if the unmasked table has no utility.
     alone
-        Percent of the utility kept by the configuration that is best for this label alone, on all
-        rows.
+        Percent of the utility, on all rows, that is kept by the configuration that is best for this
+        label alone.
     price
-        Percentage points, on all rows, that this label loses because the choice also serves the
-        other labels.
+        Percentage points, on all rows, that this label loses because the configuration also serves
+        the other labels.
     proven
-        Whether `alone` is proven to be the highest that an admissible configuration reaches.
+        Whether `alone` is proven to be the highest value that an admissible configuration reaches.
     headline
-        The score that models are expected to reach, or the measure on the release and the table, as
-        a sentence without full stop; None if it was not measured on the released rows.
+        A sentence without its full stop: the score that models are expected to reach, or the
+        measure of the release and of the table. None if this was not measured on the released rows.
     """
 
     label: str
@@ -80,7 +80,9 @@ def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
 
 
 def labels_kept(advice: Advice) -> str:
-    """Return the utility kept for each label, smallest first, as a sentence without full stop."""
+    """Return a sentence, without its full stop, on the utility kept for each label, with the
+    smallest first.
+    """
     lines = sorted(
         label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
     )

@@ -1,4 +1,4 @@
-"""Compute privacy models and disclosure risk: pure functions of a class-frequency table."""
+"""Compute privacy models and disclosure risk, as pure functions of a class-frequency table."""
 
 from __future__ import annotations
 

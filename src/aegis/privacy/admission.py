@@ -25,10 +25,11 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
     rule
         The rule.
     table
-        Its classes and sensitive counts, as for `PrivacyRule.check`. Classes that are too small for
-        the criteria on sizes may be left out beforehand.
+        The classes and the sensitive counts of the table, as for `PrivacyRule.check`. Classes that
+        are too small for the criteria on sizes may be left out beforehand.
     room
-        Rows (or persons) that may be dropped from `table`; by default the suppression limit.
+        Number of rows (or persons) that may be dropped from `table`; by default, the suppression
+        limit.
 
     Examples
     --------
@@ -67,13 +68,15 @@ def admits_dense(
     Parameters
     ----------
     criteria
-        Criteria that are not on class sizes. The model of each has the function `dense`.
+        Criteria that require more than a class size. The model of each must have the function
+        `dense`.
     tables
-        For each sensitive attribute the rows by class and value, shape (n, V).
+        For each sensitive attribute, the number of rows by class and value, shape (n, V).
     sizes
-        Rows of each class, shape (n,). Classes that are too small are left out beforehand.
+        Number of rows of each class, shape (n,). Classes that are too small must have been left
+        out.
     room
-        Rows that may be dropped.
+        Number of rows that may be dropped.
     """
     left, most = dict(tables), float(room)
     for local in (True, False):

@@ -1,8 +1,8 @@
 """Compute the largest shares of values (caps) that privacy models allow within a class.
 
-`histograms` explains how caps limit the rows of a class that can be kept. In all formulas q_v and
-p_v are the shares of the value v in the class and among all kept rows, q_g and p_g those of a group
-g of values.
+`histograms` explains how caps limit the number of rows of a class that can be kept. In all
+formulas, q_v and p_v are the shares of the value v in the class and among all kept rows, and q_g
+and p_g are the same shares of a group g of values.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of t-closeness with the ordered distance; None if no step must remain.
+    """Return the caps of t-closeness with the ordered distance; None if suppression can remove
+    every step.
 
-    The sum, over the m - 1 steps between the m ordered values, of 1 - min(Q, P) - min(1 - Q, 1 - P)
-    is at most t (m - 1). Q and P are the cumulative shares, in the class and in the table, of the
-    values up to the step.
+    There are m - 1 steps between the m ordered values. The sum of 1 - min(Q, P) - min(1 - Q, 1 - P)
+    over these steps is at most t (m - 1). Q and P are the cumulative shares, in the class and in
+    the table, of the values up to the step.
     """
     groups, steps, most = splits(bounds.totals, bounds.room)
     demand = steps - (criterion["t"] + TOLERANCE) * most
@@ -34,7 +35,7 @@ def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of t-closeness with the hierarchical distance; None without a hierarchy.
+    """Return the caps of t-closeness with the hierarchical distance; None if there is no hierarchy.
 
     The mean of 1 - sum_g min(q_g, p_g) over the levels of the hierarchy is at most t.
     """
@@ -60,8 +61,8 @@ def enhanced_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
     """Return the largest and smallest shares under delta-disclosure privacy.
 
-    The condition is p_v base^-delta < q_v < p_v base^delta, where `base` is that of the logarithm.
-    There are no smallest shares if the model ignores values that a class lacks.
+    The condition is p_v base^-delta < q_v < p_v base^delta, where `base` is the base of the
+    logarithm. If the model ignores values that a class lacks, there are no smallest shares.
     """
     factor = criterion["base"] ** min(criterion["delta"], 60.0 / np.log(criterion["base"]))
     floors = bounds.least() / factor if criterion.model.monotone else None
@@ -74,10 +75,12 @@ def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps q_v <= a of entropy l-diversity; None if l = 1, which requires nothing.
+    """Return the caps q_v <= a of entropy l-diversity. The result is None if l = 1, because every
+    class meets this.
 
-    The number a is the largest share of one value with which an entropy of ln l is possible: all
-    other values are then equally frequent. With two values this is the exact condition.
+    The number a is the largest share of one value for which an entropy of ln l is possible. The
+    entropy is then largest if all other values are equally frequent. For two values, this is the
+    exact condition.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), math.log(criterion["l"]) - TOLERANCE
     if asked <= 0:
@@ -97,8 +100,8 @@ def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
     """Return the caps q_v <= a of recursive (c, l)-diversity: r_1 < c (r_l + ... + r_m).
 
     r_1 >= ... >= r_m are the shares of the m values in the class. The number a is the largest
-    possible r_1. The sum is largest if all other values are equally frequent: r_2 to r_(l-1)
-    together are then (l - 2) / (m - 1) of 1 - r_1. For l = 2 this is the exact condition.
+    possible r_1. The sum in the condition is largest if all other values are equally frequent; then
+    r_2 to r_(l-1) together are (l - 2) / (m - 1) of 1 - r_1. For l = 2 this is the exact condition.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
     if asked == 1:

@@ -1,9 +1,9 @@
 """Define the class-frequency table, from which privacy models and disclosure risk are computed.
 
 Rows that agree on every quasi-identifier form an *equivalence class*. Every model of this package
-needs only the size of each class and how often each value of a sensitive attribute occurs in it.
-The rows themselves are not needed. A null quasi-identifier or sensitive value is a value like any
-other: the code that builds the table gives null a separate code.
+needs only the size of each class, and how often each value of a sensitive attribute occurs in the
+class. The rows themselves are not needed. Null counts as a value, both of a quasi-identifier and of
+a sensitive attribute: the code that builds the table gives null a separate code.
 """
 
 from __future__ import annotations
@@ -40,27 +40,29 @@ class SensitiveCounts:
     Attributes
     ----------
     classes
-        Class of each cell, 0..n_classes-1, shape (nnz,), int64.
+        The class of each of the nnz cells, 0..n_classes-1, shape (nnz,), int64.
     values
-        Code of each cell's sensitive value, 0..V-1, shape (nnz,), int64.
+        The code of each cell's sensitive value, 0..V-1, shape (nnz,), int64.
     counts
-        Rows of each cell, at least 1, shape (nnz,), int64.
+        Number of rows of each cell, at least 1, shape (nnz,), int64.
     labels
-        Text of each of the V values, in the order that ordered distances use. Null is a value with
-        a label. Values without rows are allowed; they do not change any figure.
+        The text of each of the V values, in the order that ordered distances use. Null is a value
+        with a label, too. Values without rows are allowed; they do not change any figure.
     levels
-        Optional hierarchy of the values, shape (V, L): the code of each value's group at height
-        0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
+        The hierarchy of the values, shape (V, L), or None. It has the code of each value's group at
+        the heights 0 (the value itself), 1, ..., L-1; groups are nested. Hierarchical distances
+        need it.
     persons
-        Distinct persons of each class, shape (n_classes,), if `counts` are of distinct persons. A
-        person with several values in a class is counted for each value. None if rows are counted.
+        Number of distinct persons of each class, shape (n_classes,), if `counts` counts persons;
+        None if it counts rows. A person with several values in a class is counted for each value.
 
     Raises
     ------
     InternalError
-        The arrays disagree in length, are not sorted, or hold codes or counts out of range.
+        The arrays have different lengths, are not sorted, or contain codes or counts that are out
+        of range.
     DataError
-        The hierarchy has another number of values, or its groups are not nested.
+        The hierarchy has a different number of values, or its groups are not nested.
     """
 
     classes: IntArray
@@ -97,12 +99,12 @@ class SensitiveCounts:
 
     @cached_property
     def starts(self) -> IntArray:
-        """Index of the first cell of each class, shape (n_classes,)."""
+        """The index of the first cell of each class, shape (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1)).astype(np.int64, copy=False)
 
     @cached_property
     def lengths(self) -> IntArray:
-        """Distinct values in each class, shape (n_classes,)."""
+        """Number of distinct values in each class, shape (n_classes,)."""
         return np.diff(self.starts, append=len(self.classes)).astype(np.int64, copy=False)
 
     @cached_property
@@ -112,15 +114,16 @@ class SensitiveCounts:
 
     @cached_property
     def members(self) -> IntArray:
-        """Rows of each class, or persons if they are counted, shape (n_classes,)."""
+        """Number of rows of each class, or of persons if they are counted, shape (n_classes,)."""
         return self.sizes if self.persons is None else self.persons
 
     @cached_property
     def certain(self) -> BoolArray:
-        """Whether all members of a class share some value, shape (n_classes,).
+        """For each class, whether all its members share some value, shape (n_classes,).
 
-        If each row has one value, this means that the class has one value. A person may have
-        several values; then a value can be certain although the class has others.
+        If rows are counted, this means that the class has only one value. A person may have several
+        values, so if persons are counted, all may share a value although the class also has other
+        values.
         """
         if self.persons is None:
             return np.asarray(self.lengths == 1)
@@ -128,19 +131,19 @@ class SensitiveCounts:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Share q of each cell's value within its class, in (0, 1], shape (nnz,)."""
+        """The share q of each cell's value within its class, in (0, 1], shape (nnz,)."""
         shares: FloatArray = self.counts / np.repeat(self.sizes, self.lengths)
         return shares
 
     @cached_property
     def totals(self) -> IntArray:
-        """Rows of each value in the whole table, shape (V,)."""
+        """Number of rows of each value in the whole table, shape (V,)."""
         sums = np.bincount(self.values, weights=self.counts, minlength=len(self.labels))
         return sums.astype(np.int64)
 
     @cached_property
     def reference(self) -> FloatArray:
-        """Share p of each value in the whole table, shape (V,); zeros for a table without rows."""
+        """The share p of each value in the whole table, shape (V,); zeros for a table without rows."""
         reference: FloatArray = self.totals / max(int(self.totals.sum()), 1)
         return reference
 
@@ -155,20 +158,26 @@ class SensitiveCounts:
         return base - 1 - (keys - self.classes * base)
 
     def sum_by_class(self, figures: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return the sum of `figures` (nnz,) over the cells of each class, shape (n_classes,)."""
+        """Return the sum of `figures`, shape (nnz,), over the cells of each class, shape
+        (n_classes,).
+        """
         # bincount adds in float64, exact for fewer than 2**53 rows, and beats reduceat on the
         # short runs that classes are.
         return np.bincount(self.classes, weights=figures).astype(figures.dtype, copy=False)
 
     def max_by_class(self, figures: FloatArray) -> FloatArray:
-        """Return the largest of `figures` (nnz,) over the cells of each class, shape (n_classes,)."""
+        """Return the largest of `figures`, shape (nnz,), over the cells of each class, shape
+        (n_classes,).
+        """
         if not len(self.starts):
             return figures[:0]
         largest: FloatArray = np.maximum.reduceat(figures, self.starts)
         return largest
 
     def keep(self, mask: BoolArray) -> SensitiveCounts:
-        """Return only the cells of classes with True in `mask` (n_classes,), classes renumbered."""
+        """Return only the cells of the classes with True in `mask`, shape (n_classes,). The classes
+        are renumbered.
+        """
         cells = np.repeat(mask, self.lengths)
         numbers = np.cumsum(mask) - 1
         return SensitiveCounts(
@@ -188,34 +197,36 @@ class ClassTable:
     Attributes
     ----------
     sizes
-        Rows per class, at least 1, shape (n_classes,), int64. Distinct persons if persons are
-        counted.
+        Number of rows per class, at least 1, shape (n_classes,), int64; number of distinct persons
+        if persons are counted.
     sensitive
-        Per sensitive attribute its contingency table with the classes.
+        For each sensitive attribute, its contingency table with the classes.
     population
-        Optional people per class in the population that the table is a sample of, shape
-        (n_classes,), never below `sizes`: counts, or sums of survey weights. Journalist risk, k-map
-        and delta-presence need it.
+        Number of people per class in the population from which the table is a sample, shape
+        (n_classes,), or None. The numbers are counts or sums of survey weights, and never below
+        `sizes`. Journalist risk, k-map and delta-presence need them.
     absent
-        Rows of the population in classes that have no row in the table; 0 without a population.
+        Number of people of the population in classes that have no row in the table; 0 if there is
+        no population.
     ids
-        The identifier of each class as passed to `from_cells`, shape (n_classes,), ascending; None
+        The identifier of each class as given to `from_cells`, shape (n_classes,), ascending; None
         if the classes are simply numbered.
     persons
         The persons of the classes, if persons are counted instead of rows; else None.
     hidden
-        For each class the share of the quasi-identifiers' information (in bits) that the masks
+        For each class, the share of the quasi-identifiers' information (in bits) that the masks
         hide, from 0 to 1, shape (n_classes,). None if it was not computed.
     earlier
-        Shape (n_classes,): two classes have the same number if no earlier release distinguishes
-        them; 0 if no earlier release shows the class. None without earlier releases.
+        A number for each class, shape (n_classes,): two classes have the same number if no earlier
+        release distinguishes them, and 0 if no earlier release shows the class. None if there are
+        no earlier releases.
 
     Raises
     ------
     InternalError
-        A class without rows, or a sensitive attribute whose counts do not add up to `sizes`.
+        A class has no rows, or the counts of a sensitive attribute do not add up to `sizes`.
     DataError
-        A population that is smaller than the table in some class.
+        In some class, the population is smaller than the table.
     """
 
     sizes: IntArray
@@ -238,25 +249,28 @@ class ClassTable:
 
     @property
     def class_rows(self) -> IntArray:
-        """Rows of each class, shape (n_classes,), even if `sizes` counts persons."""
+        """Number of rows of each class, shape (n_classes,), even if `sizes` counts persons."""
         return self.sizes if self.persons is None else self.persons.rows
 
     @property
     def crowds(self) -> Counts:
-        """How many people in each class an adversary cannot distinguish, shape (n_classes,).
+        """Number of people in each class that an adversary cannot distinguish, shape (n_classes,).
 
-        It is the size of the class in the population if that is known, else in the table.
+        It is the size of the class in the population, or in the table if the population is not
+        known.
         """
         return self.sizes if self.population is None else self.population
 
     @cached_property
     def rows(self) -> int:
-        """Rows of the table."""
+        """Number of rows of the table."""
         return int(self.class_rows.sum())
 
     @cached_property
     def subjects(self) -> int:
-        """Number of rows, or of distinct persons if they are counted: the base of the suppression limit."""
+        """Number of rows, or of distinct persons if they are counted. The suppression limit is a
+        share of this number.
+        """
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: BoolArray) -> int:
@@ -279,30 +293,32 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: IntArray | None = None,
     ) -> ClassTable:
-        """Build the class table from cells; several cells may belong to one class.
+        """Build the class table from cells. Several cells may belong to one class.
 
         Parameters
         ----------
         class_ids
-            Identifier of the class of each cell, shape (n,): any integers, in any order, with
-            repetition. Classes are numbered in ascending order of their identifiers.
+            The identifier of the class of each cell, shape (n,): any integers, in any order, also
+            repeated. Classes are numbered in ascending order of their identifiers.
         counts
-            Rows of each cell, shape (n,). Cells without rows are left out.
+            Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive
-            Per sensitive attribute the code of each cell's value, shape (n,), and the labels of
-            the codes, in the order that ordered distances use.
+            For each sensitive attribute, the code of each cell's value, shape (n,), and the labels
+            of the codes, in the order that ordered distances use.
         population
-            People of the population in each cell, shape (n,); they add up within a class.
+            Number of people of the population in each cell, shape (n,). The numbers of a class are
+            added up.
         hierarchies
-            Per sensitive attribute the levels of its values: see `SensitiveCounts.levels`.
+            For each sensitive attribute, the levels of its values (see `SensitiveCounts.levels`).
         earlier
-            The number of `ClassTable.earlier` for each cell, shape (n,), the same for all cells of
-            a class.
+            The number in `ClassTable.earlier` for each cell, shape (n,). It must be the same for
+            all cells of a class.
 
         Raises
         ------
         DataError
-            Arrays of different lengths, a negative count, or a population below the table.
+            Arrays have different lengths, a count is negative, or the population is smaller than
+            the table.
         """
         ids = np.asarray(class_ids, dtype=np.int64)
         rows = np.asarray(counts, dtype=np.int64)
@@ -344,12 +360,13 @@ class ClassTable:
         Parameters
         ----------
         sizes
-            Distinct persons per class, shape (n_classes,).
+            Number of distinct persons per class, shape (n_classes,).
         persons
             The persons of the classes.
         sensitive
-            Per sensitive attribute the class, the code of the value and the distinct persons of
-            each cell, shape (nnz,) each, in any order; and the labels of the codes.
+            For each sensitive attribute, three arrays of shape (nnz,): the class, the code of the
+            value, and the number of distinct persons of each cell, in any order. Then the labels of
+            the codes.
         ids, hierarchies
             As in `from_cells`.
         """
@@ -369,9 +386,10 @@ class ClassTable:
         return ids[mask]
 
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
-        """Return the table of only the classes with True in `mask`, shape (n_classes,), renumbered.
+        """Return the table with only the classes with True in `mask`, shape (n_classes,). The
+        classes are renumbered.
 
-        The population of each other class counts as absent.
+        The population of all other classes counts as absent.
         """
         chosen = np.asarray(mask, dtype=np.bool_)
         if len(chosen) != len(self.sizes):
@@ -431,7 +449,7 @@ class ClassTable:
 
 
 def number(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct `keys`, ascending, and the position of each of the n keys among them."""
+    """Return the distinct keys, ascending, and the position of each of the n keys among them."""
     if not len(keys):
         return keys, keys
     low, high = int(keys.min()), int(keys.max())
@@ -456,7 +474,7 @@ def number(keys: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
-    """Raise `DataError` unless `levels` is a (values, L) matrix of nested groups."""
+    """Raise `DataError` unless `levels` is a matrix of nested groups, shape (values, L)."""
     if levels.ndim != 2 or levels.shape[0] != values or not levels.shape[1]:
         raise DataError(
             f"A hierarchy of shape {levels.shape} does not fit {values} sensitive values.",

@@ -1,8 +1,9 @@
-"""Measure the distance between the sensitive values of each class and those of the whole table.
+"""Measure the distance between the sensitive values of each class and the sensitive values of the
+whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
-(n_classes,). q is the distribution in the class, p the distribution in the whole table.
-Values without any row in the table are ignored.
+(n_classes,). q_v and p_v are the shares of the value v in the class and in the whole table. Values
+that no row of the table has are ignored.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ TOLERANCE = 1e-9
 
 
 def equal_distance(counts: SensitiveCounts) -> FloatArray:
-    """Return the total variation distance 0.5 sum_v |q_v - p_v| per class, 0..1.
+    """Return the total variation distance of each class, 0.5 sum_v |q_v - p_v|, from 0 to 1.
 
-    This is the earth mover's distance when all values are equally far apart (Li et al. 2007,
-    section 5.2). It is computed as the sum of the positive differences, which are 0 for values that
-    the class lacks.
+    This is the earth mover's distance if all values are equally far apart (Li et al. 2007, section
+    5.2). It is computed as the sum of the positive differences q_v - p_v; a value that the class
+    lacks has none.
     """
     gains = np.maximum(counts.shares - counts.reference[counts.values], 0.0)
     return counts.sum_by_class(gains)
 
 
 def ordered_distance(counts: SensitiveCounts) -> FloatArray:
-    """Return the earth mover's distance over the ranks of the values per class, 0..1.
+    """Return the earth mover's distance of each class over the ranks of the values, from 0 to 1.
 
     The distance is sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1), where m is the number of values that
     occur in the table (Li et al. 2007, section 5.1, ordered distance). It is 0 if m is 1.
@@ -69,20 +70,21 @@ def _steps(
 
 
 def hierarchical_distance(counts: SensitiveCounts, levels: IntArray) -> FloatArray:
-    """Return the earth mover's distance over a tree of the values per class, 0..1.
+    """Return the earth mover's distance of each class over a tree of the values, from 0 to 1.
 
-    The distance of two values is the height of their lowest common ancestor over H, the height of
-    the tree. The distance of the class is the sum over the inner nodes N of height(N)/H
-    min(pos_extra(N), neg_extra(N)). Here pos_extra and neg_extra add up the surplus and the lack of
-    N's children (Li et al. 2007, section 5.2).
+    The distance of two values is the height of their lowest common ancestor, divided by the height
+    H of the tree. The distance of a class is the sum over the inner nodes N of height(N)/H
+    min(pos_extra(N), neg_extra(N)). Here pos_extra and neg_extra are the total surplus and the
+    total deficit of N's children (Li et al. 2007, section 5.2).
 
     Parameters
     ----------
     counts
         The contingency table.
     levels
-        Group of each value at height 0, 1, ..., shape (V, L), nested. A root is added if the last
-        level has several groups. Values in one group at height 0 have distance 0.
+        The group of each value at height 0, 1, ..., shape (V, L); groups are nested. If the last
+        level has several groups, a root is added. Values in one group at height 0 have the distance
+        0.
     """
     tree = _with_root(levels)
     height = tree.shape[1] - 1
@@ -125,7 +127,7 @@ def _runs(classes: IntArray, codes: IntArray) -> IntArray:
 
 
 def relative_gain(counts: SensitiveCounts) -> FloatArray:
-    """Return max_v (q_v - p_v) / p_v per class, at least 0: the beta of basic beta-likeness.
+    """Return the beta of basic beta-likeness for each class: max_v (q_v - p_v) / p_v, at least 0.
 
     This is how much an adversary's belief in any one value can grow (Cao and Karras 2012).
     """
@@ -134,7 +136,8 @@ def relative_gain(counts: SensitiveCounts) -> FloatArray:
 
 
 def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
-    """Return the smallest beta of enhanced beta-likeness per class; infinite if no beta is enough.
+    """Return the smallest beta of enhanced beta-likeness for each class; it is infinite if no beta
+    is large enough.
 
     Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value (Cao and
     Karras 2012). A gain above -ln p_v violates it for any beta.
@@ -146,18 +149,19 @@ def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
 
 
 def log_ratio(counts: SensitiveCounts, *, absent: bool = True) -> FloatArray:
-    """Return max_v |ln(q_v / p_v)| per class, at least 0: the delta of delta-disclosure privacy.
+    """Return the delta of delta-disclosure privacy for each class: max_v |ln(q_v / p_v)|, at least
+    0.
 
-    Defined by Brickell and Shmatikov 2008, with the natural logarithm.
+    Brickell and Shmatikov 2008 define it, with the natural logarithm.
 
     Parameters
     ----------
     counts
         The contingency table.
     absent
-        Whether values count that the table has and the class lacks. Their ln 0 is minus infinity,
-        so the figure is infinite, as in the definition. False considers only the values of the
-        class, as several tools do.
+        True also includes values that occur in the table but not in the class. For these, ln 0 is
+        minus infinity, so the figure is infinite, as in the definition. False includes only the
+        values of the class, as several tools do.
     """
     ratios = np.abs(np.log(counts.shares / counts.reference[counts.values]))
     figures = counts.max_by_class(ratios)

@@ -1,7 +1,7 @@
 """Measure the diversity of the sensitive values in each equivalence class.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
-(n_classes,). No figure of a class depends on any other class.
+(n_classes,). The figure of a class does not depend on any other class.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ def distinct_values(counts: SensitiveCounts) -> IntArray:
     """Return the number of distinct sensitive values per class, at least 1.
 
     This is the l of distinct l-diversity (Li et al. 2007, section 2); null counts as a value. If
-    persons are counted, it is 1 if all persons of a class share some value: that value is then
-    certain, whatever other values they have.
+    persons are counted and all persons of a class share some value, the number is 1, because this
+    value is certain whatever other values the persons have.
     """
     return np.where(counts.certain, 1, counts.lengths)
 
 
 def entropy(counts: SensitiveCounts) -> FloatArray:
-    """Return the entropy of the sensitive values per class, in nats, 0..ln V.
+    """Return the entropy of the sensitive values per class, in nats, from 0 to ln V.
 
-    H = ln n - (1/n) sum_v n_v ln n_v. A class is entropy l-diverse when H >= ln l
-    (Machanavajjhala et al. 2007, Definition 4.1).
+    For a class with n rows, of which n_v have the value v, the entropy is H = ln n - (1/n) sum_v
+    n_v ln n_v. The class is entropy l-diverse if H >= ln l (Machanavajjhala et al. 2007, Definition
+    4.1).
     """
     weighted = counts.sum_by_class(counts.counts * np.log(counts.counts))
     result: FloatArray = np.maximum(np.log(counts.sizes) - weighted / counts.sizes, 0.0)
@@ -36,8 +37,8 @@ def effective_values(counts: SensitiveCounts) -> FloatArray:
     """Return exp(entropy) per class, from 1 to the number of sensitive values.
 
     This is the largest l for which the class is entropy l-diverse; it need not be an integer. A
-    figure within 1e-9 of an integer is rounded to it, so that a class of l equally frequent values
-    has exactly l.
+    figure within 1e-9 of an integer is rounded to the integer, so that a class of l equally
+    frequent values has exactly l.
     """
     figures = np.where(counts.certain, 1.0, np.exp(entropy(counts)))
     whole = np.rint(figures)
@@ -45,13 +46,15 @@ def effective_values(counts: SensitiveCounts) -> FloatArray:
 
 
 def corrected_values(counts: SensitiveCounts) -> FloatArray:
-    """Return exp(entropy) per class by Grassberger's estimate, at most the class's number of values.
+    """Return exp(entropy) per class, with Grassberger's estimate of the entropy. It is at most the
+    class's number of values.
 
-    The estimate is right on average, but may exceed the number of values: it is exp(2) for two rows
-    with two values. So it is capped at the number of values in the class, as in ARX.
+    The estimate is correct on average, but exp(entropy) may exceed the number of values: it is
+    exp(2) for two rows with two values. So it is limited to the number of values in the class, as
+    in ARX.
 
-    The entropy is G(n) - (1/n) sum_v n_v G(n_v) for n rows, n_v of them with value v, with G(n) =
-    psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)) and psi the digamma function.
+    For n rows, of which n_v have the value v, the entropy is G(n) - (1/n) sum_v n_v G(n_v), where
+    G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)) and psi is the digamma function.
     Reference: Grassberger, Entropy Estimates from Insufficient Samplings (arXiv physics/0307138,
     2003).
     """
@@ -71,9 +74,10 @@ def _grassberger(numbers: IntArray) -> FloatArray:
 
 
 def largest_share(counts: SensitiveCounts) -> FloatArray:
-    """Return the share of a class's members that have its most frequent value, in (0, 1].
+    """Return, for each class, the share of its members that have its most frequent value, in (0,
+    1].
 
-    This is the alpha of (alpha, k)-anonymity for every value (Wong et al. 2006).
+    This is the alpha of (alpha, k)-anonymity if every value is protected (Wong et al. 2006).
     """
     if counts.persons is None:
         return counts.max_by_class(counts.shares)
@@ -83,9 +87,9 @@ def largest_share(counts: SensitiveCounts) -> FloatArray:
 def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E741 - the field's term
     """Return r_1 / (r_l + ... + r_m) per class; infinite if a class has fewer than l values.
 
-    r_1 >= r_2 >= ... are the frequencies of the sensitive values in the class. A class is
-    recursive (c, l)-diverse when the ratio is below c (Machanavajjhala et al. 2007,
-    Definition 4.2; r_1 is the *most* frequent value).
+    r_1 >= r_2 >= ... are the frequencies of the sensitive values in the class. A class is recursive
+    (c, l)-diverse if the ratio is below c (Machanavajjhala et al. 2007, Definition 4.2; r_1 is the
+    *most* frequent value).
 
     Parameters
     ----------
@@ -107,9 +111,9 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E74
 
 
 def homogeneous(counts: SensitiveCounts) -> BoolArray:
-    """Return flags of the classes in which all rows have the same sensitive value.
+    """Return, for each class, whether all its rows have the same sensitive value.
 
-    If persons are counted, all persons of the class must share a value. The rows of such a class
-    are open to the homogeneity attack (Machanavajjhala et al. 2007, section 2.1).
+    If persons are counted, all persons of the class must share a value. A homogeneity attack on the
+    rows of such a class succeeds (Machanavajjhala et al. 2007, section 2.1).
     """
     return counts.certain

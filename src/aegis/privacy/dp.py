@@ -1,7 +1,7 @@
 """Account for differential privacy: add up the stated epsilons of noise masks.
 
-The guarantee covers only the attributes that are noised. The account lists attributes that are
-released without noise; `covers_release` is False if there are any.
+The guarantee covers only the attributes with noise. The account lists attributes that are released
+without noise; if there are any, `covers_release` is False.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ class PrivacyLoss:
     Attributes
     ----------
     attribute
-        The column that the mask works on.
+        The column to which the mask adds noise.
     epsilon
         Above 0, finite.
     delta
-        From 0 up to but below 1; 0 is pure differential privacy.
+        At least 0 and below 1; 0 is pure differential privacy.
     mechanism
         Name of the noise mechanism, for example "laplace".
     sensitivity
-        How much one person can change the attribute, above 0. None if the mechanism has no
-        sensitivity, as in randomised response.
+        The largest change of the attribute that one person can cause, above 0. None if the
+        mechanism has no sensitivity; for example, randomised response has none.
     learnt
         A parameter that was learnt from the data, so that epsilon does not cover it. None if the
-        mask shows no such parameter.
+        mask reveals no such parameter.
     instead
-        The mask to use instead if a parameter was learnt, as written in a policy.
+        If a parameter was learnt, the mask to use instead, as a policy writes it.
     """
 
     attribute: str
@@ -58,19 +58,19 @@ class PrivacyLoss:
 
 @dataclass(frozen=True)
 class PrivacyAccount:
-    """Sequential composition of the losses of all noised attributes.
+    """The sequential composition of the losses of all attributes with noise.
 
-    Epsilons and deltas add up, because a separate mechanism releases each attribute of a person's
-    row once (Dwork and Roth 2014, Theorem 3.16). This worst case holds for any dependence between
-    the attributes.
+    Epsilons and deltas add up, because each attribute of a person's row is released once, by a
+    separate mechanism (Dwork and Roth 2014, Theorem 3.16). This worst case holds however the
+    attributes depend on each other.
 
     Attributes
     ----------
     losses
-        One per noised attribute; an attribute that is noised twice appears twice.
+        One loss for each attribute with noise; if an attribute gets noise twice, it has two.
     exact
-        Everything that is released without noise: attributes, missing values, parameters learnt
-        from the data. If there are any, differential privacy holds neither for them nor for the
+        Everything that is released without noise: attributes, missing values, and parameters learnt
+        from the data. If there is anything, differential privacy holds neither for this nor for the
         whole release.
     """
 
@@ -79,7 +79,7 @@ class PrivacyAccount:
 
     @property
     def epsilon(self) -> float:
-        """Sum of the epsilons; 0 if nothing is noised."""
+        """Sum of the epsilons; 0 if no attribute has noise."""
         return math.fsum(loss.epsilon for loss in self.losses)
 
     @property
@@ -89,12 +89,12 @@ class PrivacyAccount:
 
     @property
     def covers_release(self) -> bool:
-        """Whether the guarantee holds for the whole release, because all of it is noised."""
+        """Whether the guarantee holds for the whole release, because everything in it has noise."""
         return bool(self.losses) and not self.exact
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Reasons why a stated epsilon does not fully hold, each with the mask to use instead."""
+        """The reasons why a stated epsilon does not fully hold, each with the mask to use instead."""
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "

@@ -1,23 +1,27 @@
-"""Classes and sensitive values as plain matrices, and bounds on the rows that a finer table can keep.
+"""Hold classes and sensitive values as plain matrices, and bound the number of rows that a finer
+table can keep.
 
-A search checks thousands of tables against one rule. If classes and values are few, a matrix of
-counts (classes by values) is faster than the sparse tables of `aegis.privacy.classes`.
+A search checks thousands of tables against one rule. If there are few classes and values, a matrix
+of counts (classes by values) is faster than the sparse tables of `aegis.privacy.classes`.
 
-**Bound.** Let C be the counts of a class. Split the class in any way and suppress some of the
-parts; K <= C are the counts of the kept parts. If a condition holds for a convex set of
-distributions and for every kept part, it holds for their sum K. All models here require that
+**Bound.** Let C be the counts of a class. Suppose that the class is split in some way and some
+parts are suppressed; let K <= C be the total counts of the kept parts. If a convex set contains the
+distribution of every kept part, it also contains the distribution of their sum K. All models here
+require that
 
     sum_g min(q_g, u_g) >= theta
 
-for the shares q of some groups g of values, with caps u that grow with the reference p. For
-example, each distance of t-closeness is a sum of total variations over partitions of the values.
-The total variation of one partition is 1 - sum_g min(q_g, p_g).
+where q_g are the shares of some groups g of values, and the caps u_g grow with the shares p_g in
+the reference (the whole table). For example, each distance of t-closeness is a sum of total
+variations over partitions of the values. The total variation of one partition is 1 - sum_g min(q_g,
+p_g).
 
-With suppression, p refers to the kept rows. So the share of a group is at most its rows over the
-rows that remain after the largest allowed suppression. So K has at most as many rows as the largest
-n with sum_g min(C_g, n u_g) >= theta n. *Every* finer table loses the rest of the class. If the sum
-of these losses over the classes exceeds the limit, no finer table is admissible, although the
-models are not monotone under suppression.
+If rows are suppressed, p refers to the kept rows. Then p_g is at most the number of rows of the
+group divided by the number of rows that remain after the largest allowed suppression. This limits
+the caps u. So K has at most as many rows as the largest n with sum_g min(C_g, n u_g) >= theta n.
+*Every* finer table loses the other rows of the class. If the sum of these losses over the classes
+exceeds the suppression limit, no finer table is admissible, although the models are not monotone
+under suppression.
 """
 
 from __future__ import annotations
@@ -43,9 +47,10 @@ class TreeGroups:
     Attributes
     ----------
     groups
-        Whether a value lies in a group below the root, as 0 and 1, shape (V, G).
+        For each value, whether it is in each of the G groups below the root, as 0 and 1, shape (V,
+        G).
     height
-        Steps from a value to the root.
+        Number of steps from a value to the root.
     """
 
     groups: FloatArray
@@ -53,7 +58,7 @@ class TreeGroups:
 
     @classmethod
     def of(cls, levels: IntArray) -> TreeGroups:
-        """Return the groups of nested levels (V, L); a root is added if there is none.
+        """Return the groups of nested levels, shape (V, L); a root is added if there is none.
 
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
         [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
@@ -68,12 +73,12 @@ class TreeGroups:
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    """Rows by class and value of one sensitive attribute; no class is empty.
+    """The number of rows by class and value of one sensitive attribute; no class is empty.
 
     Attributes
     ----------
     counts
-        Shape (n, V). Values without rows are allowed.
+        Number of rows by class and value, shape (n, V). Values without rows are allowed.
     tree
         The hierarchy of the values, if the rule requires one; else None.
     """
@@ -83,7 +88,7 @@ class Histograms:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Rows of each class, shape (n,)."""
+        """Number of rows of each class, shape (n,)."""
         sizes: FloatArray = self.counts.sum(axis=1)
         return sizes
 
@@ -95,27 +100,31 @@ class Histograms:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Share of each value in each class, shape (n, V)."""
+        """The share of each value in each class, shape (n, V)."""
         return self.counts / self.sizes[:, None]
 
     @cached_property
     def reference(self) -> FloatArray:
-        """Share of each value in all classes together, shape (V,)."""
+        """The share of each value in all classes together, shape (V,)."""
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: BoolArray) -> Histograms:
-        """Return the histograms of only the classes with True in `mask`, shape (n,)."""
+        """Return the histograms of the classes with True in `mask`, shape (n,), without the others."""
         return Histograms(self.counts[mask], self.tree)
 
 
 def equal_distance(table: Histograms) -> FloatArray:
-    """Return the total variation distance between each class and the whole table, shape (n,), 0..1."""
+    """Return the total variation distance between each class and the whole table, from 0 to 1,
+    shape (n,).
+    """
     distance: FloatArray = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
     return distance
 
 
 def ordered_distance(table: Histograms) -> FloatArray:
-    """Return the earth mover's distance over the ranks of the values per class, shape (n,), 0..1."""
+    """Return the earth mover's distance of each class over the ranks of the values, from 0 to 1,
+    shape (n,).
+    """
     present = table.totals > 0
     steps = int(np.count_nonzero(present)) - 1
     if steps < 1:
@@ -126,12 +135,14 @@ def ordered_distance(table: Histograms) -> FloatArray:
 
 
 def hierarchical_distance(table: Histograms) -> FloatArray:
-    """Return the earth mover's distance over the tree of the values per class, shape (n,), 0..1.
+    """Return, for each class, the earth mover's distance of its sensitive values from those of the
+    table, shape (n,).
 
-    The distance of two values is the height of their lowest common ancestor over the height of the
-    tree: the length of the path between them, if each step up or down counts half a level. So the
-    distance of a class is the mean, over the levels below the root, of the total variation of their
-    groups.
+    Each distance is from 0 to 1. The distance of two values is the height of their lowest common
+    ancestor in the hierarchy, divided by the height of the hierarchy. This is the length of the
+    path between them, if each step up or down counts as half a level. So the distance of a class is
+    the mean, over all levels below the root, of the total variation distance between the groups of
+    the level in the class and in the table.
     """
     tree = table.tree
     if tree is None or not tree.height:
@@ -142,13 +153,17 @@ def hierarchical_distance(table: Histograms) -> FloatArray:
 
 
 def relative_gain(table: Histograms) -> FloatArray:
-    """Return the beta of basic beta-likeness per class: max_v (q_v - p_v) / p_v, shape (n,)."""
+    """Return the beta of basic beta-likeness for each class, shape (n,): see
+    `closeness.relative_gain`.
+    """
     gain: FloatArray = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
 
 def enhanced_gain(table: Histograms, tolerance: float) -> FloatArray:
-    """Return the smallest beta of enhanced beta-likeness per class, shape (n,); inf if there is none."""
+    """Return the smallest beta of enhanced beta-likeness for each class, shape (n,); infinite if no
+    beta is large enough.
+    """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
     gains[gains > -np.log(held) + tolerance] = np.inf
@@ -163,9 +178,10 @@ def _gains(table: Histograms) -> FloatArray:
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
-    """Return the delta of delta-disclosure per class: max_v |ln(q_v / p_v)|, shape (n,).
+    """Return the delta of delta-disclosure privacy for each class, shape (n,): see
+    `closeness.log_ratio`.
 
-    `absent` has the same meaning as in `closeness.log_ratio`.
+    `absent` has the same meaning as there.
     """
     held = table.totals > 0
     shares = table.shares[:, held]
@@ -184,7 +200,9 @@ def distinct_values(table: Histograms) -> IntArray:
 
 
 def effective_values(table: Histograms) -> FloatArray:
-    """Return exp(entropy) of each class, shape (n,), rounded to an integer if within 1e-9 of it."""
+    """Return exp(entropy) of each class, shape (n,); a value within 1e-9 of an integer is rounded
+    to it.
+    """
     counts = table.counts
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
@@ -195,7 +213,7 @@ def effective_values(table: Histograms) -> FloatArray:
 
 
 def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) per class, shape (n,): see `diversity.recursive_ratio`."""
+    """Return r_1 / (r_l + ... + r_m) of each class, shape (n,): see `diversity.recursive_ratio`."""
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
     top = ordered[:, 0]
@@ -208,14 +226,14 @@ def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - th
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The rows of the whole table by value, and how many of them may be suppressed.
+    """The number of rows of the whole table by value, and how many rows may be suppressed.
 
     Attributes
     ----------
     totals
         Rows of each value, shape (V,).
     room
-        Rows that may be suppressed.
+        Number of rows that may be suppressed.
     tree
         The hierarchy of the values, if the rule requires one; else None.
     """
@@ -246,13 +264,14 @@ class ShareCaps:
     Attributes
     ----------
     caps
-        Cap of each group g of values, shape (G,).
+        The cap of each group g of values, shape (G,).
     demand
         The theta of the module's formula, at least 0.
     groups
-        Groups of values as 0 and 1, shape (V, G). None: each value is a group.
+        For each value, whether it is in each group, as 0 and 1, shape (V, G). None: each value is a
+        group.
     floors
-        Smallest allowed share of each value v, shape (V,). None if no value is required.
+        The smallest allowed share of each value v, shape (V,). None if there is no smallest share.
     """
 
     caps: FloatArray
@@ -261,7 +280,8 @@ class ShareCaps:
     floors: FloatArray | None = field(default=None)
 
     def most_rows(self, counts: FloatArray) -> FloatArray:
-        """Return an upper bound on the rows of each class that a finer table keeps, shape (n,).
+        """Return, for each class, an upper bound on the number of its rows that a finer table
+        keeps, shape (n,).
 
         Parameters
         ----------
@@ -284,19 +304,22 @@ class ShareCaps:
         return stays
 
     def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
-        """Return an upper bound on the kept rows of each class if its parts are kept or dropped whole.
+        """Return, for each class, an upper bound on its kept rows, if each of its parts is kept or
+        dropped as a whole.
 
-        sum_g min(q_g, caps_g) - demand, times the kept rows, is a concave function of the kept
-        counts, so its tangent at the whole class bounds it from above. Parts with a positive value
-        of the tangent are kept. Their sum is spent on the other parts, those that cost least per
-        row first; of the last part a fraction is kept.
+        The number of kept rows times (sum_g min(q_g, caps_g) - demand) is a concave function of the
+        kept counts. So its tangent at the whole class is an upper bound. Parts for which the
+        tangent is positive are kept. The sum of these positive values pays for other parts, which
+        have negative values: first for the parts that cost least per row; of the last part, only a
+        fraction is kept.
 
         Parameters
         ----------
         parts
-            Rows by part and value, class by class, shape (m, V); no part is empty.
+            Number of rows by part and value, shape (m, V), with the parts of a class together; no
+            part is empty.
         starts
-            Index of the first part of each class, shape (n,), ascending.
+            The index of the first part of each class, shape (n,), ascending.
         """
         by_class = np.add.reduceat(parts, starts, axis=0)
         held = by_class if self.groups is None else by_class @ self.groups
@@ -354,16 +377,17 @@ def splits(totals: FloatArray, room: int) -> tuple[FloatArray, int, int]:
     """Return the groups of values that the ordered distance compares in every release.
 
     The ordered distance is the mean difference of cumulative shares over the steps from each value
-    to the next. If suppression removes all rows of a value, the step after it disappears. The step
-    after a value with more rows than `room` always remains; no step follows the last such value.
+    to the next. If suppression removes all rows of a value, the step after this value disappears.
+    The step after a value with more rows than `room` always remains, except after the last such
+    value.
 
     Returns
     -------
     groups
-        For each step that remains, the values before it and the values after it, as 0 and 1, shape
-        (V, 2 S).
+        For each step that always remains, the values before it and the values after it, as 0 and 1,
+        shape (V, 2 S).
     steps
-        S, the number of steps that remain in every release.
+        The number S of steps that remain in every release.
     most
         Largest possible number of steps: the number of values with rows, minus 1.
     """

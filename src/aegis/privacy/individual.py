@@ -1,4 +1,5 @@
-"""Estimate the risk of single records of a weighted sample, from the people who share their keys.
+"""Estimate the risk of single records of a weighted sample, from the number of people who share a
+record's key.
 
 Benedetti, Capobianchi, Franconi: Individual risk of disclosure using sampling design information
 (ISTAT 1998/14); Franconi, Polettini: Individual risk estimation in mu-Argus (PSD 2004).
@@ -12,9 +13,9 @@ import numpy.typing as npt
 from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
 
 _LARGE, _TERMS = 100, 25
-"""For f of at least the first number, the series needs only this many terms.
+"""If f is at least the first number, the series needs only as many terms as the second number says.
 
-Its last term is then below one over C(f + n, n).
+The last term is then below one divided by C(f + n, n).
 """
 
 
@@ -30,13 +31,13 @@ def key_counts(
     weights
         How many people each record represents, shape (N,).
     missing
-        Which values are unknown, shape (N, m). An unknown value agrees with any value. None: all
+        Which values are unknown, shape (N, m). An unknown value agrees with every value. None: all
         values are known.
 
     Returns
     -------
     tuple
-        Two arrays of shape (N,). A record agrees with itself.
+        Two arrays of shape (N,). Each record also agrees with itself.
 
     Examples
     --------
@@ -76,19 +77,20 @@ def _keys(codes: IntArray) -> IntArray:
 def individual_risk(
     counts: IntArray, people: FloatArray, *, approximate: bool = False
 ) -> FloatArray:
-    """Return the probability to find the person behind each record in the population, shape (N,).
+    """Return the probability of finding the person of each record in the population, shape (N,).
 
-    The number F of people who share a record's key is unknown. Given that f of them are in the
-    sample, F is modelled as negative binomial, with p = f / F^ the probability that a person is
-    drawn and F^ the estimate of F. The risk is the mean of 1/F: p^f / f 2F1(f, f; f + 1; 1 - p),
-    with 2F1 the hypergeometric function.
+    The number F of people who share a record's key is unknown; f of them are in the sample. Given
+    f, F is modelled as negative binomial. Here F^ is the estimate of F, and p = f / F^ is the
+    probability that a person is drawn. The risk is the mean of 1/F. It equals p^f / f 2F1(f, f; f +
+    1; 1 - p), where 2F1 is the hypergeometric function.
 
     Parameters
     ----------
     counts
-        Records of the sample with the same key, f, shape (N,).
+        For each record, the number f of records in the sample with the same key, shape (N,).
     people
-        Estimated people with the same key, F^, shape (N,): the sum of the weights of these records.
+        For each record, the estimated number F^ of people with the same key, shape (N,): the sum of
+        the weights of these records.
     approximate
         Whether to use p / (f - (1 - p)) if f is above 2, as sdcMicro does by default.
 
@@ -148,7 +150,7 @@ def interval_share(
 def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> float:
     """Return the information loss IL1s: the sum of |x - x'| / (sqrt(2) s) over all numbers.
 
-    x and x' are the original and the masked number, s is the standard deviation of the column.
+    x and x' are the original and the masked number, and s is the standard deviation of the column.
     Reference: Yancey, Winkler, Creecy, Disclosure risk assessment in perturbative microdata
     protection (2002). A constant column adds 0 if it is not changed.
 
@@ -175,9 +177,9 @@ def eigenvalue_distance(
 ) -> float:
     """Return the sum of |e - e'| / e, where e and e' are eigenvalues of the correlation matrices.
 
-    The eigenvalues e are those of the original, e' those of the masked numbers, both sorted.
-    Reference: Templ, Statistical disclosure control for microdata (2017). Rows with missing numbers
-    are left out.
+    e are the eigenvalues for the original numbers, and e' the eigenvalues for the masked numbers,
+    both sorted. Reference: Templ, Statistical disclosure control for microdata (2017). Rows with
+    missing numbers are left out.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Measure how well released columns predict the values of a column that its mask hides."""
+"""Measure how well released columns predict the values of a column that is hidden by its mask."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.integer[Any]]
 
 FIXED = 0.99
-"""A value of a released column fixes a hidden value if this share of its rows has it.
+"""A value of a released column determines a hidden value if at least this share of its rows have
+the hidden value.
 
-The other rows are taken for typing errors.
+All other rows are considered typing errors.
 """
 FEWEST_ROWS = 5
-"""Smallest number of rows of a released value for which a single hidden value is meaningful."""
+"""If a released value has fewer rows than this, it means nothing that they all have one hidden
+value.
+"""
 WORTH_SAYING = 0.2
 """Smallest lift (see `lift`) for which a released column is reported."""
 MOST_VALUES = 0.2
-"""Largest number of values per row for held-out guesses; above it, values have too few rows each."""
+"""A column is compared only if its number of values is at most this share of the number of rows;
+otherwise, each value has too few rows.
+"""
 MOST_PAIRS = 2_000
 """Largest number of pairs of columns that are compared."""
 _SCREENED_ROWS = 50_000
@@ -31,19 +36,20 @@ _SCREENED_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Predictability:
-    """How well the groups of rows predict the values of a column.
+    """How well groups of rows predict the values of a column.
 
     Attributes
     ----------
     right
         Share of the rows that are guessed right. The guess is the most frequent value among the
-        other rows of the group; for a row that is alone in its group, the most frequent value of
-        all rows.
+        other rows of the group. For a row that is alone in its group, it is the most frequent value
+        of all rows.
     fixed
-        Share of the rows in groups of at least five, of which 99 % have one value.
+        Share of the rows that are in groups of at least five rows, of which at least 99 % have the
+        same value.
     at_most
-        Share of the rows that have the most frequent value of their group, at least `right`: the
-        accuracy of a guess that also uses the row itself.
+        Share of the rows that have the most frequent value of their group. This is the accuracy of
+        a guess that also uses the row itself, so it is at least `right`.
     """
 
     right: float
@@ -63,11 +69,11 @@ class Implication:
         Share of the released rows whose hidden value is guessed right from the released column and
         the masked value of the hidden column.
     right_without
-        The same share, guessed from the masked value alone. This guess may use the row itself, so
-        the gain is underestimated.
+        The same share if only the masked value is used. This guess may use the row itself, so the
+        gain is underestimated.
     fixed
-        Share of the released rows whose hidden value follows from the two together: see
-        `Predictability.fixed`.
+        Share of the released rows whose hidden value follows from the released column and the
+        masked value together: see `Predictability.fixed`.
     """
 
     hidden: str
@@ -78,9 +84,10 @@ class Implication:
 
     @property
     def lift(self) -> float:
-        """Gain in right guesses by the released column, as a share of the largest gain, 0 to 1.
+        """The gain in right guesses by the released column, as a share of the largest possible
+        gain, from 0 to 1.
 
-        This is (right - right_without) / (1 - right_without), but at least 0.
+        It is (right - right_without) / (1 - right_without), and at least 0.
         """
         return lift(self.right, self.right_without)
 
@@ -99,7 +106,7 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
     Parameters
     ----------
     groups, values, counts
-        Group, value and rows of each cell that is not empty, shape (cells,).
+        The group, the value and the number of rows of each non-empty cell, shape (cells,).
     """
     rows = int(counts.sum())
     if not rows:
@@ -136,20 +143,21 @@ def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
 def find_implications(
     hidden: Mapping[str, tuple[Codes, Codes]], released: Mapping[str, Codes]
 ) -> tuple[Implication, ...]:
-    """Return for each hidden column the released column that predicts it best, if it predicts well.
+    """Return, for each hidden column, the released column that predicts it best, if it predicts
+    well.
 
     Parameters
     ----------
     hidden
-        For each column that its mask hides: two arrays of shape (N,), the true value and the masked
-        value of each row.
+        For each column that is hidden by its mask, two arrays of shape (N,): the true value and the
+        masked value of each row.
     released
-        For each released column the released value of each row, shape (N,).
+        For each released column, the released value of each row, shape (N,).
 
     Returns
     -------
     tuple
-        At most one entry per hidden column, the largest lift first.
+        At most one entry per hidden column; the entry with the largest lift comes first.
     """
     rows = max((len(shown) for shown in released.values()), default=0)
     few = {n: c for n, c in released.items() if 1 < _size(c) <= max(MOST_VALUES * rows, 2)}

@@ -1,4 +1,4 @@
-"""Define the record of a privacy model, and a criterion: a model with its parameters."""
+"""Define the record of a privacy model, and criteria: a criterion is a model with its parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class ModelNeed(StrEnum):
-    """Data that a model needs in addition to the sizes of the classes."""
+    """Data that a model needs besides the sizes of the classes."""
 
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
@@ -33,7 +33,7 @@ class ModelNeed(StrEnum):
 
 
 class Window(StrEnum):
-    """The quantity by which an SQL window function decides whether a class meets a model."""
+    """The quantity from which an SQL window function decides whether a class meets a model."""
 
     ROWS = "rows of the class"
     DISTINCT = "distinct values in the class"
@@ -45,13 +45,13 @@ class Compared(StrEnum):
     """The rows with which a class is compared."""
 
     RELEASED = "released"
-    """The rows that are kept, so that anyone who has only the release finds the same figures."""
+    """The kept rows, so that people who have only the release get the same figures."""
     INPUT = "input"
     """All rows of the table before suppression, as ARX does."""
 
 
 class Comparison(StrEnum):
-    """The comparison between a class's figure and the limit that a safe class satisfies."""
+    """How the figure of a safe class compares with the limit."""
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
@@ -59,7 +59,7 @@ class Comparison(StrEnum):
 
 
 LARGEST = 1e15
-"""Largest number of any parameter: all whole numbers up to here are exact as floats."""
+"""Largest value of any parameter; floats represent all whole numbers up to this one exactly."""
 
 
 def _huge(given: object) -> bool:
@@ -77,17 +77,18 @@ class ModelParameter:
     description
         What the parameter means, in one phrase.
     low, high
-        Smallest and largest value that is allowed.
+        The smallest and the largest allowed value.
     above
         Whether the value must be above `low`, so that `low` itself is not allowed.
     whole
         Whether only whole numbers are allowed.
     default
-        Value if the parameter is not given. None: it must be given.
+        The value if the parameter is not given. None: the parameter must be given.
     larger_is_stronger
-        Whether a larger number is a stronger requirement, other parameters being equal. If None,
-        the direction of the model decides for the limit. For any other parameter, and if the model
-        has `fails`, only equal numbers are then comparable.
+        Whether a larger number is a stronger requirement if all other parameters are equal. If
+        None, the `direction` of the model answers this for the parameter that is its limit. For
+        other parameters, and for a model with `fails`, None means that different numbers cannot be
+        compared.
     """
 
     name: str
@@ -112,7 +113,9 @@ class ModelParameter:
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
-        """Return a number if it is an allowed value of the parameter; raise `PolicyError` otherwise."""
+        """Return `given` as a number if it is an allowed value of the parameter; otherwise raise
+        `PolicyError`.
+        """
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
             return int(given) if self.whole else float(given)
         raise PolicyError(
@@ -134,13 +137,13 @@ class Criterion:
     Attributes
     ----------
     model
-        The registered record.
+        The record of the model in the registry.
     parameters
         All parameters as (name, value), in the order of the model.
     attribute
         The sensitive attribute; None for models of identity disclosure.
     reference
-        The rows with which the model compares the distribution of a class, if it does so.
+        If the model compares the distribution of a class with other rows, which rows these are.
     """
 
     model: PrivacyModel
@@ -182,12 +185,12 @@ class Criterion:
 
     @property
     def values_needed(self) -> int:
-        """The smallest number of sensitive values of a class that meets the criterion."""
+        """The smallest number of sensitive values that a class needs to meet the criterion."""
         demand = self.model.values
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
     def weaker(self) -> Criterion | None:
-        """Return the criterion one step weaker; None if there is none."""
+        """Return the criterion that is one step weaker; None if there is none."""
         step = self.model.weakening
         if step is None or self[step.parameter] + step.change < step.least:
             return None
@@ -198,13 +201,13 @@ class Criterion:
         return self.model.figures(table, self)
 
     def failing(self, table: ClassTable) -> BoolArray:
-        """Return flags of the classes that fail the criterion, shape (n_classes,)."""
+        """Return, for each class, whether it fails the criterion, shape (n_classes,)."""
         if self.model.fails is not None:
             return self.model.fails(table, self)
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> BoolArray:
-        """Return, for each of the classes' figures, whether it violates the limit."""
+        """Return, for each figure of a class, whether it violates the limit."""
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
@@ -267,17 +270,18 @@ class Criterion:
 
 @dataclass(frozen=True)
 class ValueDemand:
-    """How many sensitive values a class must have, whatever their shares.
+    """How many sensitive values a class must have, whatever their shares are.
 
     Attributes
     ----------
     parameter
         Name of the parameter that determines the number.
     needed
-        Function: maps a value of the parameter to the number of values that a class needs.
+        Function that converts a value of the parameter to the number of sensitive values that a
+        class needs.
     allowed
-        Function: maps the number of values in a table to the allowed values of the parameter, as a
-        noun phrase.
+        Function that converts the number of sensitive values in a table to the allowed values of
+        the parameter, as a noun phrase.
     sufficient
         Whether a class with the needed number of values always meets the criterion.
     """
@@ -290,14 +294,14 @@ class ValueDemand:
 
 @dataclass(frozen=True)
 class Weakening:
-    """One step to a weaker criterion, with which a search shows the gain of a weaker rule.
+    """One step to a weaker criterion. A search uses it to show how much a weaker rule would gain.
 
     Attributes
     ----------
     parameter, change
         The parameter, and the amount that is added to it.
     least
-        Smallest value of the parameter; no step goes below it.
+        The smallest value of the parameter; no step goes below it.
     """
 
     parameter: str
@@ -312,71 +316,73 @@ class PrivacyModel:
     Attributes
     ----------
     name
-        Unique name: the key in the policy, with `.variant` where the key has several.
+        Unique name: the key in the policy, followed by `.variant` if several models share the key.
     title
         The usual name of the model, for people.
     description
-        The attack that it protects against, in one or two sentences.
+        The attack against which it protects, in one or two sentences.
     formula
-        The requirement on a class E.
+        The requirement on a class E, as a formula.
     reference
         Where the model is defined.
     direction
         How the figure of a safe class compares with the limit: at least, at most or below.
     parameters
-        All parameters.
+        All parameters of the model.
     needs
         Data that it needs in addition to class sizes.
     limit
-        Name of the parameter that is the limit. By default: the first.
+        Name of the parameter that is the limit; by default, the first parameter.
     monotone
-        Whether this holds: if every class of a table is safe, every class of a coarser table
-        (classes merged) is safe.
+        Whether coarser tables stay safe: if every class of a table is safe, every class of a table
+        with merged classes is safe, too.
     monotone_with_suppression
         Whether a merged class fails only if all its parts fail. Then the number of rows in failing
-        classes cannot grow when classes merge. The same holds for several such models together.
+        classes cannot grow when classes merge. This also holds for several such models together.
     monotone_by_person
         Whether the same holds if distinct persons are counted. A person may be in both of two
-        classes that merge, so the merged distribution is no mixture of those of the two classes.
+        classes that merge, so the distribution of the merged class is not a mixture of the
+        distributions of the two classes.
     argument
-        Why the properties hold, or a counterexample in words.
+        Why these properties hold, or a counterexample, in words.
     figures
-        The figure per class, shape (n_classes,).
+        Function that returns the figure of each class, shape (n_classes,).
     shortfall
-        Template of the text that describes a failing class, with parameters in braces.
+        Template of the text about a failing class, with parameters in braces.
     variant
-        The parameter and its value that select this record if several records share a key.
+        If several records share a key, the parameter and its value that select this record.
     fails
-        Function: flags of the failing classes. None: a class fails if its figure violates the
-        limit.
+        Function that returns, for each class, whether it fails. None: a class fails if its figure
+        violates the limit.
     least_size
-        Function: rows of the smallest safe class. None if the model depends on more than class
-        sizes.
+        Function that returns the number of rows of the smallest safe class. None: the model depends
+        on more than class sizes.
     values
-        How many sensitive values a class must have; None if no number is required.
+        How many sensitive values a class must have. None: the model requires no number.
     weakening
-        The step to a weaker criterion that a search evaluates. None: there is no such step.
+        The step to a weaker criterion, for which a search shows the gain. None: there is no such
+        step.
     strictest_counts
-        Whether only the criterion with the largest limit counts if a rule has several of this
-        model.
+        Whether only the criterion with the largest limit counts if a rule has several criteria with
+        this model.
     window
-        The SQL window of the model. None: it cannot be written as a query.
+        The SQL window of the model. None: the model cannot be checked by a query.
     window_by_person
         Whether the query can also count distinct persons.
     hopeless
-        Function: whether no finer table can meet the criterion, with any suppression. None:
-        unknown.
+        Function that returns whether no finer table can meet the criterion, whatever is suppressed.
+        None: this is unknown.
     ordered
-        Names of two parameters. The first may not exceed the second, or no table meets the
-        criterion.
+        Names of two parameters. If the first exceeded the second, no table would meet the
+        criterion, so this is not allowed.
     implies
-        Names of implied models: a table that meets this model meets each of them with the same
-        numbers.
+        Names of implied models: a table that meets this model also meets each of them with the same
+        parameters.
     dense
-        `figures` computed from rows by class and value as a plain matrix. None: there is no faster
-        way. A model with `fails` cannot have it.
+        Function that computes `figures` faster, from a plain matrix of rows by class and value.
+        None: there is no such function. A model with `fails` cannot have it.
     caps
-        Function: the largest shares of values that a kept part of a class can have: see
+        Function that returns the largest shares of values that a kept part of a class can have: see
         `aegis.privacy.histograms`.
     """
 
@@ -423,18 +429,20 @@ class PrivacyModel:
 
     @property
     def key(self) -> str:
-        """The key of the policy's `privacy:` mapping."""
+        """The key in the `privacy:` mapping of a policy."""
         return self.name.partition(".")[0]
 
     @property
     def bare(self) -> str | None:
-        """The parameter that alone defines the criterion, as in `k: 5`; None if there is none."""
+        """The parameter whose value alone defines the criterion, as in `k: 5`; None if there is no
+        such parameter.
+        """
         alone = len(self.parameters) == 1 and self.variant is None
         return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
     @property
     def local(self) -> bool:
-        """Whether the verdict on a class depends on that class only."""
+        """Whether the verdict on a class depends only on this class."""
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:
@@ -444,7 +452,7 @@ class PrivacyModel:
         Parameters
         ----------
         given
-            The parameters, and `attribute` if the model needs it, but not the variant.
+            The parameters, and `attribute` if the model needs it; without the variant.
         """
         allowed = [parameter.name for parameter in self.parameters]
         if ModelNeed.SENSITIVE in self.needs:
@@ -473,7 +481,9 @@ class PrivacyModel:
 
     @property
     def compares(self) -> bool:
-        """Whether a class is compared with the values of the whole table, or with the population."""
+        """Whether the model compares a class with the values of the whole table, or with the
+        population.
+        """
         subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
         return bool(subjects) and ModelNeed.REFERENCE in self.needs
 

@@ -1,11 +1,11 @@
 """Register the privacy models, and define the built-in ones.
 
-Two properties of a model, `monotone` and `monotone_with_suppression`, decide where a search over
-coarser and coarser tables may prune. Each record says why they hold. Most arguments use convexity.
-The distribution of a merged class is a mixture of the distributions of its parts. So if the allowed
-distributions form a convex set and *all* parts are in it, the merged class is in it. With
-suppression, a failing class may be merged with a safe one. Convexity then guarantees nothing: the
-rows that were safe may now fail.
+Two properties of a model, `monotone` and `monotone_with_suppression`, decide which tables a search
+may exclude because a coarser table fails. Each record says why they hold. Most arguments use
+convexity: the distribution of a merged class is a mixture of the distributions of its parts. So if
+the allowed distributions form a convex set and *all* parts are in this set, the merged class is in
+it, too. But if rows may be suppressed, a failing class may be merged with a safe one. Convexity
+then guarantees nothing: the rows that were safe may now fail.
 """
 
 from __future__ import annotations

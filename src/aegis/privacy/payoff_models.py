@@ -1,10 +1,10 @@
 """Model an adversary who attacks only if an attack pays, and a publisher who knows that.
 
-These models are registered next to those of `aegis.privacy.models`. The adversary gains by each
-person found, and pays a cost for each attempt. In a class of n people an attack succeeds with
-probability 1 / n, so its expected gain is gain / n; an attack pays if this exceeds the cost. The
-publisher has a benefit from each released row, reduced by the information that masks hide, and a
-loss for each person found. Rows with an expected loss above their benefit are suppressed.
+These models are registered next to the models of `aegis.privacy.models`. The adversary has a gain
+from each person found, and a cost for each attempt. In a class of n people, an attack succeeds with
+probability 1 / n, so its expected gain is gain / n. An attack pays if this exceeds the cost. The
+publisher has a benefit from each released row, which is smaller if masks hide more information, and
+a loss for each person found. Rows whose expected loss exceeds their benefit are suppressed.
 """
 
 from __future__ import annotations
@@ -58,16 +58,18 @@ _FREE = ModelParameter(
 def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> FloatArray:
     """Return the publisher's expected loss from attacks on a row, in the shape of `people`.
 
-    It is loss / n if an attack on one of n people pays (gain / n > cost), else 0.
+    The expected loss is loss / n if an attack on one of n people pays (gain / n > cost); otherwise
+    it is 0.
 
     Parameters
     ----------
     people
-        Number of people that an adversary cannot distinguish, at least 1, an array of any shape.
+        Number of people that an adversary cannot distinguish, at least 1; an array of any shape.
     gain, cost
-        Value of a person found to the adversary, and the cost of an attack on one person.
+        What the adversary gains from a person found, and what an attack on one person costs the
+        adversary.
     loss
-        Loss of the publisher for each person who is found.
+        What the publisher loses for each person found.
 
     Examples
     --------

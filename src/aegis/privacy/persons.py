@@ -1,8 +1,10 @@
-"""Count distinct persons instead of rows, class by class, if persons have several rows.
+"""Count the distinct persons of each class instead of its rows, because a person may have several
+rows.
 
-A person is in a class if one of the person's rows is. So a person is in several classes if these
-rows differ in the quasi-identifiers. Counts of distinct persons do not add up over classes: to
-count the persons of several classes, name the classes (`Persons.within`).
+A person is in a class if at least one row of the person is in the class. So a person whose rows
+differ in the quasi-identifiers is in several classes. The numbers of persons of several classes
+cannot be added, because a person would count several times: use `Persons.within` to count the
+persons of several classes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class Persons(ABC):
     Attributes
     ----------
     rows
-        Rows of each class, shape (n_classes,), int64.
+        Number of rows of each class, shape (n_classes,), int64.
     total
         Distinct persons of the table.
     """
@@ -33,11 +35,17 @@ class Persons(ABC):
 
     @abstractmethod
     def within(self, classes: BoolArray) -> int:
-        """Count the distinct persons in classes with True in `classes`, shape (n_classes,)."""
+        """Return the number of distinct persons in the selected classes.
+
+        `classes` is a Boolean array of shape (n_classes,): True selects a class.
+        """
 
     @abstractmethod
     def keep(self, classes: BoolArray) -> Persons:
-        """Return the persons of only the classes with True in `classes`, shape (n_classes,)."""
+        """Return the persons of the selected classes only.
+
+        `classes` is a Boolean array of shape (n_classes,): True selects a class.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +57,13 @@ class KnownPersons(Persons):
     rows
         Rows of each class, shape (n_classes,).
     alone
-        For each class, shape (n_classes,), the number of persons all of whose rows are in one cell
-        of the counted table. None of them is in two classes.
+        For each class, the number of its persons whose rows are all in one cell of the counted
+        table, shape (n_classes,). None of these persons is in two classes.
     classes, persons
-        The other persons: one entry for each class of each person, shape (n,). The class is
-        0..n_classes-1, the person is numbered from 0.
+        All other persons, with one entry for each class of each person, shape (n,): the class,
+        0..n_classes-1, and the number of the person, from 0.
     others
-        The number of other persons.
+        The number of these other persons.
     """
 
     rows: IntArray
@@ -70,13 +78,19 @@ class KnownPersons(Persons):
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: BoolArray) -> int:
-        """Count the distinct persons in classes with True in `classes`, shape (n_classes,)."""
+        """Return the number of distinct persons in the selected classes.
+
+        `classes` is a Boolean array of shape (n_classes,): True selects a class.
+        """
         seen = np.zeros(self.others, dtype=np.bool_)
         seen[self.persons[classes[self.classes]]] = True
         return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))
 
     def keep(self, classes: BoolArray) -> KnownPersons:
-        """Return the persons of only the classes with True in `classes`, shape (n_classes,)."""
+        """Return the persons of the selected classes only.
+
+        `classes` is a Boolean array of shape (n_classes,): True selects a class.
+        """
         inside = classes[self.classes]
         numbers = np.cumsum(classes) - 1
         return KnownPersons(

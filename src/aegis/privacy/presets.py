@@ -36,4 +36,4 @@ PRESETS: dict[str, Preset] = {
         Preset("cms", 11, "CMS cell size suppression policy: no cell of 1 to 10"),
     )
 }
-"""Minimum class sizes by the name that a policy writes."""
+"""Minimum class sizes, by the name that a policy writes."""

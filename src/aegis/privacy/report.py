@@ -1,6 +1,7 @@
 """Compute all privacy figures of an audit from the class-frequency table.
 
-Infinite or undefined figures are null (None), never NaN; the description of each field says when.
+A figure that is infinite or undefined is null (None), never NaN. The description of each field says
+when this happens.
 """
 
 from __future__ import annotations
@@ -35,39 +36,41 @@ from aegis.privacy.diversity import (
 from aegis.words import finite, joined, json_fields, jsonable
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
-"""Thresholds tau for the number of records at risk."""
+"""The thresholds tau for which the report counts the records at risk."""
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
-"""Smallest and largest class size of each bin of the class-size histogram."""
+"""The smallest and the largest class size of each bin in the histogram of class sizes."""
 
 NULL = "null"
-"""Label of null in a class-frequency table."""
+"""The label of null in a class-frequency table."""
 
 RECURSIVE_L = tuple(range(2, 11))
-"""The values of l for which the audit reports the c of recursive (c,l)-diversity."""
+"""The values of l for which an audit reports the c of recursive (c,l)-diversity."""
 
 
 KNOWN_TO_BE_THERE = (
     "We assume that the attacker knows that the person is in the table (no population is given)."
 )
-"""Note on a table without its population: journalist risk equals prosecutor risk."""
+"""The note on a table whose population is unknown: its journalist risk equals its prosecutor risk.
+"""
 FORMER_NOTES = {
     "No population is given, so the table represents it: journalist risk equals prosecutor "
     "risk.": KNOWN_TO_BE_THERE
 }
-"""Notes that certificates of version 0.2 state, with their words of today."""
+"""The notes in certificates of version 0.2, and how Aegis words them now."""
 
 
 @dataclass(frozen=True)
 class Risk:
-    """Re-identification risk under one kind of attack, each in [0, 1]; null for an empty table.
+    """The re-identification risk under one kind of attack; figures are in [0, 1], and null for an
+    empty table.
 
     Attributes
     ----------
     maximum
-        Largest risk of any row.
+        The largest risk of any row.
     average
-        Mean over the rows: the expected share of rows that are re-identified.
+        The mean risk over the rows, which is the expected share of rows that are re-identified.
     """
 
     maximum: float | None
@@ -76,7 +79,9 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """Number of classes with a size in one range, and of the rows (or persons) in them."""
+    """The number of classes whose size is in one range, and the number of rows (or persons) in
+    them.
+    """
 
     size: str
     classes: int
@@ -85,17 +90,18 @@ class SizeBin:
 
 @dataclass(frozen=True)
 class Diversity:
-    """The l-diversity of one sensitive attribute; all null for an empty table.
+    """The l-diversity of one sensitive attribute; all figures are null for an empty table.
 
     Attributes
     ----------
     distinct
-        Fewest distinct values in a class: the l of distinct l-diversity.
+        The smallest number of distinct values in a class: the l of distinct l-diversity.
     entropy
-        Smallest exp(entropy) of a class: the largest real l of entropy l-diversity.
+        The smallest exp(entropy) of a class: the largest l of entropy l-diversity, as a real
+        number.
     recursive_c
-        For each l (as text): the table is recursive (c,l)-diverse for every c *above* this figure.
-        Null if a class has fewer than l values: then no c is enough.
+        For each l (as text), a figure: the table is recursive (c,l)-diverse for every c *above* the
+        figure. Null if a class has fewer than l values, because then no c is large enough.
     """
 
     distinct: int | None
@@ -105,9 +111,10 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Closeness:
-    """The t of t-closeness for three distances: the largest distance between a class and the table.
+    """The t of t-closeness for three distances: each figure is the largest distance between a class
+    and the table.
 
-    `hierarchical` is null without a hierarchy; all are null for an empty table.
+    `hierarchical` is null if there is no hierarchy. All figures are null for an empty table.
     """
 
     equal: float | None = None
@@ -117,15 +124,16 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Likeness:
-    """The beta-likeness of one sensitive attribute; all null for an empty table.
+    """The beta-likeness of one sensitive attribute; all figures are null for an empty table.
 
     Attributes
     ----------
     basic
-        Largest relative gain of a value: the beta of basic beta-likeness.
+        The largest relative gain of a value, (q - p) / p, where q and p are its shares in a class
+        and in the table: the beta of basic beta-likeness.
     enhanced
-        Smallest beta of enhanced beta-likeness. Null if a value gains more than -ln p: then no beta
-        is enough.
+        The smallest beta of enhanced beta-likeness. Null if a value gains more than -ln p, because
+        then no beta is large enough.
     enhanced_limit
         min(basic, -ln p of the rarest value): the largest gain that enhanced beta-likeness
         with the basic beta allows any value. Some tools state this figure as the enhanced beta.
@@ -138,16 +146,17 @@ class Likeness:
 
 @dataclass(frozen=True)
 class DeltaDisclosure:
-    """The delta-disclosure privacy of one sensitive attribute; all null for an empty table.
+    """The delta-disclosure privacy of one sensitive attribute; all figures are null for an empty
+    table.
 
     Attributes
     ----------
     all
-        The table has delta-disclosure privacy for every delta *above* this figure. Null if a class
-        lacks a value that the table has: then no delta is enough.
+        A figure: the table has delta-disclosure privacy for every delta *above* it. Null if a class
+        lacks a value that the table has, because then no delta is large enough.
     present
-        The same figure over only the values that each class has, as reported by tools that ignore
-        absent values.
+        The same figure for only the values that each class has. Tools that ignore absent values
+        report this figure.
     """
 
     all: float | None = None
@@ -161,10 +170,11 @@ class AttributeFigures:
     Attributes
     ----------
     homogeneous_rows
-        Rows in classes with one constant value; classes of one row are among them.
+        Number of rows in classes that have only one value of the attribute; this includes classes
+        of one row.
     alpha
-        Largest share of one value in a class: the alpha of (alpha, k)-anonymity, where k is the
-        smallest class of the table. Null for an empty table.
+        The largest share of one value in a class: the alpha of (alpha, k)-anonymity, where k is the
+        size of the smallest class of the table. Null for an empty table.
     diversity, closeness, likeness, disclosure
         The figures of l-diversity, t-closeness, beta-likeness and delta-disclosure.
     """
@@ -193,32 +203,35 @@ class PrivacyReport:
     Attributes
     ----------
     rows
-        Size of the table.
+        Number of rows of the table.
     k
-        Rows of the smallest class; 0 for an empty table.
+        Number of rows of the smallest class; 0 for an empty table.
     uniques
-        Rows in classes of one row.
+        Number of rows that are alone in their class.
     mean_class_size
-        Rows per class; null for an empty table.
+        Mean number of rows per class; null for an empty table.
     at_risk
-        For each threshold tau (as text) the number of rows with 1/|E| > tau, where |E| is the size
+        For each threshold tau (as text), the number of rows with 1/|E| > tau, where |E| is the size
         of the row's class E.
     prosecutor
-        Risk of a person known to be in the table: 1/|E|.
+        The risk of a person who is known to be in the table: 1/|E|.
     journalist
-        Risk of any person of the population: 1 / (people of the population in E). Without class
-        sizes of the population it equals the prosecutor risk, and `notes` says so.
+        The risk of any person of the population: 1 / (number of people of the population in E). If
+        class sizes of the population are unknown, it equals the prosecutor risk, and `notes` says
+        so.
     homogeneous_rows_any
-        Rows in classes where *any* sensitive attribute is constant; null without such attributes.
+        Number of rows in classes in which *any* sensitive attribute is constant; null if there are
+        no sensitive attributes.
     attributes
         The figures of each sensitive attribute.
     class_size_histogram
-        Classes and rows by class size.
+        Number of classes and rows by class size.
     notes
         Notes on the figures, in sentences.
     persons
-        Distinct persons of the table, if they are counted instead of rows. Then `k`, `uniques`,
-        `at_risk`, risks, homogeneity and shares refer to persons. None if rows are counted.
+        Number of distinct persons in the table, if persons are counted instead of rows. Then `k`,
+        `uniques`, `at_risk`, risks, homogeneity and shares refer to persons. None if rows are
+        counted.
 
     Examples
     --------
@@ -243,7 +256,7 @@ class PrivacyReport:
 
     @property
     def classes(self) -> int:
-        """Equivalence classes of the quasi-identifiers."""
+        """Number of equivalence classes of the quasi-identifiers."""
         return sum(band.classes for band in self.class_size_histogram)
 
     @property
@@ -253,7 +266,7 @@ class PrivacyReport:
 
     @property
     def members(self) -> int:
-        """Sum of the members of all classes: the denominator of every share.
+        """The total number of members of all classes, which is the denominator of every share.
 
         The members are rows, or persons if they are counted. A person whose rows lie in several
         classes is a member of each.
@@ -262,12 +275,12 @@ class PrivacyReport:
 
     @property
     def marketer(self) -> float | None:
-        """Marketer risk: the expected share of rows that an attack on all rows re-identifies."""
+        """The marketer risk: the expected share of rows that an attack on all rows re-identifies."""
         return self.journalist.average
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """For each sensitive attribute, the number of rows in classes where it is constant."""
+        """For each sensitive attribute, the number of rows in classes in which it is constant."""
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     @property
@@ -357,23 +370,23 @@ def report(
     population: npt.ArrayLike | None = None,
     hierarchies: Mapping[str, npt.ArrayLike] | None = None,
 ) -> PrivacyReport:
-    """Compute every privacy figure of `table`.
+    """Compute all privacy figures of a table.
 
     Parameters
     ----------
     table
-        Classes with the counts of the sensitive attributes; nulls are values.
+        The classes, with the counts of the sensitive attributes. Null counts as a value.
     population
-        Rows of the population in each class, shape (n_classes,). Replaces the population of the
-        table.
+        Number of people of the population in each class, shape (n_classes,). It replaces the
+        population of the table.
     hierarchies
-        Per sensitive attribute the levels of its values, shape (V, L); see `SensitiveCounts`.
+        For each sensitive attribute, the levels of its values, shape (V, L); see `SensitiveCounts`.
 
     Raises
     ------
     DataError
-        The population is smaller than the table in some class, or a hierarchy belongs to an
-        attribute that the table lacks or does not fit its values.
+        In some class, the population is smaller than the table. Or a hierarchy belongs to an
+        attribute that the table lacks, or does not fit the attribute's values.
     """
     table = _completed(table, population, hierarchies or {})
     sizes, rows = table.sizes, table.rows
@@ -401,14 +414,15 @@ def report(
 
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
-    """Return a sentence that names the attributes with a single value in some classes, in a tuple.
+    """Return a tuple with one sentence, which names the attributes that have a single value in some
+    classes.
 
     The tuple is empty if there are no such attributes.
 
     Parameters
     ----------
     homogeneous_rows
-        For each sensitive attribute, the number of rows in classes where it is constant.
+        For each sensitive attribute, the number of rows in classes in which it is constant.
     unit
         The counted unit, such as "rows".
     """
@@ -425,7 +439,7 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
 
 
 def rows_at_risk(sizes: IntArray, threshold: float) -> int:
-    """Count the rows whose re-identification risk 1/|E| is above the threshold.
+    """Return the number of rows whose re-identification risk 1/|E| is above the threshold.
 
     `sizes` has shape (n_classes,). The comparison is 1 > threshold * |E| with a tolerance of 1e-9,
     so that a class of 20 is not at risk above 0.05.

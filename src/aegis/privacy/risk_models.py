@@ -1,7 +1,7 @@
-"""Define privacy models of presence and re-identification, which compare a class with its
-population.
+"""Define privacy models for presence and re-identification, which compare a class of the table with
+the same class of the population.
 
-These models are registered next to those of `aegis.privacy.models`.
+These models are registered next to the models of `aegis.privacy.models`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The privacy rule of a policy, and whether a table meets it.
+"""Define the privacy rule of a policy, and check whether a table meets it.
 
-Suppression. Rows of classes that fail any criterion are removed from the release. The release is
-admissible when no more than floor(suppression * N + 1e-9) of the N rows are removed and at least
-one class remains. Some models compare a class with the whole table: t-closeness, beta-likeness,
-delta-disclosure, marketer risk, delta-presence. Here the whole table means the rows that are
-*kept*. Failing classes are dropped, the comparison is repeated with the rest, and so on until no
-class fails. An audit of the released rows then finds the same figures. With `reference: input`, a
+**Suppression.** If a class fails any criterion, its rows are removed from the release. The release
+is admissible if at most floor(suppression * N + 1e-9) of the N rows are removed and at least one
+class remains. Some models compare a class with the whole table: t-closeness, beta-likeness,
+delta-disclosure, marketer risk, delta-presence. For these models, the whole table means the *kept*
+rows: failing classes are dropped, the comparison is repeated with the rest, and so on until no
+class fails. So an audit of the released rows finds the same figures. With `reference: input`, a
 class is compared only once, with all rows before suppression. Then an audit of the released rows
 may find that they violate the limit.
 """
@@ -30,29 +30,30 @@ from aegis.words import brief, counted, json_fields
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The result of checking a rule on a table.
+    """The result of checking a table against a rule.
 
     Attributes
     ----------
     admissible
         Whether the release, after suppression, meets the rule.
     suppressed_rows, suppressed_classes
-        How many rows and classes must be removed so that every remaining class meets every
-        criterion.
+        How many rows, and how many classes, must be removed so that every remaining class meets
+        every criterion.
     allowed_rows
         How many rows may be removed.
     smallest_class
-        Rows of the smallest class that is kept; 0 if none is kept.
+        Number of rows of the smallest kept class; 0 if no class is kept.
     smallest_before
-        Rows of the smallest class before suppression; 0 for an empty table.
+        Number of rows of the smallest class before suppression; 0 for an empty table.
     violations
-        One sentence for each violated criterion, with the amount; empty if admissible.
+        One sentence for each violated criterion, which says by how much it is violated; empty if
+        the release is admissible.
     kept_classes
-        Flags of the classes that are kept, shape (n_classes,).
+        For each class, whether it is kept, shape (n_classes,).
     persons, suppressed_persons, allowed_persons
-        The number of all persons, of those who lose a row, and of those who may lose a row; None if
-        rows are counted. If persons are counted, `allowed_rows` is all rows, and class sizes are
-        numbers of persons.
+        The number of all persons, of persons who lose a row, and of persons who may lose a row;
+        None if rows are counted. If persons are counted, `allowed_rows` is the number of all rows,
+        and class sizes are numbers of persons.
     """
 
     admissible: bool
@@ -74,7 +75,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A requirement on each class that the whole table, taken as a single class, fails.
+    """A requirement on each class that the whole table does not meet, even if it is a single class.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class Shortage:
     remedy
         How to change the rule, as a clause.
     parameters
-        Names of the parameters of the rule that set the required amount.
+        Names of the rule's parameters that set the required number.
     """
 
     wanted: str
@@ -97,17 +98,20 @@ class Shortage:
 
 @dataclass(frozen=True)
 class PrivacyRule:
-    """The requirements on a release: every criterion, and a limited share of rows suppressed.
+    """The requirements on a release: its criteria, and the largest share of rows that may be
+    suppressed.
 
     Attributes
     ----------
     criteria
-        The criteria; all must hold. Without criteria, every table with rows is admissible.
+        The criteria, all of which must hold. If there are none, every table with rows is
+        admissible.
     suppression
-        Share of the rows that may be removed, in [0, 1]; at least one class must be kept. If
-        persons are counted, the share of the persons who may lose a row.
+        The share of the rows that may be removed, in [0, 1]; at least one class must be kept. If
+        persons are counted, it is the share of persons who may lose a row.
     person
-        Column that identifies persons, to count persons instead of rows. None to count rows.
+        The column that identifies persons, if persons are counted instead of rows; None if rows are
+        counted.
     """
 
     criteria: tuple[Criterion, ...] = ()
@@ -127,16 +131,16 @@ class PrivacyRule:
     def parse(cls, mapping: Mapping[str, object]) -> PrivacyRule:
         """Return the rule for the `privacy:` mapping of a policy.
 
-        Keys are `suppression`, `preset` and the models of the registry. A value holds the
-        parameters of the model, or a list of such values for several sensitive attributes. `k: 5`
-        is short for `k: {k: 5}`. A preset adds its criteria. Of several values of k the largest
-        counts.
+        Keys are `suppression`, `preset` and the names of registered models. The value of a model is
+        a mapping of its parameters, or a list of such mappings for several sensitive attributes.
+        `k: 5` is short for `k: {k: 5}`. A preset adds its criteria. Of several values of k, the
+        largest counts.
 
         Raises
         ------
         PolicyError
-            An unknown key, preset, kind or parameter (the message suggests the nearest name), a
-            value out of range, or no criterion at all.
+            A key, preset, kind or parameter is unknown (the message suggests the nearest name), a
+            value is out of range, or there is no criterion at all.
         """
         if not isinstance(mapping, Mapping):
             raise PolicyError(
@@ -156,7 +160,7 @@ class PrivacyRule:
         return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the rule as a policy writes it; `parse` of the result returns the same rule."""
+        """Return the rule as a policy writes it; `parse` converts the result back to the same rule."""
         written: dict[str, Any] = {}
         for criterion in self.criteria:
             key, bare = criterion.model.key, criterion.model.bare
@@ -178,7 +182,7 @@ class PrivacyRule:
 
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
-        """Names of the sensitive attributes whose counts the rule needs, without duplicates."""
+        """The names of the sensitive attributes whose counts the rule needs, without duplicates."""
         names = (
             criterion.attribute for criterion in self.criteria if criterion.attribute is not None
         )
@@ -186,7 +190,7 @@ class PrivacyRule:
 
     @property
     def hierarchical(self) -> tuple[str, ...]:
-        """Names of the sensitive attributes whose hierarchy the rule needs."""
+        """The names of the sensitive attributes whose hierarchy the rule needs."""
         names = (
             c.attribute
             for c in self.criteria
@@ -221,20 +225,22 @@ class PrivacyRule:
 
     @cached_property
     def monotone(self) -> bool:
-        """Whether every table that is coarser than an admissible table is admissible.
+        """Whether every table that is coarser than an admissible table is admissible, too.
 
-        Without suppression this needs `PrivacyModel.monotone` of every criterion. With suppression
-        it needs `monotone_with_suppression`: a merged class then fails only if all its parts fail
-        the same criterion, so the number of removed rows cannot grow.
+        If the rule allows no suppression, this is so if `PrivacyModel.monotone` is True for every
+        criterion. If it allows suppression, `monotone_with_suppression` must be True for every
+        criterion: a merged class then fails only if all its parts fail the same criterion, so the
+        number of removed rows cannot grow.
         """
         return all(map(self._keeps_order, self.criteria))
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule with only the criteria that are monotone with this suppression limit, or None.
+        """The rule with only its monotone criteria; None if no criterion is monotone.
 
-        It is necessary for the whole rule: if a table fails this part, the table and every finer
-        table fail the rule. If all criteria are monotone, the part is the rule itself.
+        Whether a criterion is monotone depends on the suppression limit: see `monotone`. If a table
+        fails this part of the rule, the table and every finer table fail the whole rule. If all
+        criteria are monotone, the part is the rule itself.
         """
         if self.monotone:
             return self
@@ -249,15 +255,17 @@ class PrivacyRule:
 
     @cached_property
     def minimum_size(self) -> int:
-        """The smallest class size that the criteria on class sizes allow, at least 1."""
+        """The smallest class size that is allowed by the criteria on class sizes, at least 1."""
         asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
         return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
 
     @cached_property
     def implied_size(self) -> int:
-        """The smallest possible size of a class that meets the rule: one row for each needed value.
+        """The smallest possible size of a class that meets the rule; a class needs a row for each
+        sensitive value that the rule requires.
 
-        If persons are counted, one person may have several of the values.
+        If persons are counted, required values do not count, because one person may have several of
+        them.
         """
         if self.person is not None:
             return self.minimum_size
@@ -267,17 +275,18 @@ class PrivacyRule:
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
-        """Return a requirement that the table fails even as a single class; None if there is none.
+        """Return a requirement that the table does not meet even as a single class; None if there
+        is none.
 
         Masks add neither rows nor values, so no masks can make such a table meet the rule.
 
         Parameters
         ----------
         rows
-            Rows of the table, or its persons if they are counted.
+            Number of rows of the table, or of its persons if they are counted.
         values
-            Number of distinct values (null counts) of each sensitive attribute. An attribute that
-            is left out is not checked.
+            Number of distinct values of each sensitive attribute; null counts as a value. An
+            attribute that is left out is not checked.
         """
         unit = "row" if self.person is None else "person"
         if self.minimum_size > rows:
@@ -300,7 +309,7 @@ class PrivacyRule:
         return None
 
     def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Raise an error if no masks could meet the rule on a table: see `shortage`.
+        """Raise an error if no masks can make a table meet the rule: see `shortage`.
 
         Raises
         ------
@@ -319,14 +328,14 @@ class PrivacyRule:
         return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
-        """Return how many of `rows` may be removed: floor(suppression * rows + 1e-9)."""
+        """Return how many of `rows` rows may be removed: floor(suppression * rows + 1e-9)."""
         return math.floor(self.suppression * rows + 1e-9)
 
     def check(self, table: ClassTable) -> Verdict:
         """Return whether `table` meets the rule after suppression, and which criteria fail.
 
-        The docstring of the module explains suppression. If all criteria are on class sizes, the
-        cost is a few passes over the sizes.
+        The docstring of the module explains suppression. If all criteria are on class sizes, a
+        check takes only a few passes over the sizes.
 
         Raises
         ------

@@ -1,10 +1,10 @@
-"""Achieve differential privacy by sampling and generalisation: compute sampling rate and smallest
-class.
+"""Compute the sampling rate and the smallest class for differential privacy by sampling and
+generalisation.
 
 (epsilon, delta)-differential privacy holds if each record is drawn independently, the
-generalisation does not depend on the data, and classes below k are left out. References: Li,
-Qardaji, Su, On sampling, anonymization, and differential privacy (ASIACCS 2012), theorem 5; Bild,
-Kuhn, Prasser, SafePub (PoPETs 2018).
+generalisation does not depend on the data, and classes with fewer than k records are left out.
+References: Li, Qardaji, Su, On sampling, anonymization, and differential privacy (ASIACCS 2012),
+theorem 5; Bild, Kuhn, Prasser, SafePub (PoPETs 2018).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from aegis.errors import PolicyError
 
 HIGHEST = 5.0
-"""Largest epsilon; above it nearly all records would be drawn, and finding k would take long."""
+"""The largest epsilon. Above it, nearly all records would be drawn, and finding k would take long.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class SampledPrivacy:
     Attributes
     ----------
     epsilon, delta
-        The guarantee.
+        The guarantee of differential privacy.
     rate
         The probability of drawing each record.
     k
@@ -43,8 +44,9 @@ class SampledPrivacy:
 def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> SampledPrivacy:
     """Compute the sampling rate and the smallest sufficient k for a guarantee.
 
-    Let gamma = 1 - (1 - rate) / e^epsilon, and let Bin(n, rate) be the number of drawn records of
-    n. Then k is sufficient if P(Bin(n, rate) > gamma n) <= delta for every n >= k / gamma - 1.
+    Let gamma = 1 - (1 - rate) / e^epsilon, and let Bin(n, rate) be the number of records drawn from
+    n records. Then k is sufficient if P(Bin(n, rate) > gamma n) <= delta for every n >= k / gamma -
+    1.
 
     Parameters
     ----------
@@ -53,13 +55,13 @@ def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> 
     delta
         Above 0 and below 1.
     rate
-        The probability of drawing a record; by default the largest that epsilon allows, 1 -
+        The probability of drawing a record; by default, the largest one that epsilon allows, 1 -
         e^-epsilon.
 
     Raises
     ------
     PolicyError
-        A number is out of its range, or the rate is above the largest that epsilon allows.
+        A number is out of its range, or the rate is larger than epsilon allows.
 
     Examples
     --------

@@ -1,14 +1,14 @@
 """Search for masks with differential privacy, by repeated use of the exponential mechanism.
 
 A *scheme* has one mask for each attribute, from a list whose order does not depend on the data.
-Mask 0 is the finest, the last mask the coarsest. The search begins with the coarsest mask of each
-attribute. Each step draws a scheme from those that are one mask finer than a scheme drawn before:
-Bild, Kuhn, Prasser, SafePub (PoPETs 2018), section 5. Each draw uses the exponential mechanism
-(McSherry, Talwar, FOCS 2007), with a score that one record changes by at most 1.
+Mask 0 is the finest mask, the last one the coarsest. The search begins with the coarsest mask of
+each attribute. Each step draws a scheme among the schemes that are one mask finer than an already
+drawn one (Bild, Kuhn, Prasser, SafePub, PoPETs 2018, section 5). Each draw uses the exponential
+mechanism (McSherry, Talwar, FOCS 2007), with a score that one record changes by at most 1.
 
-A last draw, with an equal share of the budget, chooses the result among the visited schemes. The
-visited scheme with the best exact score would reveal more: if all schemes were visited, it would be
-the same in every run, and one record might decide which scheme it is.
+A last draw, with the same share of the budget, chooses the result among the visited schemes. To
+return the visited scheme with the best exact score would reveal more: if all schemes were visited,
+the result would be the same in every run, and one record might determine it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy.typing as npt
 Scheme = tuple[int, ...]
 """The number of the mask of each attribute; 0 is the finest."""
 Choose = Callable[[Sequence[float], float], int]
-"""Draws an index, given the scores and epsilon."""
+"""A function that draws an index, given the scores and epsilon."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class DrawnScheme:
     scheme
         The scheme of the last draw: the number of the mask of each attribute.
     visited
-        All schemes among which the last draw chose, in the order of the visits.
+        All schemes among which the last draw chose, in the order in which they were visited.
     epsilon
         The epsilon of each draw. All draws together spend at most the budget.
     """
@@ -67,7 +67,9 @@ def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.flo
 
 
 def chooser(uniform: Callable[[], float]) -> Choose:
-    """Return the exponential mechanism as a function, given a source of uniform numbers on [0, 1)."""
+    """Return the exponential mechanism as a function; `uniform` returns uniform random numbers on
+    [0, 1).
+    """
 
     def choose(scores: Sequence[float], epsilon: float) -> int:
         sums = np.cumsum(probabilities(scores, epsilon))
@@ -84,20 +86,21 @@ def draw_scheme(
     steps: int,
     epsilon: float,
 ) -> DrawnScheme:
-    """Return a scheme, drawn with differential privacy.
+    """Draw a scheme with differential privacy.
 
     Parameters
     ----------
     heights
         Number of the coarsest mask of each attribute.
     score
-        Returns the score of a scheme, which one record changes by at most 1; higher is better.
+        Function that returns the score of a scheme; higher is better. One record may change the
+        score by at most 1.
     choose
         The exponential mechanism: see `chooser`.
     steps
         Largest number of schemes that are drawn.
     epsilon
-        The budget. Each of the `steps` draws spends an equal part, and so does the last draw.
+        The budget. It is divided equally among the `steps` draws and the last draw.
     """
     part = epsilon / (steps + 1)
     pivot: Scheme = tuple(heights)
@@ -129,28 +132,28 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
-    """The cells of a table, with the masks of each attribute, for the search over schemes.
+    """The cells of a table, and the masks of each attribute, for the search over schemes.
 
     Attributes
     ----------
     codes
-        Per attribute the value of each cell, shape (cells,).
+        For each attribute, the value of each cell, shape (cells,).
     counts
-        Rows of each cell, shape (cells,).
+        Number of rows of each cell, shape (cells,).
     groups
-        Per attribute and mask the group of each of the V values, shape (V,).
+        For each attribute and mask, the group of each of the V values, shape (V,).
     shares
-        For each attribute and mask, the number of original values in the group of each value, as a
-        share of all original values, shape (V,). It must not depend on the data.
+        For each attribute and mask, and each value, the number of original values in the value's
+        group, as a share of all original values, shape (V,). It must not depend on the data.
     hidden
         For each attribute and mask, whether the mask hides the attribute completely. It must not
         depend on the data.
     least
         A class is kept if it has at least this many rows.
     beyond
-        Number of rows that are in no cell, because all schemes suppress them.
+        Number of rows that are in no cell, because every scheme suppresses them.
     targets
-        Indices of the attributes that the other attributes should predict, for scores that use
+        Indices of the attributes that the other attributes should predict. Only some scores use
         them.
     """
 
@@ -174,7 +177,7 @@ class SchemeCells:
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:
-        """Return the class of each cell, shape (cells,), by all attributes except `without`."""
+        """Return the class of each cell, shape (cells,), formed by all attributes except `without`."""
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for place, number in enumerate(scheme):
             if place == without:
@@ -280,9 +283,10 @@ class SchemeScore:
     description
         The quantity that it measures.
     figure
-        Computes the score of a table under a scheme; higher is better.
+        Function that computes the score of a table under a scheme; higher is better.
     sensitivity
-        The largest change of the score by one record, given the smallest class size m.
+        Function that returns the largest change of the score by one record, given the smallest
+        class size m.
     by_leaves, by_target
         Whether the score depends on `SchemeCells.shares`, and on `SchemeCells.targets`.
     """
@@ -352,4 +356,4 @@ SCHEME_SCORES: dict[str, SchemeScore] = {
         ),
     )
 }
-"""Scores by name; docs/theory.md proves their sensitivities."""
+"""The scores by name; docs/theory.md proves their sensitivities."""

@@ -1,4 +1,4 @@
-"""Find a few columns, beyond the quasi-identifiers, that make most rows unique."""
+"""Find a few columns that make most rows unique, in addition to the quasi-identifiers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_COLUMNS = 4
-"""Largest number of columns in such a set; people seldom know more about one person."""
+"""Largest number of columns in such a set; an attacker seldom knows more about one person."""
 MOST_CANDIDATES = 10
 """Largest number of columns that are tried: those with the most values."""
 ENOUGH = 0.9
-"""No column is added once this share of the unique rows is reached."""
+"""The search stops when this share of the unique rows is unique in the chosen columns."""
 
 RowCounts = tuple[int, int]
-"""Number of rows that are unique in some columns, and number of value combinations of these columns."""
+"""The number of rows that are unique in some columns, and the number of value combinations of these
+columns.
+"""
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class Singling:
     Attributes
     ----------
     columns
-        One to four columns that the rule does not cover; the first distinguishes most rows.
+        One to four columns that the rule does not cover; the first one distinguishes the most rows.
     unique_rows
-        Rows that are unique in these columns and the quasi-identifiers together.
+        Number of rows that are unique in these columns and the quasi-identifiers together.
     """
 
     columns: tuple[str, ...]
@@ -37,10 +39,10 @@ def find_singling(
     unique_rows: int,
     count: Callable[[Sequence[tuple[str, ...]]], Sequence[RowCounts]],
 ) -> Singling | None:
-    """Find a few columns in which most rows are unique; None if there are none.
+    """Find a few columns in which most rows are unique; return None if there are none.
 
-    Each step adds the column that gives the most combinations of values (ARX's distinction). The
-    result need not be the best of all sets of columns.
+    Each step adds the column that gives the most combinations of values (in ARX: distinction).
+    There may be a better set of columns.
 
     Parameters
     ----------
@@ -49,8 +51,8 @@ def find_singling(
     unique_rows
         Number of rows that are unique in all columns together.
     count
-        Function: returns the `RowCounts` for each of several sets of columns, each taken together
-        with the quasi-identifiers.
+        Function that returns the `RowCounts` of several sets of columns, each together with the
+        quasi-identifiers.
     """
     varying = [name for name, distinct in values.items() if distinct > 1]
     candidates = sorted(varying, key=lambda name: (-values[name], name))[:MOST_CANDIDATES]

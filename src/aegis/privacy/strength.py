@@ -1,15 +1,16 @@
-"""Whether one privacy rule requires at least as much as another, criterion by criterion.
+"""Decide whether one privacy rule requires at least as much as another rule, criterion by
+criterion.
 
-Rule B is *at least as strong* as rule A if every release that B allows is also allowed by A. This
-is decided from the rules, not by trying tables. Each criterion of A must follow from the criteria
-of B; B must allow no more suppression and count the same unit, rows or persons. If the steps below
-do not show that a criterion follows, Aegis assumes that it does not. So of two rules that cannot be
-compared each is *weaker* than the other, which is the safe answer to "is this rule weak?".
+Rule B is *at least as strong* as rule A if A also allows every release that B allows. Aegis decides
+this from the rules, not by trying tables. Each criterion of A must follow from the criteria of B. B
+must allow no more suppression than A, and count the same unit, rows or persons. If the steps below
+do not show that a criterion follows, Aegis assumes that it does not. So if two rules cannot be
+compared, each is *weaker* than the other, which is the safe answer to "is this rule weak?".
 
 A criterion follows from
 
-- a criterion of the same model and attribute, if each of its numbers requires as much;
-- a criterion of a model that implies it (`PrivacyModel.implies`), with the same numbers;
+- a criterion of the same model and attribute, if each of its parameters requires at least as much;
+- a criterion of a model that implies it (`PrivacyModel.implies`), with the same parameters;
 - the smallest class that B allows, if the criterion is on class sizes only. Criteria such as k,
   prosecutor risk, and a number of values (each value needs a row) imply a smallest class;
 - the number of values that B requires of a class, if the criterion requires only a number of
@@ -34,13 +35,15 @@ class Strength(StrEnum):
     SAME = "same"
     """Each rule is at least as strong as the other."""
     STRONGER = "stronger"
-    """The rule is at least as strong as the other, and the other is not as strong as this rule."""
+    """The rule is at least as strong as the other rule, but the other rule is not as strong as this
+    one.
+    """
     WEAKER = "weaker"
-    """The rule is not at least as strong: it requires less, or the two cannot be compared."""
+    """The rule is not at least as strong: it requires less, or the two rules cannot be compared."""
 
 
 def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
-    """Return whether `rule` is weaker than `other_rule`, as strong, or stronger."""
+    """Return whether `rule` is weaker than, as strong as, or stronger than `other_rule`."""
     if missing(rule, other_rule):
         return Strength.WEAKER
     return Strength.STRONGER if missing(other_rule, rule) else Strength.SAME
@@ -111,7 +114,7 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return whether a larger value of a parameter requires more; None if unknown."""
+    """Return whether a larger value of a parameter requires more; None if this is not known."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

@@ -1,10 +1,9 @@
-"""Special uniques (SUDA): records that are unique by few of their values.
+"""Find special uniques (SUDA): records that are already unique by few of their values.
 
 References: Elliot, Manning, Ford: A computational algorithm for handling the special uniques
-problem (IJUFKS 10,
-2002); Manning, Haglin, Keane: A recursive search algorithm for statistical disclosure assessment
-(DMKD 16, 2008). A *minimal sample unique* of a record is a set of columns in which the record is
-unique in the sample, although it is unique in no smaller part of the set.
+problem (IJUFKS 10, 2002); Manning, Haglin, Keane: A recursive search algorithm for statistical
+disclosure assessment (DMKD 16, 2008). A *minimal sample unique* of a record is a set of columns in
+which the record is unique in the sample, while it is not unique in any smaller part of this set.
 """
 
 from __future__ import annotations
@@ -29,20 +28,21 @@ class SpecialUniques:
     Attributes
     ----------
     sizes
-        Number of minimal sample uniques of each record, by their number of columns 1, 2, ...
-        `largest`; shape (N, largest).
+        Number of minimal sample uniques of each record that have 1, 2, ... `largest` columns, shape
+        (N, largest).
     scores
         The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of (m -
-        k)(m - k - 1)... (m - largest), where m is the number of all columns and k that of the
-        minimal sample unique.
+        k)(m - k - 1)... (m - largest), where m is the number of all columns and k is the number of
+        columns of the minimal sample unique.
     contributions
         For each record and column, the sum of the scores of the minimal sample uniques that contain
         the column, shape (N, m).
     chances
-        DIS-SUDA: the scores as probabilities that a match with the record is right, shape (N,).
+        DIS-SUDA: the scores converted to probabilities that a match with the record is right, shape
+        (N,).
     match
-        DIS: the probability that a match with a record that is unique in the sample is right; the
-        same for all records.
+        DIS: the probability that a match with a record that is unique in the sample is right. It is
+        the same for all records.
     """
 
     sizes: IntArray
@@ -53,7 +53,9 @@ class SpecialUniques:
 
     @property
     def shares(self) -> FloatArray:
-        """Each column's contributions as a share of all scores, shape (m,); 0 without scores."""
+        """The contributions of each column as a share of all scores, shape (m,); 0 if all scores
+        are 0.
+        """
         total = float(self.scores.sum())
         shares: FloatArray = self.contributions.sum(axis=0) / (total or 1.0)
         return shares
@@ -71,14 +73,15 @@ def special_uniques(
     Parameters
     ----------
     codes
-        Values, shape (N, m), from 0.
+        The codes of the values, from 0, shape (N, m).
     missing
         Which values are unknown, shape (N, m). Unknown values are in no minimal sample unique, and
-        a record with unknown values matches every record that it might equal. None: all are known.
+        a record with unknown values matches every record that it might equal. None: all values are
+        known.
     largest
-        Largest number of columns of a minimal sample unique; by default all.
+        Largest number of columns of a minimal sample unique; by default, the number of all columns.
     fraction
-        Share of the population that is in the sample, for `chances`.
+        Share of the population that is in the sample; `chances` depend on it.
 
     Raises
     ------

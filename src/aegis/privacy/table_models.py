@@ -1,6 +1,7 @@
-"""Define privacy models of the whole table, and diversity models corrected for small classes.
+"""Define privacy models for the whole table, and diversity models that are corrected for small
+classes.
 
-These models are registered next to those of `aegis.privacy.models`.
+These models are registered next to the models of `aegis.privacy.models`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Combine the values that several releases of one table show of each row, including its absence.
+"""Combine what several releases of one table show about each row, including that a release lacks
+the row.
 
 An attacker who can link the rows of several releases knows, for each row, its values in every
-release and which releases lack the row. Rows that agree in both form a class for this attacker. A
+release and which releases lack the row. Rows that agree in both form one class for this attacker. A
 *trace* is the number of such a class.
 """
 
@@ -22,8 +23,8 @@ Bools = npt.NDArray[np.bool_]
 def joined(trace: Ints, shown: Ints) -> Ints:
     """Return a number for each cell, shape (cells,).
 
-    Two cells have equal numbers if their earlier traces are equal, and their groups in the next
-    release are equal, too.
+    Two cells have equal numbers if both their earlier traces and their groups in the next release
+    are equal.
     """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
@@ -35,9 +36,9 @@ def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
     Parameters
     ----------
     trace
-        The trace of each cell before this release, shape (cells,): 0 if no release shows it.
+        The trace of each cell before this release, shape (cells,); 0 if no release shows the cell.
     classes
-        The class of each cell in the release, shape (cells,). Cells with different `trace` must be
+        The class of each cell in the release, shape (cells,). Cells with different traces must be
         in different classes: see `joined`.
     released
         Whether the release shows each cell, shape (cells,).
@@ -55,20 +56,21 @@ def released_cells(
     start: Ints,
     after: Sequence[Collection[int]],
 ) -> list[Bools]:
-    """Return flags of the cells that each release shows, one array of shape (cells,) per release.
+    """Return, for each release, whether it shows each cell: one array of shape (cells,) per
+    release.
 
     Parameters
     ----------
     rule
-        The rule that every release met, together with the earlier releases that it took into
-        account.
+        The rule that every release met. A release met it together with the earlier releases that it
+        took into account.
     releases
         The group of each cell under the masks of each release, shape (cells,), in the order of release.
     count
-        Counts the classes of a release, given its index, the class of each cell and the earlier
-        trace.
+        Function that counts the classes of a release, given its index, the class of each cell and
+        the earlier traces.
     start
-        The trace of each cell before the first release, shape (cells,): 0 if nothing was shown.
+        The trace of each cell before the first release, shape (cells,); 0 if nothing was shown.
     after
         The indices of the earlier releases that each release took into account.
     """

@@ -1,8 +1,8 @@
 """Estimate how many people are unique in the population, from a table that is a sample of it.
 
-All estimators use only the sizes of the classes and the sampling fraction. They were compared by
-Dankar, El Emam, Neisa, Roffey: Estimating the re-identification risk of clinical data sets (BMC
-Medical Informatics and Decision Making 12, 2012). `dankar` implements the authors' decision rule.
+All estimators use only the sizes of the classes and the sampling fraction. Dankar, El Emam, Neisa
+and Roffey compare them: Estimating the re-identification risk of clinical data sets (BMC Medical
+Informatics and Decision Making 12, 2012). `dankar` implements the decision rule of these authors.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ def zayatz(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it.
 
     Bayes' rule gives the probability that a class of one row in the sample comes from a class of
-    one person in the population. It assumes that class sizes in the population have the same
-    distribution as in the sample.
-    Reference: Zayatz, Estimation of the percent of unique population elements on a microdata file
-    using the sample (US Census Bureau, 1991).
+    one person in the population. The estimator assumes that class sizes in the population have the
+    same distribution as in the sample. Reference: Zayatz, Estimation of the percent of unique
+    population elements on a microdata file using the sample (US Census Bureau, 1991).
 
     Parameters
     ----------
     sizes
-        Rows per class, shape (n_classes,).
+        Number of rows per class, shape (n_classes,).
     population
-        People, at least as many as rows.
+        Number of people in the population, at least the number of rows.
     """
     from scipy import stats  # like the other parts of it below: taking long to load
 
@@ -53,8 +52,8 @@ def zayatz(sizes: Ints, population: int) -> float:
 def pitman(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it, by Pitman's model.
 
-    The parameters theta and alpha of the model are fitted to the sizes by maximum likelihood. Of N
-    people about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha are then unique. Reference:
+    The parameters theta and alpha of the model are fitted to the sizes by maximum likelihood. Then
+    about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha of N people are unique. Reference:
     Hoshino, Applying Pitman's sampling formula to microdata disclosure risk assessment (Journal of
     Official Statistics 17, 2001).
     """
@@ -110,11 +109,11 @@ def _rising(start: float, steps: int) -> float:
 def slide_negative_binomial(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it; NaN if the model does not fit.
 
-    The model: class sizes in the population, minus 1, are negative binomial. Its two parameters are
-    fitted to the numbers of classes with one row and with two rows in a sample. Shlosser's formula,
-    as corrected by Haas and Stokes, estimates the number of classes in the population. Reference:
-    Chen, Keller-McNulty, Estimation of identification disclosure risk in microdata (Journal of
-    Official Statistics 14, 1998).
+    The model assumes that class sizes in the population, minus 1, are negative binomial. Its two
+    parameters are fitted to the numbers of classes with one row and with two rows in a sample.
+    Shlosser's formula, as corrected by Haas and Stokes, estimates the number of classes in the
+    population. Reference: Chen, Keller-McNulty, Estimation of identification disclosure risk in
+    microdata (Journal of Official Statistics 14, 1998).
     """
     from scipy import optimize
 
@@ -158,10 +157,11 @@ def _classes_of_population(sizes: Ints, fraction: float) -> float:
 
 
 def dankar(sizes: Ints, population: int) -> float:
-    """Return the estimate that the decision rule of Dankar et al. chooses by the sampling fraction.
+    """Return the estimate that the decision rule of Dankar et al. chooses, depending on the
+    sampling fraction.
 
-    Up to a fraction of 0.1, it returns Pitman's estimate. Above 0.1, it returns Zayatz's estimate,
-    or the slide negative binomial estimate if that model fits and its estimate is smaller.
+    If the fraction is at most 0.1, this is Pitman's estimate. Above 0.1, it is Zayatz's estimate,
+    or the slide negative binomial estimate if its model fits and it is smaller.
     """
     if sizes.sum() <= SMALL_SAMPLE * population:
         return pitman(sizes, population)
@@ -176,7 +176,7 @@ ESTIMATORS: dict[str, Callable[[Ints, int], float]] = {
     "zayatz": zayatz,
     "snb": slide_negative_binomial,
 }
-"""Estimators of population uniqueness by the name that a policy gives them."""
+"""The estimators of population uniqueness, by their names in a policy."""
 
 
 def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float:

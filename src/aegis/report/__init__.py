@@ -1,5 +1,5 @@
-"""The report on an advice as one offline HTML file: the recommended release, its utility and its
-privacy.
+"""Write the report on an advice as one offline HTML file: the recommended release, its utility and
+its privacy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The report on a record-level release, as one HTML file without external resources."""
+"""Write the report on a record-level release, as one HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def render_anonymized(
     before: PrivacyReport | None,
     title: str = "Record-level release",
 ) -> str:
-    """Return the report on a record-level release as HTML, with the front of MO-OBAM if requested.
+    """Return the report on a record-level release as HTML. If the release has the front of MO-OBAM,
+    the report shows it.
 
     The page loads no external resources. The same release gives the same bytes, except for the
     seconds that the grouping took.
@@ -33,7 +34,7 @@ def render_anonymized(
     release
         The checked release.
     before
-        Privacy of the unmasked table; None leaves these figures out.
+        Privacy of the unmasked table. If None, the report lacks these figures.
     title
         The report's heading as plain text.
     """

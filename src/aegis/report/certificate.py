@@ -1,4 +1,6 @@
-"""The report on one release, from its certificate: the released table, its utility and its signature."""
+"""Write the report on one release from its certificate: the released table, its utility and its
+signature.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
 
 DECLARED = "declarations"
-"""The digest of a policy covers its declarations, not the bytes of its file."""
+"""What the digest of a policy covers: its declarations, and not the bytes of its file.
+"""
 NEEDED = ("input", "output", "policy", "privacy")
-"""Keys without which a document is not a certificate."""
+"""The keys that a document must have to be a certificate."""
 
 
 def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release") -> str:

@@ -1,9 +1,9 @@
-"""The charts of the report, made with Altair from plain points.
+"""Make the charts of the report with Altair, from plain points.
 
-Names from the data never become a field, the domain of a scale or an expression. Charts use
+A name from the data never becomes a field, the domain of a scale or an expression. Charts use
 indices, and axes look up the names in a list. So Vega cannot interpret a name as syntax, and two
-names that look the same stay separate. Admissible configurations are filled circles, all others
-hollow diamonds, so that shape and colour carry the same information.
+names that look the same stay separate. Admissible configurations are filled circles and all others
+are hollow diamonds, so that shape and colour carry the same information.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aegis.report.labels import fit, text_width
 from aegis.report.palette import HEAT_STEPS, variable
 
 FULL, HALF, SMALL = 936, 456, 316
-"""Widths in pixels: of the page, of half of it, of a small screen."""
+"""Widths in pixels: of the page, of half the page, and of a small screen."""
 
 _COLUMN_SIZE, _COLUMN_ROOM = 11, 96
 """Pixels of the type above the heat map, and of the space for upright names."""
@@ -43,7 +43,8 @@ class Plot:
 
 
 def ranking_chart(points: Points, axis: str, width: int) -> Plot:
-    """Return a chart of the ranking: utility kept by configuration, the best at the top.
+    """Return a chart of the ranking, which shows the utility kept by each configuration, with the
+    best at the top.
 
     The axis does not start at zero but spans the scores, so that it shows their differences.
     """
@@ -75,8 +76,8 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
     """Return a chart of utility against privacy, with one point for each configuration.
 
-    With a limit, privacy is the share of rows that must be suppressed, and a line shows the limit.
-    Otherwise privacy is the size of the smallest class.
+    If there is a limit, privacy is the share of rows that must be suppressed, and a line shows the
+    limit. Otherwise, privacy is the size of the smallest class.
     """
     import altair as alt
 
@@ -152,7 +153,7 @@ def histogram_chart(
 ) -> Plot:
     """Return a chart of the share of rows or persons (`unit`) by class size.
 
-    Hollow marks show the table before masking, filled marks the table after it.
+    Hollow marks show the table before masking, filled marks show it after masking.
     """
     import altair as alt
 
@@ -182,8 +183,8 @@ def histogram_chart(
 
 
 def front_chart(points: Points, parameter: str, width: int) -> Plot:
-    """Return a chart of the Pareto front: utility kept by the value of the parameter, with the knee
-    filled.
+    """Return a chart of the Pareto front, which shows the utility kept for each value of the
+    parameter. The mark of the knee is filled.
     """
     import altair as alt
 
@@ -220,7 +221,9 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
 
 
 def tradeoff_chart(points: Points, width: int) -> Plot:
-    """Return a chart of information loss against diversity, with the Pareto-optimal settings filled."""
+    """Return a chart of information loss against diversity. The marks of Pareto-optimal settings
+    are filled.
+    """
     import altair as alt
 
     base = alt.Chart(alt.NamedData("points")).encode(
@@ -259,7 +262,7 @@ def with_status(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def symbols() -> dict[str, Any]:
-    """Return colour, fill, shape and size of the symbol for each status of a configuration."""
+    """Return the colour, fill, shape and size of the symbol for each status of a configuration."""
     import altair as alt
 
     accent, caution = variable("accent"), variable("caution")
@@ -294,7 +297,9 @@ def _by_step(family: str, undefined: str) -> Any:
 
 
 def heat_body(axis: Any, size: int) -> Any:
-    """Return the tiles of a heat map with their figures: `axis` is above them, `size` that of text."""
+    """Return the tiles of a heat map with their figures. `axis` is the axis above the tiles, and
+    `size` is the size of the text.
+    """
     import altair as alt
 
     base = alt.Chart(alt.NamedData("cells")).encode(
@@ -337,7 +342,7 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return the names, each cut so that it fits into the margin to the left of a chart."""
+    """Return the names; each is cut so that it fits into the margin to the left of a chart."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
@@ -347,7 +352,7 @@ def left(names: Sequence[str]) -> int:
 
 
 def row_axis() -> Any:
-    """Return the axis whose labels are looked up in `row_names` by index."""
+    """Return the axis of rows; its labels are looked up in `row_names` by index."""
     import altair as alt
 
     return alt.Axis(labelExpr="row_names[datum.value]", labelLimit=0, labelColor=variable("ink"))

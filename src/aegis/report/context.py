@@ -1,4 +1,4 @@
-"""The values that the report's templates show, taken from an advice.
+"""Collect the values that the report's templates show, from an advice.
 
 This module does not use HTML or colours. If the key of a section is None or empty, the templates
 leave the section out. So the report has no section without computed results.
@@ -46,22 +46,22 @@ if TYPE_CHECKING:
     from aegis.advisor.ranked import Ranked
 
 TOP = 20
-"""Configurations that charts and tables show."""
+"""Number of configurations that charts and tables show."""
 
 SMALL_COLUMNS = 10
-"""Configurations that the heat map shows on a small screen."""
+"""Number of configurations that the heat map shows on a small screen."""
 
 SCATTER_LIMIT = 200
-"""Configurations that the scatter shows."""
+"""Number of configurations that the scatter chart shows."""
 
 NAME_LIMIT = 120
-"""Characters of a name that are shown; the policy holds all of them."""
+"""Number of characters of a name that are shown; the policy has the whole name."""
 
 HEADLINE_LIMIT = 60
-"""Characters of a name in the recommendation and the masthead."""
+"""Number of characters of a name that the recommendation and the masthead show."""
 
 YAML_LIMIT = 60_000
-"""Characters of YAML that are shown; inline hierarchies can be long."""
+"""Number of characters of YAML that are shown, because inline hierarchies can be long."""
 
 _NOT_RELEASED = {"identifier": "identifier", "ignore": "ignored by the policy"}
 
@@ -84,7 +84,8 @@ def build_context(
     before, after, finest
         As in `PrivacyChange`.
     title, shown
-        The report's heading, and values of the release for its owner (None: the report shows none).
+        The report's heading, and values of the release for its owner. If `shown` is None, the
+        report shows no values.
 
     Raises
     ------
@@ -138,10 +139,10 @@ def score_axis(advice: Advice) -> str:
 def is_relative(advice: Advice) -> bool:
     """Return whether the ranking shows percentages of the utility of the unmasked table.
 
-    The decision is made once for the whole report, so that all axes agree. Charts leave out entries
+    This is decided once for the whole report, so that all axes agree. Charts leave out entries
     without a percentage. If the percentage of the best entry was measured on its released rows, the
-    ranking shows scores, because the other percentages were measured on all rows and are not
-    comparable.
+    ranking shows scores, because all other percentages were measured on all rows and cannot be
+    compared with it.
     """
     if any(r.utility is not None for r in advice.ranking) and len(advice.ranking) > 1:
         return False

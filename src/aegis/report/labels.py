@@ -1,6 +1,6 @@
-"""Estimates the width of text in a chart, and cuts text to a width.
+"""Estimate the width of text in a chart, and cut text to a width.
 
-Vega cuts labels between UTF-16 units, which breaks characters beyond the basic plane and stops the
+Vega cuts labels between UTF-16 units. This breaks characters beyond the basic plane and stops the
 renderer. So labels are cut here, between characters, and Vega draws them unchanged.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 
 SIZE = 12
-"""Pixels of a label's type."""
+"""Size of a label's type, in pixels."""
 
 _NARROW = frozenset(" .,:;!'|ijltfrI()[]{}-/\\`")
 _BROAD = frozenset("mwMW@%&")
@@ -25,7 +25,7 @@ def text_width(text: str, size: int = SIZE) -> float:
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return the text, cut and ended with "…" if it is wider than `pixels`."""
+    """Return the text. If it is wider than `pixels`, it is cut and ends in "…"."""
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0

@@ -1,4 +1,4 @@
-"""Writes a report to a file: HTML, or PDF that an installed browser prints."""
+"""Write a report to a file, as HTML or as PDF that an installed browser prints."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ BROWSERS = (
     "msedge",
     "microsoft-edge",
 )
-"""Commands of browsers that print to PDF without a window."""
+"""The commands of browsers that can print to PDF without a window."""
 SECONDS = 120
-"""How long printing may take."""
+"""Number of seconds that printing may take."""
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write an HTML document to a file, as HTML or PDF by the extension of the path.
+    """Write an HTML document to a file, as HTML or as PDF, depending on the extension of the path.
 
     Raises
     ------
     PolicyError
-        A PDF is requested, and no suitable browser is installed or printing fails. Nothing is
-        written then.
+        A PDF is requested, but no suitable browser is installed, or printing fails. Then nothing is
+        written.
     """
     if path.suffix.lower() != ".pdf":
         write_text(path, page)

@@ -1,8 +1,8 @@
-"""The colours of the report, for light and dark mode.
+"""Define the colours of the report, for light and dark mode.
 
 Templates and charts refer to a colour by its CSS variable, so that one drawing works in both modes.
-Text has a contrast of at least 4.5 to its background, and marks that carry meaning of at least 3
-(WCAG 2.2, success criteria 1.4.3 and 1.4.11). A test computes every pair.
+The contrast to the background is at least 4.5 for text, and at least 3 for marks that carry meaning
+(WCAG 2.2, success criteria 1.4.3 and 1.4.11). A test computes the contrast of every pair.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 HEAT_STEPS = 6
-"""Steps of the heat map, from little kept to everything kept."""
+"""Number of colour steps of the heat map, from little kept to everything kept."""
 
 HEAT_BOUNDS = (10.0, 30.0, 50.0, 70.0, 90.0)
-"""Percent kept at which the next step of the heat map begins."""
+"""The percentages kept at which the next colour step of the heat map begins."""
 
 LIGHT: Mapping[str, str] = MappingProxyType(
     {
@@ -86,5 +86,7 @@ def variable(name: str) -> str:
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the heat map's colour step for a percentage, from 0; None if it is undefined."""
+    """Return the heat map's colour step for a percentage, counted from 0; None if the percentage is
+    undefined.
+    """
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)

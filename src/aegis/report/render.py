@@ -1,4 +1,4 @@
-"""The report on an advice, as one HTML file without external resources."""
+"""Write the report on an advice, as one HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aegis.advisor.owner_preview import Shown
 
 DEFAULT_TITLE = "Masking advice"
-"""The report's heading when the caller gives none."""
+"""The report's heading if the caller gives none."""
 _FILTERS: Mapping[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
@@ -60,13 +60,14 @@ def render(
     Parameters
     ----------
     advice
-        The advice; its best configuration is the recommendation. If no configuration is admissible,
-        the report names the closest one and the changes that would admit it. The section on privacy
-        before and after masking shows its `privacy`; without it, the report has no such section.
+        The advice, whose best configuration is the recommendation. If no configuration is
+        admissible, the report names the closest one and the changes that would admit it. If
+        `privacy` of the advice is None, the report has no section on privacy before and after
+        masking.
     title
         The report's heading as plain text.
     shown
-        Values of the release for its owner; with None, the report shows no values.
+        Values of the release for its owner. If None, the report shows no values.
     sections
         Sections that installed packages add: see `aegis.report.section.added_sections`.
 
@@ -105,7 +106,7 @@ def render_report(
     title
         The report's heading as plain text.
     shown
-        Values of the release, as `Study.report` makes them; with None, the report shows no values.
+        Values of the release, as `Study.report` makes them. If None, the report shows no values.
     sections
         Sections of installed packages, as `Study.report` collects them.
 
@@ -126,7 +127,9 @@ def render_report(
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return a Jinja environment with autoescaping, for templates in `folders` and the report's."""
+    """Return a Jinja environment with autoescaping, for the templates in `folders` and the
+    templates of the report.
+    """
     import jinja2
 
     made = jinja2.Environment(
@@ -233,7 +236,9 @@ def draw_twice(
     chart: Callable[[int], charts.Plot],
     width: int = charts.FULL,
 ) -> Drawing:
-    """Draw a chart in two widths: `width` pixels for wide screens, and a narrower one for small screens."""
+    """Draw a chart in two widths: `width` pixels for wide screens, and fewer pixels for small
+    screens.
+    """
     return Drawing(
         wide=draw(chart(width), name=f"{name}-wide", title=title, description=description),
         narrow=draw(

@@ -1,4 +1,4 @@
-"""Sections that installed packages add to the report."""
+"""Define sections that installed packages add to the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from aegis.summary import Summary
 
 SECTIONS = Extensions("report section")
-"""What is added: functions of a summary and the advice on it that return a section, or None."""
+"""The functions that packages add. Each accepts a summary and the advice on it, and returns a
+section or None.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Reported(Protocol):
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
     """Return the sections that installed packages add to the report on an advice.
 
-    If a section cannot be loaded, the report has a sentence in its place that names the package.
+    If a section cannot be loaded, the report has a sentence instead that names the package.
     """
     made = []
     for name in SECTIONS.names():

@@ -1,8 +1,8 @@
-"""Converts a chart to inline SVG, offline, with texts for screen readers.
+"""Convert a chart to inline SVG with texts for screen readers, without network access.
 
-Vega-Lite writes attributes verbatim, so a colour such as `var(--accent)` changes with the page's
-light or dark mode. Its SVG writer escapes text. The result is still parsed and checked here,
-because the template inserts it without escaping.
+Vega-Lite writes attributes unchanged, so a colour such as `var(--accent)` follows the page's light
+or dark mode. Its SVG writer escapes text. This module still parses and checks the result, because
+the template inserts it without escaping.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from aegis.report.palette import variable
 from aegis.report.vega import to_svg
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
-"""Typefaces of page and charts; all have the metrics by which labels are laid out."""
+"""The typefaces of pages and charts. All have the metrics with which the widths of labels are
+computed.
+"""
 
 _DRAWING = frozenset(
     {"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath", "title"}
@@ -60,14 +62,14 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
     """Return a chart as an inline SVG with a title and a description.
 
     The data is added to the specification only here. Altair copies and checks everything in a
-    chart, which would take most of the time for data.
+    chart, and this would take most of the time if the chart contained the data.
 
     Parameters
     ----------
     plot
         The chart and its data.
     name
-        Identifier, unique in the page.
+        An identifier that is unique in the page.
     title, description
         Plain text for screen readers.
 

@@ -1,8 +1,8 @@
-"""The engine that draws charts; it runs in a child process if the address space is limited.
+"""Run the engine that draws charts, in a child process if the address space is limited.
 
 The engine contains a JavaScript machine, which reserves tens of gigabytes of address space at once.
-If the system refuses, the engine kills its process. So under a limit (`ulimit -v`) a child process
-draws, and Aegis reports its death as an error.
+If the system refuses this, the engine kills its process. So if there is a limit (`ulimit -v`), a
+child process draws the chart, and Aegis reports an error if the child is killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Formats figures, and text from the data, for the report."""
+"""Format figures, and text from the data, for the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 NONE = "–"
-"""Stands where a figure is undefined."""
+"""The text that replaces an undefined figure."""
 
 _SPACE = "\u00a0"
 """Keeps a number and its unit on one line."""
@@ -34,7 +34,7 @@ def clean(text: object, *, limit: int | None = None) -> str:
     Parameters
     ----------
     text
-        A name or value, however hostile.
+        A name or value from the data, which may be hostile.
     limit
         Largest number of characters; longer text ends in "…".
     """
@@ -45,13 +45,15 @@ def clean(text: object, *, limit: int | None = None) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text from outside Aegis as a sentence: cleaned, with its first letter in upper case."""
+    """Return text that comes from outside Aegis as a sentence: cleaned, with its first letter in
+    upper case.
+    """
     shown = clean(text, limit=600)
     return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]
 
 
 def prose(text: str) -> Markup:
-    """Return text as a sentence of HTML: with a full stop, and what is between backticks as code."""
+    """Return text as a sentence of HTML, with a full stop. Text between backticks becomes code."""
     from markupsafe import Markup, escape
 
     shown = sentence(text)
@@ -60,7 +62,7 @@ def prose(text: str) -> Markup:
 
 
 def lines(text: str) -> str:
-    """Return text from the data as `clean` does, but keep its line breaks."""
+    """Return text from the data, cleaned as by `clean`, but with its line breaks."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
@@ -74,7 +76,7 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a percentage without line break, such as "93.4 %"; a dash for None."""
+    """Return a percentage that no line break can divide, such as "93.4 %"; a dash for None."""
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
@@ -127,5 +129,5 @@ def rows(value: int) -> str:
 
 
 def plural(value: int, noun: str, many: str | None = None) -> str:
-    """Return a count with its noun, for example "3 classes"; by default the plural adds an s."""
+    """Return a count with its noun, for example "3 classes". By default, the plural adds an s."""
     return counted(value, noun, many)

@@ -1,4 +1,4 @@
-"""Open anything tabular as an Ibis table; no other package names an engine."""
+"""Open anything tabular as an Ibis table. No other package refers to a certain engine."""
 
 from aegis.sources.database import open_database, open_named, table_names, transaction
 from aegis.sources.dialect import Reading, TextDialect

@@ -1,4 +1,4 @@
-"""Compile queries to an SQL dialect whose engine need not be installed."""
+"""Compile queries to an SQL dialect; the engine of the dialect need not be installed."""
 
 from __future__ import annotations
 

@@ -19,10 +19,11 @@ _LARGEST = 1 << 53
 
 
 def content_digest(names: list[str], batches: Iterator[pa.RecordBatch]) -> str:
-    """Return the SHA-256 of column names, number of rows and the sum of the digests of the rows.
+    """Return the SHA-256 digest of the column names, the number of rows, and the sum of the rows'
+    digests.
 
-    Repeated rows count as often as they occur. The order of columns does not matter. Values that
-    mean the same are equal: 1 equals 1.0, and a date equals its midnight.
+    Repeated rows count as often as they occur. The order of columns does not matter. Values with
+    the same meaning are equal: 1 equals 1.0, and a date equals midnight of this date.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from aegis.sources.source import Source
 from aegis.sources.urls import check_url, shown_url, without_secrets
 
 SCHEMES = ("postgres://", "postgresql://", "duckdb://")
-"""Prefixes of the URLs of databases."""
+"""The prefixes of the URLs of databases."""
 _EXTRAS = {"postgres": "aegis-advisor[postgres]"}
 
 
@@ -29,9 +29,9 @@ def open_database(url: str, table: str | None) -> Source:
     ----------
     url
         postgres://user:password@host:port/database or duckdb:///path/to/file. The password may also
-        be in PGPASSWORD or in ~/.pgpass. Options after `?` are passed to the driver.
+        be in the variable PGPASSWORD or in ~/.pgpass. Options after `?` are passed to the driver.
     table
-        The table or view: name or schema.name, in the database's own spelling.
+        The table or view, as name or schema.name, in the spelling of the database.
 
     Raises
     ------
@@ -68,12 +68,13 @@ def open_named(connection: Any, table: str, origin: str) -> Source:
 
 
 def table_path(name: str) -> tuple[str, ...]:
-    """Return the parts of a table's name: catalog and schema, if the name has them, and table.
+    """Return the parts of a table's name: the catalog and the schema, if the name has them, and the
+    table.
 
     Raises
     ------
     PolicyError
-        The text is not a name of a table.
+        The text is not the name of a table.
     """
     try:
         parsed = exp.to_table(name, dialect="postgres")
@@ -90,7 +91,8 @@ def table_path(name: str) -> tuple[str, ...]:
 
 @contextmanager
 def transaction(source: Source) -> Iterator[Any]:
-    """Yield a function that runs one statement; all statements are undone if the body fails.
+    """Yield a function that runs one statement. If the body of the context fails, all statements
+    are undone.
 
     Raises
     ------
@@ -131,7 +133,9 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: Any, table: str) -> list[str]:
-    """Return the names of the tables and views in the schema of `table`; empty if it is missing."""
+    """Return the names of the tables and views in the schema of `table`; empty if there is no such
+    schema.
+    """
     place = _within(table_path(table))
     try:
         with engine_errors(table):

@@ -15,7 +15,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.words import json_fields
 
 DELIMITERS = ",;\t|"
-"""Delimiters that are detected; any other one must be given."""
+"""Delimiters that Aegis detects; the user must state any other delimiter."""
 DATE_ORDERS = ("day-first", "month-first")
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -24,7 +24,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte-order marks; a mark comes before any shorter mark that it begins with."""
+"""Byte-order marks. If a mark begins with another mark, the longer mark comes first."""
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 """Encodings that write ASCII with zero bytes."""
 _UNIT = 8
@@ -37,7 +37,7 @@ _PREAMBLE = 32
 
 
 class EncodingError(DataError):
-    """A file is not in the encoding with which it is read.
+    """Raised if a file does not have the encoding with which it is read.
 
     Attributes
     ----------
@@ -55,24 +55,24 @@ class EncodingError(DataError):
 
 @dataclass(frozen=True)
 class Reading:
-    """The user's statements about a text file; Aegis determines all fields that are None.
+    """What the user states about a text file. Aegis determines all fields that are None.
 
     Attributes
     ----------
     encoding
         Name of the encoding as in Python: utf-8, cp1252, latin-1, utf-16, ...
     delimiter
-        One character between fields; `tab` for a tab.
+        The character between fields; `tab` for a tab.
     quote
-        One character around fields; `none` if fields are not quoted.
+        The character around fields; `none` if fields are not quoted.
     escape
-        One character before a quote within a quoted field; by default the quote itself.
+        The character before a quote within a quoted field; by default, the quote itself.
     header
         Whether the first line names the columns.
     decimal, thousands
         The decimal mark and the thousands separator of numbers.
     units
-        Texts before or after numbers that are not part of them, such as $ and %.
+        Texts before or after numbers that are not part of the number, such as $ and %.
     null
         Unquoted texts that mean a missing value, in addition to the empty text.
     dates
@@ -140,7 +140,7 @@ class Reading:
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
     def over(self, other: Reading | None) -> Reading:
-        """Return these statements; fields that are None here are taken from `other`."""
+        """Return these statements, with fields that are None here replaced by those of `other`."""
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
 
@@ -151,7 +151,7 @@ class TextDialect:
     Attributes
     ----------
     delimiter, quote, escape
-        One character each; quote and escape are empty if the file has none.
+        One character each. `quote` and `escape` are empty if the file has none.
     header
         Whether the first line of the table names the columns.
     encoding
@@ -159,13 +159,14 @@ class TextDialect:
     skip
         Number of lines before the table, such as `sep=;` or a title above the header.
     decimal, thousands
-        One character each; thousands is empty if there is no separator.
+        One character each. `thousands` is empty if there is no separator.
     units
         Texts before or after the numbers of a column.
     null
         Unquoted texts that are null.
     dates
-        How to read dates such as 03/04/2024, as the user states it; empty without a statement.
+        How to read dates such as 03/04/2024, as stated by the user; empty if the user states
+        nothing.
     """
 
     delimiter: str = ","
@@ -197,7 +198,7 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
-    """Determine the dialect of a file from the user's statements and the file's first bytes.
+    """Determine the dialect of a file from what the user states and from the file's first bytes.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
     whole
         Whether these bytes are the whole file.
     reading
-        The user's statements.
+        What the user states about the file.
     name
         Name of the file, for messages.
 
@@ -238,7 +239,9 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return the encoding that a byte-order mark or zero bytes indicate; otherwise UTF-8."""
+    """Return the encoding that a byte-order mark or zero bytes indicate; if there are none, return
+    UTF-8.
+    """
     marked = next((encoding for mark, encoding in MARKS if start.startswith(mark)), None)
     return marked or _wide_encoding(start) or "utf-8"
 
@@ -258,7 +261,7 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def likely_encoding(start: bytes) -> str:
-    """Return a guess of the encoding for bytes that are not UTF-8."""
+    """Return a guess of the encoding of bytes that are not UTF-8."""
     wide = _wide_encoding(start)
     if wide is not None:
         return wide
@@ -305,7 +308,7 @@ def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[s
 
 
 def decoded(start: bytes, encoding: str, name: str) -> str:
-    """Return the text of the first bytes of a file; an incomplete last character is allowed."""
+    """Return the text of the first bytes of a file. The last character may be incomplete."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
         return decoder.decode(start)
@@ -316,16 +319,16 @@ def decoded(start: bytes, encoding: str, name: str) -> str:
 def not_of_encoding(
     name: str, encoding: str, data: bytes, place: int, lines: int = 0
 ) -> EncodingError:
-    """Return the error for bytes that cannot be decoded, which names the likely encoding.
+    """Return the error for bytes that cannot be decoded; its message names the likely encoding.
 
     Parameters
     ----------
     name
-        The file.
+        Name of the file.
     encoding
         The expected encoding.
     data, place
-        The bytes, and the position of the wrong byte in them.
+        The bytes, and the position of the first byte that cannot be decoded.
     lines
         Number of lines before these bytes.
     """

@@ -35,14 +35,15 @@ _streams: list[bool] = []
 def turn(*, stream: bool = False) -> Iterator[None]:
     """Keep all other threads from using a connection to DuckDB while the context lasts.
 
-    A new query on a connection silently ends a stream of rows that is still read from it. And two
-    threads deadlock if one waits for the connection while holding Python's lock and the other reads
-    a Python table on it. Separate cursors do not need this.
+    If rows are streamed from a connection, a new query on the connection ends the stream without an
+    error. And two threads deadlock if one holds Python's lock and waits for the connection, while
+    the other uses the connection to read a Python table. Separate cursors do not need this
+    protection.
 
     Parameters
     ----------
     stream
-        Whether rows are streamed; no other query may run between the batches.
+        Whether rows are streamed, so that no other query may run between the batches.
     """
     with _TURNS:
         if any(_streams):
@@ -92,10 +93,11 @@ def _close(connection: Any, folder: Path) -> None:
 
 
 def start_arrow_threads(connection: Any) -> None:
-    """Start Arrow's threads, one of each kind, while there is memory for them.
+    """Start Arrow's threads, one of each kind, as long as there is memory for them.
 
-    The engine uses them to read data in memory. Arrow starts threads when they are first needed,
-    and waits forever if one gets no address space or memory for its stack.
+    The engine uses these threads to read data in memory. Otherwise, Arrow would start threads when
+    they are first needed, and would wait forever if a thread does not get address space or memory
+    for its stack.
     """
     import pyarrow as pa
 
@@ -110,15 +112,15 @@ def start_arrow_threads(connection: Any) -> None:
 def limit_embedded(memory: int) -> None:
     """Limit the embedded engine to this many bytes of memory, and start Arrow's threads.
 
-    Above the limit, data goes to the engine's folder. Call this function before you limit the
-    memory of the process.
+    Data beyond the limit goes to the engine's folder for temporary files. Call this function before
+    you limit the memory of the process.
     """
     start_arrow_threads(embedded().con)
     embedded().raw_sql(f"SET memory_limit = '{max(memory >> 20, 1)}MiB'")
 
 
 def lock_embedded(folders: Sequence[Path]) -> None:
-    """Allow the embedded engine to open only files in these folders, and no network.
+    """Allow the embedded engine to open only files in these folders, and no network connections.
 
     Call this function in processes that read untrusted files. No statement can undo it.
 
@@ -136,9 +138,10 @@ def lock_embedded(folders: Sequence[Path]) -> None:
 
 
 def stored(query: str) -> ir.Table:
-    """Store the rows of a query; the engine drops them when no Python object refers to them.
+    """Store the rows of a query in a table. The engine drops the table when no Python object refers
+    to it.
 
-    A view would read the files again in every query.
+    With a view instead, every query would read the files again.
     """
     name = ibis.util.gen_name("aegis")
     connection = embedded()
@@ -159,10 +162,10 @@ def _drop(connection: Any, name: str) -> None:
 
 
 def query_progress() -> float | None:
-    """Return the progress of the embedded engine's running query, from 0 to 1.
+    """Return the progress of the query that the embedded engine runs, from 0 to 1.
 
-    Call this function from a thread that does not wait for the query. None if no query runs, or if
-    the engine does not know its progress.
+    Call this function from a thread that does not wait for the query. The result is None if no
+    query runs, or if the engine does not know its progress.
     """
     if _opened.cache_info().currsize == 0:
         return None
@@ -171,10 +174,10 @@ def query_progress() -> float | None:
 
 
 def stop_queries() -> None:
-    """Stop the queries of DuckDB that still run after an interrupt.
+    """Stop the queries of DuckDB that still run after the user's interrupt.
 
-    Otherwise its threads continue with queries for which Python no longer waits, and delay the end
-    of the program.
+    Otherwise, DuckDB's threads would continue with queries for which Python no longer waits, and
+    delay the end of the program.
     """
     for connection in tuple(_OPEN):
         with suppress(duckdb.Error):  # one that is closed runs nothing
@@ -183,12 +186,12 @@ def stop_queries() -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the embedded engine.
+    """The limits of the embedded engine.
 
     Attributes
     ----------
     memory
-        Largest memory as text, such as "190.7 MiB".
+        Largest amount of memory, as text, such as "190.7 MiB".
     threads
         Number of threads.
     folder
@@ -213,7 +216,7 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Apply the limits of the embedded engine to the DuckDB connection of a database file.
+    """Apply the limits of the embedded engine to a DuckDB connection to a database file.
 
     `stop_queries` then also stops the queries of this connection.
     """

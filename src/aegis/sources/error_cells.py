@@ -1,4 +1,6 @@
-"""Find cells of a workbook with an error such as #N/A, which the library reads as empty."""
+"""Find cells of a workbook that contain an error such as #N/A, because the library reads these
+cells as empty.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ _NAMED = 3
 def error_notes(file: Path, sheet: str) -> list[str]:
     """Return messages to the user about the cells with an error in a sheet of an .xlsx file.
 
-    Files of other formats return no messages, because their error cells look like empty cells.
+    For files of other formats there are no messages, because their error cells look like empty
+    cells.
     """
     if not zipfile.is_zipfile(file):
         return []

@@ -1,4 +1,4 @@
-"""Turn exceptions of engines into one clear error, without revealing secrets."""
+"""Convert exceptions of engines to one clear error, without revealing secrets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _JAVA = re.compile(
 
 @contextmanager
 def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
-    """Turn an engine's exceptions into one clear `EngineError`.
+    """Convert an engine's exceptions to one clear `EngineError` while the context lasts.
 
     Parameters
     ----------
@@ -135,7 +135,9 @@ def _used(first: str) -> str:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return the most informative line of an error; for Java, that of the innermost cause."""
+    """Return the most informative line of an error; for errors of Java, return the line of the
+    innermost cause.
+    """
     text = str(error).strip()
     causes = _JAVA.findall(text)
     first = (text or type(error).__name__).splitlines()[0]

@@ -1,7 +1,7 @@
-"""Read JSON documents that programs export: an array of records, alone or in an object.
+"""Read JSON documents that programs export: an array of records, alone or within an object.
 
-A truncated document is refused. The engine reads records one by one, and would return the records
-before the cut without an error.
+Aegis refuses a truncated document. The engine reads records one by one, so it would return the
+records before the cut without an error.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def read_records(files: Sequence[Path], given: str) -> ir.Table:
     """Return the records of JSON documents or JSON lines as a table in memory.
 
     The engine reads whole numbers beyond 64 bits as doubles, which would make different numbers
-    equal. So a column with such a number is read as text, as for CSV.
+    equal. So a column with such a number is read as text, as in CSV files.
 
     Raises
     ------
     DataError
-        A nested column has such a number.
+        A nested column contains such a number.
     """
     size = max(map(_object_size, files))
     larger = f", maximum_object_size = {size}" if size > _OBJECT else ""
@@ -140,7 +140,7 @@ def records_within(table: ir.Table, file: str) -> ir.Table:
     Raises
     ------
     DataError
-        The object has no such array, or several.
+        The object has no array of records, or several.
     """
     arrays = [
         name

@@ -1,4 +1,6 @@
-"""Look up texts in the embedded engine, once for each entry of a column's dictionary."""
+"""Replace values by texts in the embedded engine, with one look-up for each entry of a column's
+dictionary.
+"""
 
 from __future__ import annotations
 

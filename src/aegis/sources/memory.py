@@ -37,19 +37,19 @@ _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
-    """Keep the embedded engine within a memory limit; data beyond the limit goes to disk.
+    """Set a memory limit for the embedded engine. Data beyond the limit goes to disk.
 
-    The limit is for tables, sorts and groups in the engine. In addition, the program itself needs
-    about 200 MB plus memory for the results. Fewer rows are processed at a time, so work takes
-    longer with a low limit.
+    The limit covers tables, sorts and groups in the engine. In addition, the program itself needs
+    about 200 MB and memory for the results. With a low limit, the engine processes fewer rows at a
+    time, so work takes longer.
 
     Parameters
     ----------
     limit
         Bytes, or a text such as "4GB", "512 MiB" or "1.5g".
     folder
-        Folder for temporary files; by default the system's folder (TMPDIR). It is created when
-        needed and emptied afterwards.
+        Folder for temporary files; by default, the system's folder (TMPDIR). Aegis creates it when
+        it is needed and empties it afterwards.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
     Raises
     ------
     PolicyError
-        The limit is not a size or too small, or the folder cannot be used.
+        The limit is not a size, or is too small, or the folder cannot be used.
     """
     size = parse_size(limit)
     if size < LEAST_MEMORY:
@@ -86,7 +86,7 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
 def parse_size(given: str | int) -> int:
     """Return the number of bytes of a size, given as a number or as a text with a unit.
 
-    K, M, G and T (with or without B) are powers of 1000, KiB to TiB powers of 1024.
+    K, M, G and T (with or without B) are powers of 1000; KiB to TiB are powers of 1024.
 
     Raises
     ------
@@ -110,7 +110,8 @@ def parse_size(given: str | int) -> int:
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
-    """Return the error for a memory limit that was too low, which states how much is needed.
+    """Return the error for a memory limit that was too low. Its message says how much memory is
+    needed.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
     files
         The files of the table.
     used
-        The engine's statement of the used memory, as " (... used)"; empty if there is none.
+        How much memory the engine says that it used, as " (... used)"; empty if it says nothing.
     """
     now = limits()
     message = f"The memory limit of {now.memory} is too small for {origin}{used}."
@@ -150,7 +151,7 @@ def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> in
     files
         The files of the table. The width of rows is unknown for files other than Parquet.
     processors
-        Largest number of threads; by default the number of processors of this process.
+        Largest number of threads; by default, the number of processors that this process may use.
     """
     most = processors or os.cpu_count() or 1
     rows = _row_group([file for file in files if file.suffix.lower() in _PARQUET])

@@ -23,13 +23,13 @@ STATISTICS = {
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
-"""Formats of SPSS, Stata and SAS, and the functions that read them."""
+"""The formats of SPSS, Stata and SAS, and the functions that read them."""
 _EXACT = 1 << 53
 """Whole numbers below this are exact as doubles."""
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
-    """Read the rows of a sheet; also return messages to the user about them.
+    """Read the rows of a sheet. Also return messages to the user about these rows.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
 
 
 def filled_sheets(file: Path) -> list[str]:
-    """Return the names of the sheets with rows; raises the errors of `read_workbook`."""
+    """Return the names of the sheets with rows; raise the errors of `read_workbook`."""
     return [name for name, rows in _sheets(file).items() if rows]
 
 

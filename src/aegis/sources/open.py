@@ -63,12 +63,12 @@ def open_table(
     Parameters
     ----------
     table
-        A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON files; a pandas or
-        Polars DataFrame, a Polars LazyFrame, a PyArrow table, a DuckDB relation, an Ibis table;
-        a Spark DataFrame; or a `Source`, which is returned as it is. Or the URL of a database: see
-        `aegis.sources.database.open_database`.
+        A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON files; the URL of a
+        database (see `aegis.sources.database.open_database`); a pandas or Polars DataFrame, a
+        Polars LazyFrame, a PyArrow table, a DuckDB relation, an Ibis table or a Spark DataFrame; or
+        a `Source`, which is returned unchanged.
     name
-        The table or view of a database (table or schema.table), or the table of a SQLite file.
+        The table or view of a database (table or schema.table), or the table of an SQLite file.
     engine
         The engine that reads a path: "duckdb", the embedded engine (the default), "spark", a
         SparkSession, or an Ibis backend for Spark. With Spark, `table` may also be a table of its
@@ -76,7 +76,7 @@ def open_table(
     master
         Master URL of "spark": local[4], spark://host:7077, yarn, ...
     reading
-        How text files are written; Aegis determines everything that is not stated here.
+        The format of text files. Aegis determines everything that is not stated here.
 
     Raises
     ------
@@ -86,9 +86,9 @@ def open_table(
 
     Notes
     -----
-    Columns of CSV files get a type that all their values have. They stay text if two different
-    texts would become one value: codes such as 01234, 1.0 next to 1, integers of more than 64 bits.
-    Only true and false, in a single spelling, are Booleans.
+    A column of a CSV file gets a type that all its values have. It stays text if two different
+    texts would become one value, as in codes such as 01234, in 1.0 next to 1, or in integers of
+    more than 64 bits. Only true and false, in a single spelling, are Booleans.
     """
     if isinstance(table, Source):
         return table
@@ -126,7 +126,8 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
 
 
 def parts_of(file: Path) -> list[str]:
-    """Return the sheets with rows of a workbook, or the tables of a SQLite file; empty for other files.
+    """Return the sheets with rows of a workbook, or the tables of an SQLite file; empty for other
+    files.
 
     Raises
     ------
@@ -142,7 +143,9 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open a sheet or table of a file by its name in `parts_of`; None if the file has at most one."""
+    """Open a sheet or table of a file by its name in `parts_of`. `part` is None if the file has at
+    most one.
+    """
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

@@ -1,4 +1,4 @@
-"""Read the columns of a Parquet file as they are stored: text comes as dictionary codes."""
+"""Read the columns of a Parquet file as they are stored, with texts as dictionary codes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def stored_batches(
 ) -> Iterator[pa.RecordBatch] | None:
     """Return columns of all rows in the order of the table; None if the engine must read them.
 
-    The engine would return each text separately, which takes five times as long. Here texts come as
-    dictionaries, which may have entries that do not occur. Other values come unchanged.
+    The engine would return each text separately, which takes five times as long. Here, texts are
+    returned as dictionaries, which may have entries that do not occur. Other values are returned
+    unchanged.
 
     Parameters
     ----------
@@ -32,7 +33,8 @@ def stored_batches(
     Raises
     ------
     pyarrow.ArrowException, OSError
-        While batches are read: a file cannot be read, or a text in it is not UTF-8.
+        A file cannot be read, or a text in it is not UTF-8. The error is raised while batches are
+        read.
 
     Examples
     --------

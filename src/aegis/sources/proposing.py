@@ -35,10 +35,10 @@ _GROUPED = f"[+-]?([0-9]+|[1-9][0-9]{{0,2}}([{_BETWEEN}][0-9]{{3}})+)([.,][0-9]+
 def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     """Open a table like `open_table`, and propose reading options that the user did not give.
 
-    The proposals are: the encoding of a file that is not UTF-8; the decimal comma and the thousands
-    separator of columns of numbers; currency and percent signs at all numbers of a column; and the
-    texts for missing values in columns of numbers (and ? in any column). To open the table again,
-    use the options in `Source.reading`. `Source.notes` lists the proposals.
+    Aegis proposes the encoding of a file that is not UTF-8; the decimal comma and the thousands
+    separator of columns of numbers; currency and percent signs that all numbers of a column have;
+    and the texts for missing values in columns of numbers (and ? in any column). `Source.notes`
+    lists the proposals. To open the table again, use the options in `Source.reading`.
     """
     said = reading or Reading()
     if not isinstance(table, str | Path):

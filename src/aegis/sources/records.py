@@ -1,4 +1,4 @@
-"""Count the records of a text file independently of the engine, from quotes and line ends only.
+"""Count the records of a text file without the engine, only from quotes and line ends.
 
 A line end ends a record if an even number of quotes precedes it; a doubled quote within a quoted
 field counts as two (RFC 4180, section 2). Bytes are processed as arrays, so that counting takes
@@ -21,7 +21,7 @@ _LF, _CR = 10, 13
 
 @dataclass(frozen=True)
 class FileRecords:
-    """Counts of the records and line ends of a file.
+    """The counts of the records and line ends of a file.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class FileRecords:
     empty
         Number of empty lines outside quotes.
     longest
-        Length of the longest record in bytes.
+        Length of the longest record, in bytes.
     windows
         Number of records that end in CR LF, as on Windows.
     ended
@@ -57,7 +57,7 @@ class FileRecords:
 
     @property
     def mixed(self) -> bool:
-        """Whether some records end in CR LF, and others do not or contain other line ends."""
+        """Whether some records end in CR LF while other records do not, or contain other line ends."""
         return self.windows > 0 and (self.windows < self.ended or self.broken > 0)
 
     @property
@@ -74,8 +74,8 @@ class Counter:
     Parameters
     ----------
     quote, escape
-        The quote character, or empty for none, and the character that escapes it within a quoted
-        field.
+        The quote character (empty if there is none), and the character that escapes it within a
+        quoted field.
     old
         Whether records end in CR only, as in old Macintosh files.
     """
@@ -95,7 +95,7 @@ class Counter:
         self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
-        """Count the next chunk; return the positions in it at which records end."""
+        """Count the next chunk, and return the positions in the chunk at which records end."""
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
@@ -190,7 +190,7 @@ def _parities(
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
-    """Count the records of a file, which is read from its beginning, twice if necessary."""
+    """Count the records of a file. The file is read from its beginning, twice if necessary."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
     for place in range(0, len(chunk), _CACHED):

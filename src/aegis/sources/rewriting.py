@@ -1,4 +1,4 @@
-"""Rewrite text files with other encodings or line ends in UTF-8 for the engine."""
+"""Rewrite text files that have other encodings or line ends in UTF-8, for the engine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from aegis.sources.records import CHUNK, Counter
 
 
 def opened(file: Path) -> IO[bytes]:
-    """Return a file opened for reading bytes; `.gz` is decompressed."""
+    """Open a file for reading bytes; a `.gz` file is decompressed."""
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 @contextmanager
 def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
-    """Yield the text of a file with unchanged line ends.
+    """Yield the text of a file, with unchanged line ends.
 
     Raises
     ------
@@ -38,7 +38,8 @@ def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
 
 
 def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Write a file in UTF-8, without a byte-order mark and the lines before the table.
+    """Write the content of a file in UTF-8, without a byte-order mark and without the lines before
+    the table.
 
     Raises
     ------
@@ -56,7 +57,9 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Rewrite a file whose records end in LF and in CR LF with LF only; quoted fields do not change."""
+    """Rewrite a file in which some records end in LF and others in CR LF, so that all end in LF.
+    Quoted fields do not change.
+    """
     counter = Counter(dialect.quote, dialect.escape)
     with opened(file) as source, target.open("wb") as made:
         held = b""

@@ -1,4 +1,4 @@
-"""Represent an opened table: its content, its origin, and reproducible samples of it."""
+"""Define an opened table: its content, its origin, and reproducible samples of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _ROW_HASH = "aegis_row_hash"
 
 
 DIGESTED = ("files", "rows in their order", "rows in any order")
-"""What digests of tables are computed of: bytes of files, or rows; Spark's rows have no order."""
+"""What the digest of a table covers: the bytes of files, or the rows. Rows of Spark have no order.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +43,18 @@ class Source:
     files
         The files of the table, in reading order; empty for tables in memory or in a database.
     numbered
-        The same table with an additional column `ROW_NUMBER`, which is different in each row; for
-        sampling. None unless the engine knows row numbers without counting (Parquet).
+        The same table with an additional column `ROW_NUMBER`, which is different in each row and is
+        used for sampling. None unless the engine knows row numbers without counting (as for
+        Parquet).
     dialect
         The dialect of the files, if they are text.
     notes
-        Messages to the user about the reading of the table, one sentence each.
+        Messages to the user about how the table was read, one sentence each.
     reading
         Reading options for opening the table again; None if none are needed.
     by_context
-        Columns of text files for which the reading of each value depends on other values: on the
-        order of day and month, or the marks and units of numbers.
+        Columns of text files in which other values decide how each value is read: the order of day
+        and month, or the marks and units of numbers.
     """
 
     table: ir.Table
@@ -74,12 +76,12 @@ class Source:
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine that runs the queries, with its properties."""
+        """The engine that runs the queries, and its properties."""
         return engine_of(self.backend)
 
     @property
     def is_stored(self) -> bool:
-        """Whether the table is in a database, and so still exists when this process has ended.
+        """Whether the table is in a database, so that it still exists after this process has ended.
 
         The embedded engine reads files as views, which exist only in memory.
         """
@@ -87,12 +89,12 @@ class Source:
 
     @cached_property
     def is_parquet(self) -> bool:
-        """Whether the rows come from Parquet, which stores repeated values as dictionaries."""
+        """Whether the rows come from Parquet files, which store repeated values as dictionaries."""
         return bool(self.files) and all(f.suffix.lower() in (".parquet", ".pq") for f in self.files)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column names, in order."""
+        """The names of the columns, in their order."""
         return tuple(self.table.columns)
 
     def _told(self) -> AbstractContextManager[None]:
@@ -106,14 +108,16 @@ class Source:
         return self.table[column]
 
     def refuse_other_table(self, columns: Iterable[str], *, most: float = 0.5) -> None:
-        """Raise `DataError` if the table lacks so many columns of a policy that it is another table.
+        """Raise `DataError` if the table lacks so many columns of a policy that it must be another
+        table.
 
         Parameters
         ----------
         columns
             The columns that the policy names.
         most
-            Largest share of them that may be missing; 1 refuses only a table that has none.
+            Largest share of these columns that may be missing; 1 refuses only a table that has none
+            of them.
         """
         named = list(dict.fromkeys(columns))
         missing = [name for name in named if name not in self.table.columns]
@@ -130,7 +134,7 @@ class Source:
         return int(self.collect(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
 
     def collect(self, expression: ir.Table) -> pa.Table:
-        """Run a query and return its result; engine failures become `EngineError`."""
+        """Run a query and return its result. If the engine fails, raise `EngineError`."""
         with self._told():
             return _fetched(self.engine, expression)
 
@@ -154,9 +158,9 @@ class Source:
         """Return a random sample of about `rows` rows; the same seed gives the same rows.
 
         A row is in the sample if the hash of its number and the seed is below a threshold
-        (Bernoulli sampling), which does not depend on threads or reading order. Engines that are
-        not embedded use their own TABLESAMPLE, or `row_hash` for a view of PostgreSQL. They draw
-        the same rows as long as the table does not change.
+        (Bernoulli sampling). So the sample does not depend on threads or on the reading order.
+        Engines that are not embedded use their own TABLESAMPLE, or `row_hash` for a view of
+        PostgreSQL. They draw the same rows as long as the table does not change.
         """
         if rows >= self.rows:
             return self.table
@@ -171,11 +175,12 @@ class Source:
         return marked.filter(marked[_ROW_HASH] < threshold).select(*self.columns)
 
     def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
-        """Return a number from 0 to 2**30 for each row, pseudo-random but fixed by the seed.
+        """Return a pseudo-random number from 0 to 2**30 for each row; the same seed gives the same
+        numbers.
 
-        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they read
-        them. The numbers stay the same as long as the table and the way it is read do not change.
-        None if the hash functions of the engine are unknown.
+        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows in the order
+        in which they read them, so the numbers stay the same as long as the table and the way it is
+        read do not change. The result is None if the hash functions of the engine are unknown.
 
         Parameters
         ----------
@@ -193,14 +198,14 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """The content of which `digest` is the hash: one of `DIGESTED`."""
+        """What `digest` covers: one of `DIGESTED`."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:
-        """Return the SHA-256 of the bytes of the files, or of the table in Arrow format.
+        """Return the SHA-256 digest of the bytes of the files, or of the table in Arrow format.
 
-        If rows must not be transferred to this process, the engine computes it over the rows in any
-        order.
+        If rows must not be transferred to this process, the engine computes the digest of the rows,
+        in any order.
         """
         sha = hashlib.sha256()
         if self.files:
@@ -222,7 +227,7 @@ class Source:
     def content_digest(self) -> str:
         """Return a digest of the rows that does not depend on their order or on the file.
 
-        If rows must not be transferred to this process, the engine computes it.
+        If rows must not be transferred to this process, the engine computes the digest.
         """
         with self._told():
             digest = self.engine.digest(self.table)

@@ -1,4 +1,4 @@
-"""Read a table from an SQLite file with types that keep every value.
+"""Read a table from an SQLite file, with types that can represent every value.
 
 DuckDB's reader of SQLite is an extension that must be downloaded, so this module uses Python's
 `sqlite3`.
@@ -26,7 +26,7 @@ _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.t
 
 
 def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
-    """Read the rows of a table or view; also return messages to the user about them.
+    """Read the rows of a table or view. Also return messages to the user about these rows.
 
     Parameters
     ----------

@@ -25,7 +25,9 @@ from aegis.sources.source import Source
 from aegis.temporary import temporary_folder
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of texts that spreadsheets take for formulas in CSV files, if more follows."""
+"""If a text in a CSV file begins with one of these characters and has more, spreadsheets consider
+it a formula.
+"""
 _MOST_ROWS = 1_048_576
 """Largest number of rows of a sheet, including the header."""
 _EXACT = 1 << 53
@@ -63,7 +65,7 @@ def write_table(source: Source, table: ir.Table, path: Path) -> None:
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the reading options with which texts in a file of `write_table` stay texts."""
+    """Return the reading options that keep texts as texts when a file of `write_table` is read."""
     types = table.schema().items()
     return Reading(
         header=True,
@@ -74,7 +76,7 @@ def reading_of(table: ir.Table, path: Path) -> Reading:
 
 
 def with_settled_floats(table: ir.Table) -> ir.Table:
-    """Return a table in which -0.0 becomes 0.0 and all NaN are the same.
+    """Return a table in which -0.0 is replaced by 0.0, and all NaN are the same.
 
     Engines treat -0.0 and 0.0 as equal, and all NaN as one value, but their texts differ.
     """

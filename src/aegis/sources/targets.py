@@ -1,4 +1,4 @@
-"""Define the targets (files or folders) to which engines themselves write releases."""
+"""Define targets: files or folders to which engines themselves write releases."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ class Target(Protocol):
         """Raise `PolicyError` unless the target can be created."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write a query's result, yield it for checks, and rename it if the checks succeed."""
+        """Write the result of a query under a temporary name, yield it for checks, and rename it if
+        they succeed.
+        """
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return the target for an engine that writes releases itself; None if this process writes.
+    """Return the target if the engine writes releases itself; None if this process writes them.
 
     Only Spark writes releases itself.
     """

@@ -12,7 +12,8 @@ _HIDDEN = "***"
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without password and options (which may hold passwords); keep a path unchanged.
+    """Return a URL without its password and its options, which may contain passwords. A path is
+    returned unchanged.
 
     A password may contain / # ? or @ without escaping. So everything up to the last @ is left out.
     """
@@ -40,7 +41,8 @@ def without_secrets(text: str, url: str = "") -> str:
 
 
 def check_url(url: str) -> None:
-    """Raise an error unless a URL is well formed: drivers show malformed URLs with passwords.
+    """Raise an error unless a URL is well formed, because drivers show malformed URLs with their
+    passwords.
 
     Raises
     ------

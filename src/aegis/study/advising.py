@@ -47,7 +47,7 @@ def _loss_of(objective: str | None) -> str | None:
 
 
 class Advising(ABC):
-    """A table under one policy, and the questions that its aggregates answer."""
+    """A table under one policy, and the questions that can be answered from its counts."""
 
     _subject: Subject
 
@@ -77,8 +77,7 @@ class Advising(ABC):
 
     @property
     def searchable(self) -> bool:
-        """Whether there are candidate masks to combine. A summary of masked tables has
-        none.
+        """Whether there are candidate masks to combine; a summary of masked tables has none.
 
         Examples
         --------
@@ -104,7 +103,7 @@ class Advising(ABC):
 
     @property
     def summary(self) -> Summary:
-        """The summary of the table, made at the first call."""
+        """The summary of the table, which is made when it is first used."""
         return self._subject.summary
 
     @property
@@ -123,17 +122,17 @@ class Advising(ABC):
         methods: Sequence[str | Recipe] | None = None,
         explain_best: bool = False,
     ) -> Advice:
-        """Return the best configuration and its runners-up: search all, or rank those that you
-        give.
+        """Return the best configuration and its runners-up: search all combinations, or rank the
+        configurations that you give.
 
         Parameters
         ----------
         configurations, generate_count, measure, methods
             As in `rank`. If the policy lists configurations, Aegis ranks these by default.
         top, time_limit, explain_best
-            As in `search`. Without a time limit, the search stops after work that takes about 30
-            seconds on an idle machine. The advice then says how much better another configuration
-            could be.
+            As in `search`. If you give no time limit, the search stops after work that takes about
+            30 seconds on an idle machine. The advice then says how much better another
+            configuration could be.
 
         Examples
         --------
@@ -157,7 +156,8 @@ class Advising(ABC):
         )
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
-        """Return the cost of each candidate mask when it is the only mask in the table.
+        """Return the utility that is lost by each candidate mask if it is the only mask in the
+        table.
 
         Examples
         --------
@@ -190,16 +190,17 @@ class Advising(ABC):
         Parameters
         ----------
         configurations
-            Configurations to rank. By default: those that the policy lists, or else 50 random
+            Configurations to rank; by default, those that the policy lists, or else 50 random
             configurations.
         request, options
-            How to rank: a `RankRequest`, or its fields as keywords.
+            How to rank: a `RankRequest`, or keywords with the names of its fields.
         methods
             Record-level methods (names or recipes) whose releases Aegis ranks together with the
-            configurations. By default: those of the policy; with `estimate`: none.
+            configurations. By default, these are the methods of the policy; if you give `estimate`,
+            there are none.
         exact
-            Count pairs of values on all rows for this ranking, as `Study(exact=True)` does for
-            all.
+            Whether to count pairs of values on all rows for this ranking; `Study(exact=True)` does
+            so for all questions.
 
         Raises
         ------
@@ -243,16 +244,16 @@ class Advising(ABC):
         methods: Sequence[str | Recipe] | None = None,
         **options: Unpack[SearchOptions],
     ) -> Advice:
-        """Search the combinations of candidate masks for the best that meets the rule.
+        """Search all combinations of candidate masks for the best one that meets the rule.
 
         If `optimal` is True in the advice, the search has proven that its result is the best.
 
         Parameters
         ----------
         request, options
-            How to search: a `SearchRequest`, or its fields as keywords. Without a time limit, the
-            search runs to its end. Only `advise` and the command `aegis advise` stop after a
-            stated amount of work.
+            How to search: a `SearchRequest`, or keywords with the names of its fields. If you give
+            no time limit, the search runs to its end. Only `advise` and the command `aegis advise`
+            stop after a fixed amount of work.
         methods
             Record-level methods whose releases Aegis also ranks, as in `rank`.
 
@@ -370,7 +371,7 @@ class Advising(ABC):
             A measure that scores each attribute separately.
         know
             What the estimate may use besides masked values: `raw`, `histogram` or `nothing`. By
-            default: what the summary holds.
+            default, it uses everything that the summary contains.
         method
             A method of reconstruction. By default: the one that uses all evidence.
 
@@ -405,22 +406,22 @@ class Advising(ABC):
         Parameters
         ----------
         attribute
-            Its name.
+            Name of the attribute.
         know
             What the estimate may use besides masked values: `raw`, `histogram` or `nothing`. By
-            default: the histogram, if the summary holds it.
+            default, it uses the histogram if the summary contains it.
         method
             A method of reconstruction. By default: the one that uses all evidence.
         masks
-            The candidate masks that the estimate uses, such as `quantiles`. By default: all.
+            The candidate masks that the estimate uses, such as `quantiles`; by default, all.
         measure
-            A measure of single attributes, whose value Aegis estimates, with bounds.
+            A measure of single attributes. Aegis estimates its value and computes bounds.
 
         Raises
         ------
         PolicyError
-            There is no label, or the attribute, the method, a mask or the measure is unknown or
-            unsuitable.
+            There is no label, or the attribute, the method, a mask or the measure is unknown or not
+            suitable.
 
         Examples
         --------

@@ -1,4 +1,6 @@
-"""Complete an answer beyond the ranking: record-level releases, privacy, utility and reports."""
+"""Complete an answer with more than the ranking: record-level releases, privacy, utility and
+reports.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of the study if its format comes from another package; else None.
+    """Return the summary of the study if another package defines its format; else None.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def added_summary(
 
 
 def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: int) -> None:
-    """Raise an error for unknown record-level methods, before any work is done."""
+    """Raise an error if a record-level method is unknown, before any work is done."""
     if methods or (methods is None and policy.anonymizers):
         policy.refuse_several("A record-level method")
     if methods:
@@ -58,7 +60,9 @@ def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: 
 
 
 def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None) -> None:
-    """Raise `PolicyError` if the estimate is unknown or record-level methods are given with it."""
+    """Raise `PolicyError` if the estimate is unknown, or if both an estimate and record-level
+    methods are given.
+    """
     if estimate is None:
         return
     ESTIMATES.get(estimate)
@@ -79,8 +83,8 @@ def complete_advice(
 ) -> Advice:
     """Return the advice with record-level releases and with its privacy figures.
 
-    Its warnings begin with those on the rule, followed by risks to persons.
-    If `measured`, the utility is measured on the rows that the best release keeps.
+    Its warnings begin with warnings about the rule, followed by risks to persons. If `measured` is
+    True, the utility is measured on the rows that the best release keeps.
     """
     policy, summary = subject.policy, subject.summary
     if methods or (methods is None and policy.anonymizers):
@@ -127,7 +131,9 @@ def draw_report(
     title: str | None,
     values: bool,
 ) -> str:
-    """Render the report on an advice or an evaluation as HTML; write it to `path` if given."""
+    """Return the report on an advice or an evaluation as HTML. If `path` is given, also write it to
+    this file.
+    """
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
 
@@ -182,7 +188,7 @@ def configuration_to_apply(
     NoAdmissibleConfiguration
         The advice has no admissible configuration.
     PolicyError
-        `given` has another type, or the best is a record-level release, which has no masks.
+        `given` has another type, or the best entry is a record-level release, which has no masks.
     """
     if isinstance(given, Configuration):
         return given, None, None

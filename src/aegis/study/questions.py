@@ -8,11 +8,13 @@ from aegis.errors import PolicyError
 from aegis.registry import Extensions
 
 QUESTIONS = Extensions("question")
-"""Functions of a study that packages register; most have a method of the same name in `Study`."""
+"""Functions of a study that packages register. Most of them have a method of the same name in
+`Study`.
+"""
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Call the function that a package registers for a question; return its result.
+    """Call the function that a package registers for a question, and return its result.
 
     Raises
     ------

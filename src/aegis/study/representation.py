@@ -20,7 +20,9 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return the description as HTML, with a table of the attributes once the table is summarised."""
+    """Return the description as HTML. If the table is already summarised, it has a table of the
+    attributes.
+    """
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"
     return line + ("" if summary is None else _attributes_html(summary))

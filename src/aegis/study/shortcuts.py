@@ -20,7 +20,8 @@ def advise(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Return the best release and its runners-up: `Study(table, policy).advise(...)`, in one call.
+    """Return the best release and its runners-up. This is `Study(table, policy).advise(...)` in one
+    call.
 
     Examples
     --------
@@ -41,7 +42,8 @@ def search(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Search the combinations of candidate masks: `Study(table, policy).search(...)`, in one call.
+    """Search all combinations of candidate masks. This is `Study(table, policy).search(...)` in one
+    call.
 
     Examples
     --------
@@ -62,7 +64,8 @@ def evaluate(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Any:
-    """Return the `Evaluation` of models trained on masked tables: `Study(table, policy).evaluate(...)`, in one call.
+    """Return the `Evaluation` of models trained on masked tables. This is `Study(table,
+    policy).evaluate(...)` in one call.
 
     Examples
     --------

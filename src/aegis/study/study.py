@@ -1,4 +1,4 @@
-"""Define `Study`: one table, one policy, and every question about them.
+"""Define `Study`, which answers every question about a table under a policy.
 
 The command line, notebooks and the service all use a `Study` and call its methods. The table is
 read once, when the first question needs it.
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 
 class Study(Advising):
-    """A table, or its summary, under one policy. Aegis summarises the table once, at the first
+    """A table, or its summary, under one policy. Aegis summarises the table only once, at the first
     question.
 
     Parameters
     ----------
     table
-        A path or glob, a URL of a database, or a table of pandas, Polars, PyArrow, DuckDB or
-        Ibis. You can also give a summary, or its path (`.aegis`). A summary holds no rows, so
-        `apply`, `anonymize`, `audit` and `evaluate` do not work with it.
+        A path or glob, a URL of a database, or a table of pandas, Polars, PyArrow, DuckDB or Ibis.
+        You can also give a summary, or its path (`.aegis`). A summary contains no rows, so `apply`,
+        `anonymize`, `audit` and `evaluate` do not work with it.
     policy
-        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary
-        contains its policy, so you need not give one.
+        The roles, the candidate masks and the privacy rule: a `Policy`, or the path of its YAML
+        file. A summary contains its policy, so you need not give one.
     exact
-        Count pairs of values on all rows. By default, Aegis counts them on a sample of a large
-        table.
+        Whether to count pairs of values on all rows. By default, Aegis counts them on a sample if
+        the table is large.
     seed
         Seed of samples, folds and estimates: the same seed gives the same answers. It does not
         affect draws that protect a release, such as noise. For such draws, give `seed` to `apply`
@@ -58,8 +58,8 @@ class Study(Advising):
     progress
         Receives the progress of long work, step by step.
     rule_override
-        Accept a rule that differs from the rule of the summary. A locked summary still refuses a
-        weaker rule.
+        Whether to accept a rule that differs from the rule of the summary. A locked summary still
+        refuses a weaker rule.
     like
         The summary of another part of the same data. Aegis reuses its fitted masks and pooled
         groups, so that `aegis.merge` can add up both summaries.
@@ -125,15 +125,15 @@ class Study(Advising):
     def evaluate(
         self, configurations: Configurations | Advice | None = None, **options: Any
     ) -> Any:
-        """Train models on every masked table, and return the `Evaluation`. With several labels:
-        one for each label, by column.
+        """Train models on every masked table, and return the `Evaluation`. If there are several
+        labels, return one for each label, by column.
 
         Parameters
         ----------
         configurations
-            Configurations to train on. By default: as in `rank`. If you give an advice, Aegis
-            trains on its first three entries that meet the rule, and the evaluation contains that
-            advice.
+            The configurations whose masked tables are used; by default, as in `rank`. If you give
+            an advice, Aegis uses its first three entries that meet the rule, and the evaluation
+            contains the advice.
         options
             The fields of `aegis.papers.requests.EvaluationRequest`, such as `models` and `metric`.
 
@@ -173,12 +173,13 @@ class Study(Advising):
         values: bool = True,
         force: bool = False,
     ) -> str:
-        """Return the report on an advice as one HTML document; write it to `path` if given.
+        """Return the report on an advice as one HTML document. If you give `path`, also write it to
+        this file.
 
         Parameters
         ----------
         advice
-            The result of `advise`, `rank`, `search` or `evaluate`. By default, the report calls
+            The result of `advise`, `rank`, `search` or `evaluate`. By default, the method calls
             `advise()`.
         path
             File to write: .html, or .pdf if a Chromium browser is installed.
@@ -188,7 +189,7 @@ class Study(Advising):
             Whether to show values of the table: columns before and after masking, rows of the
             release, and suppressed groups.
         force
-            Overwrite the file.
+            Whether to overwrite an existing file.
 
         Examples
         --------
@@ -214,12 +215,13 @@ class Study(Advising):
         Parameters
         ----------
         configuration
-            A configuration, an entry of a ranking, or an advice (to apply its best entry).
+            A configuration, an entry of a ranking, or an advice, whose best entry is applied.
         output
-            Path of the masked table. Without it, you get the rows in memory.
+            Path of the masked table. If you give none, the rows of the release stay in memory.
         request, options
-            How to make the release, as in `aegis.apply`: an `ApplyRequest`, or its fields as
-            keywords. Measure and rule are those of the advice unless you give others.
+            How to make the release, as in `aegis.apply`: an `ApplyRequest`, or keywords with the
+            names of its fields. The measure and the rule come from the advice unless you give
+            others.
 
         Raises
         ------
@@ -259,8 +261,9 @@ class Study(Advising):
         method
             Name of an anonymizer, or a `Recipe`.
         request, options
-            How to make the release, as in `aegis.anonymize`: an `AnonymizeRequest`, or its fields
-            as keywords. Methods that draw at random use the seed of the study by default.
+            How to make the release, as in `aegis.anonymize`: an `AnonymizeRequest`, or keywords
+            with the names of its fields. By default, methods that draw at random use the seed of
+            the study.
         report
             Path of an HTML file for a report on the release.
 
@@ -316,12 +319,13 @@ class Study(Advising):
         Parameters
         ----------
         output
-            File to write, with the extension `.protected`. With it, `force`, `ledger`, `population`
-            and `new_version` are options too; `aegis.safe.protect.release_protected` describes
-            them.
+            File to write, with the extension `.protected`. If you give it, you can also give the
+            options `force`, `ledger`, `population` and `new_version`;
+            `aegis.safe.protect.release_protected` describes them.
         options
-            `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
-            for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
+            `level`, `verdicts`, and the options of the level. For noise, these are `epsilon`,
+            `delta`, `unit`, `rows_per_person`, `person` and `public`; for counts, `key`, `method`,
+            `threshold`, `step` and `variance`.
 
         Examples
         --------
@@ -352,11 +356,11 @@ class Study(Advising):
             Counts of unmasked values to include for each attribute: `raw` (by value and label),
             `histogram` (by value) or `nothing`.
         locked
-            Whether the summary refuses rules that are weaker than the policy's.
+            Whether the summary refuses rules that are weaker than the rule of the policy.
         key
-            Private key to sign the file with; `aegis.signing.load_private_key` reads one.
+            Private key that signs the file; `aegis.signing.load_private_key` reads one.
         force
-            Overwrite an existing file.
+            Whether to overwrite an existing file.
 
         Examples
         --------

@@ -1,4 +1,6 @@
-"""Hold the subject of a study: a table or its summary, with the policy, read and summarised once."""
+"""Hold the subject of a study: a table or its summary, with the policy. It is read and summarised
+only once.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Subject:
     Attributes
     ----------
     policy
-        Roles, candidate masks, the privacy rule.
+        The roles, the candidate masks and the privacy rule.
     source
         The table; None if there is only a summary.
     exact
@@ -45,11 +47,11 @@ class Subject:
     rule_override
         Whether the user accepts a rule that differs from the rule of the summary's owner.
     overridden
-        How the policy's rule differs from the owner's; None if it does not.
+        How the policy's rule differs from the owner's rule; None if it does not differ.
     like
         The summary of another part of the same data, whose groups of values are reused.
     added
-        The summary if it has a format that a package adds; else None.
+        The summary, if a package adds its format; else None.
     """
 
     policy: Policy
@@ -77,13 +79,14 @@ class Subject:
         rule_override: bool = False,
         like: Summary | None = None,
     ) -> Subject:
-        """Return the subject for a table, a summary, the path of either, or a subject.
+        """Return the subject for a table, for a summary, for the path of either, or for another
+        subject.
 
         Raises
         ------
         PolicyError
-            The summary was made for another policy, or under another rule that `rule_override` does
-            not allow; or a table has no policy.
+            The summary was made for another policy, or under another rule and `rule_override` is
+            False; or a table is given without a policy.
         DataError
             The table cannot be opened.
         """
@@ -118,7 +121,7 @@ class Subject:
 
     @property
     def summarised(self) -> Summary | None:
-        """The summary if it has been made already; else None."""
+        """The summary, if it has already been made; else None."""
         return None if self._counted is None else self._counted[0]
 
     @property
@@ -128,7 +131,7 @@ class Subject:
 
     @property
     def summary(self) -> Summary:
-        """The summary of the table, made at the first call."""
+        """The summary of the table, which is made when it is first used."""
         if self.added is not None:
             raise PolicyError(
                 "This summary has no rows and no exact counts, so it cannot answer this question.",
@@ -147,7 +150,9 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return the subject with co-occurrences counted on all rows; unchanged if they already are."""
+        """Return the subject with co-occurrences counted on all rows; if this one counts them so,
+        return it unchanged.
+        """
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
         return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())
@@ -169,15 +174,16 @@ class Subject:
             )
 
     def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise `PolicyError` if a rule is weaker than the summary's owner allows.
+        """Raise `PolicyError` if a rule is weaker than the owner of the summary allows.
 
-        A study with the table itself is not restricted.
+        There is no restriction if the study has the table itself.
         """
         if self.source is None:
             check_front_rules(self.summary, rules, override=self.rule_override)
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
-        """Return the same table under another policy, with its summary if that fits the new policy.
+        """Return the subject of the same table under another policy. It keeps the summary if this
+        fits the new policy.
 
         Raises
         ------

@@ -1,4 +1,6 @@
-"""Add up the pair counts of parts of a table, whose atoms and classes become those of the whole."""
+"""Add up the pair counts of parts of a table, after renumbering their atoms and classes as in the
+whole table.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ class PartOfPairs(NamedTuple):
     pairs
         The counts.
     atoms
-        For each attribute, the new atom of each atom.
+        For each attribute, the new number of each atom.
     classes
-        The new class of each class.
+        The new number of each class.
     """
 
     pairs: PairCounts
@@ -39,16 +41,16 @@ class PartOfPairs(NamedTuple):
 def added_pairs(
     parts: Sequence[PartOfPairs], sizes: tuple[int, ...], classes: int, factor: int = 1
 ) -> PairCounts:
-    """Return the sums of the counts of parts, by new atoms and classes.
+    """Return the sums of the counts of all parts, by the new atoms and classes.
 
-    The result has folds if all parts have equally many.
+    The result has folds if all parts have the same number of folds.
 
     Parameters
     ----------
     parts
         At least one part; all have the same attributes.
     sizes, classes
-        The new number of atoms of each attribute, and of classes.
+        The number of new atoms of each attribute, and the number of new classes.
     factor
         Number by which every count is multiplied.
     """

@@ -18,9 +18,9 @@ from aegis.summary.ordered import ranges_like, ranges_of
 
 Counts = npt.NDArray[np.int64]
 Masks = Sequence[tuple[Mask, Mask]]
-"""Masks as fitted and as declared."""
+"""Pairs of a fitted mask and the same mask as declared."""
 Model = tuple[AttributeSummary, Candidate]
-"""The same attribute of another table, and its candidate of the same mask."""
+"""The same attribute in another table, and its candidate with the same mask."""
 
 
 def describe(
@@ -44,16 +44,17 @@ def describe(
     data
         The distinct values and the number of rows of each.
     joint
-        Rows per value and class, shape (V, C).
+        Number of rows per value and class, shape (V, C).
     masks
         The candidate masks: pairs of the fitted mask and the declared one.
     max_levels
-        Largest number of levels of a candidate in multi-attribute measures.
+        Largest number of levels of a candidate in measures of several attributes.
     like
         The same attribute in the summary of another part of the data. Its pooled groups and the
-        bounds of its ranges are used here, too.
+        bounds of its ranges are reused.
     groupings
-        The grouping of the values by each mask, and last by the identity; computed if None.
+        The grouping of the values by each mask, and as the last entry by the identity. If None,
+        groupings are computed.
     """
     masks = with_identity(masks)
     if groupings is None:
@@ -107,7 +108,7 @@ def assemble(
     """Build the summary of an attribute from its groupings.
 
     `masks`, `groupings`, `pooled` (the level of each value) and `ranges` (the range of each value,
-    or None) have one entry per mask. The last entry is that of the identity.
+    or None) have one entry per mask. The last entry is for the identity.
     """
     known = [own for own in ranges if own is not None]
     atoms, told = atomise([*pooled, *known], len(data.values))
@@ -143,10 +144,10 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
-    """Return the level of each value, shape (V,), with the rare groups pooled in one level.
+    """Return the level of each value, shape (V,). Rare groups are pooled in one level.
 
     `model` lists the masked values of the groups that have a separate level; all other groups share
-    one level. If it is None, the most frequent groups have a separate level.
+    one level. If it is None, each of the most frequent groups has a separate level.
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
@@ -165,7 +166,9 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
-    """Return whether each group of a candidate shares its level with other groups, (size,)."""
+    """Return, for each group of a candidate, whether it shares its level with other groups, shape
+    (size,).
+    """
     if candidate.noise is not None or candidate.size <= candidate.n_levels:
         return np.zeros(candidate.size, dtype=np.bool_)
     first = np.unique(candidate.groups, return_index=True)[1]

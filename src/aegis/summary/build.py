@@ -1,4 +1,4 @@
-"""Aggregate a table near the data into a `Summary`."""
+"""Aggregate a table into a `Summary`, close to the data."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def summarize(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> Summary:
-    """Reduce a table to the aggregates that advice needs.
+    """Reduce a table to the counts that advice needs.
 
-    Aegis counts values by label, and the frequency table, on all rows. If the table has more than
-    `sample_rows` rows, it counts pairs of values on a uniform sample, unless you set `exact`.
+    Aegis counts values by label, and the cells of the frequency table, on all rows. If the table
+    has more than `sample_rows` rows, Aegis counts pairs of values on a uniform sample, unless you
+    set `exact`.
 
     Parameters
     ----------
@@ -43,11 +44,11 @@ def summarize(
     policy
         Roles, candidate masks and the label.
     exact
-        Count pairs of values on all rows.
+        Whether to count pairs of values on all rows.
     sample_rows
         Number of rows in the sample for pairs of values.
     max_levels
-        Largest number of levels of one attribute in multi-attribute measures; at least 2.
+        Largest number of levels of an attribute in measures of several attributes; at least 2.
     seed
         Seed of the sample.
     like
@@ -84,7 +85,8 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return the summary of a table, and its rows as codes if they fit in memory, else None.
+    """Return the summary of a table, and its rows as codes, or None if the rows do not fit in
+    memory.
 
     The parameters are those of `summarize`; a `sample_rows` of None means `exact`.
     """

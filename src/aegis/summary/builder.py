@@ -1,4 +1,4 @@
-"""Count a table step by step, and put the counts together to a `Summary`."""
+"""Count a table step by step, and combine the counts into a `Summary`."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_t
 Floats = npt.NDArray[np.float64]
 
 MAX_LEVELS = 128
-"""Most levels of one attribute in multi-attribute measures."""
+"""Largest number of levels of an attribute in measures of several attributes."""
 SAMPLE_ROWS = 1_000_000
-"""Rows of the sample behind co-occurrence counts of larger tables."""
+"""Number of rows in the sample from which co-occurrences are counted, if a table has more rows."""
 FOLDS = 10
-"""Folds of the rows behind standard errors."""
+"""Number of folds of the rows, from which standard errors are computed."""
 ALL_ROWS = "all rows"
-"""The one class of a table without a label."""
+"""The name of the only class of a table without a label."""
 MAX_VALUES = 5_000_000
-"""Most distinct values of one attribute that are counted one by one."""
+"""Largest number of distinct values of an attribute."""
 
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
-    """The column, distinct values and unit of a numeric label.
+    """The column, the distinct values and the unit of a numeric label.
 
     Attributes
     ----------
@@ -74,11 +74,12 @@ class NumberColumn:
     values
         Its distinct values.
     shown
-        The number that each value shows: the value itself, unless the policy masks the label.
+        The number that each value shows, which is the value itself unless the policy masks the
+        label.
     unit
-        The unit of which every number is a whole multiple.
+        The unit; every number is a whole multiple of it.
     mask
-        The label's mask; None if it is released as it is.
+        The label's mask; None if the label is released as it is.
     """
 
     name: str
@@ -98,7 +99,7 @@ class NumberColumn:
 
 
 class Builder:
-    """The steps of `summarize`, and the results that they share."""
+    """Carries out the steps of `summarize`, and holds the results that they share."""
 
     def __init__(
         self,
@@ -125,7 +126,9 @@ class Builder:
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
 
     def build(self, sample_rows: int | None) -> Summary:
-        """Return the summary; pairs are counted on at most `sample_rows` rows, if this is not None."""
+        """Return the summary. Pairs are counted on at most `sample_rows` rows; if this is None, on
+        all rows.
+        """
         check_columns(self.source, self.policy)
         check_noise(self.policy)
         started = time.perf_counter()
@@ -629,7 +632,7 @@ class Builder:
 
 
 def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
-    """Return the masked value of each value, in the type of the mask's output."""
+    """Return the masked value of each value, with the type of the mask's output."""
     [grouping] = evaluate([mask], values)
     return grouping.shown.take(pa.array(grouping.codes))
 

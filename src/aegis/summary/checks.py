@@ -13,7 +13,7 @@ from aegis.policy import Attribute, Label, Policy, Role
 from aegis.sources import Source
 
 MAX_CLASSES = 1_024
-"""Most classes of a label."""
+"""Largest number of classes of a label."""
 
 
 def check_columns(source: Source, policy: Policy) -> None:
@@ -42,7 +42,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
 
 
 def check_label(column: ir.Column) -> None:
-    """Raise `DataError` if the label has a type that cannot have classes."""
+    """Raise `DataError` if the type of the label cannot have classes."""
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(

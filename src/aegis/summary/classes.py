@@ -22,7 +22,9 @@ from aegis.summary.grouped import count_by
 from aegis.summary.person_classes import PersonClasses, count_person_classes
 
 PERSON = "aegis_person"
-"""Name of the column of a masked table that names persons, until its classes are checked."""
+"""Name of the column with the persons in a masked table; it exists only until the classes are
+checked.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,13 @@ class LastRelease:
     Attributes
     ----------
     table
-        Classes of rows that agree in every release; absence from a release counts as a value.
+        The classes of rows that agree in every release. That a release lacks a row counts as a
+        value.
     verdict
-        The result of the rule for these classes.
+        The rule's verdict on these classes.
     left_out
-        The rows that the last release suppresses, by their quasi-identifiers `k0`, `k1`, ...
+        The rows that the last release suppresses, identified by their quasi-identifiers `k0`, `k1`,
+        ...
     """
 
     table: ClassTable
@@ -70,15 +74,16 @@ class CountedClasses:
     Attributes
     ----------
     cells
-        One row per combination of class and sensitive values: columns `k0`, `k1`, ... in the order
-        of the quasi-identifiers, then of the sensitive attributes, and the count `n`.
+        One row per combination of class and sensitive values. Its columns are `k0`, `k1`, ...,
+        first for the quasi-identifiers, then for the sensitive attributes, each in their order, and
+        the count `n`.
     quasi, sensitive
         The columns that form the classes, and the columns whose values are counted within a class.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
-        A table of the population: columns `k0`, `k1`, ... of the quasi-identifiers, and the number
-        of people `n`. None if the population is not known.
+        A table of the population with columns `k0`, `k1`, ... for the quasi-identifiers, and the
+        number of people `n`. None if the population is not known.
     """
 
     cells: pa.Table
@@ -140,7 +145,8 @@ class CountedClasses:
         rule
             The rule that every release met, together with the releases that it took into account.
         releases
-            The columns of each release, among those that were counted, in the order of release.
+            The columns of each release, in the order of release. They must be among the counted
+            columns.
         """
 
         def count(
@@ -216,7 +222,9 @@ class CountedClasses:
         return rank[codes], tuple(labels[i] for i in order)
 
     def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
-        """Return the quasi-identifier values of classes with True in `classes`, a row per class."""
+        """Return the quasi-identifier values of the selected classes, one row per class. `classes`
+        is True for a selected class.
+        """
         _, first = np.unique(self._ids, return_index=True)
         keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(first[classes]))
@@ -240,22 +248,22 @@ def count_classes(
     source
         The table, and the engine that runs the query.
     quasi
-        Columns that form the classes; null and NaN are values. If there are none, all rows are one
-        class.
+        Columns that form the classes; null and NaN count as values. If there are no columns, all
+        rows are one class.
     sensitive
         Columns whose values are counted within each class.
     table
-        Another table of the same engine to count instead, such as the masked one.
+        Another table of the same engine to count instead, such as the masked table.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     person
         Column that identifies persons; then persons are counted instead of rows.
     population
-        The population that the rows were drawn from, with the quasi-identifiers masked as in the
-        table. It has one row per person, or a column `rows` with counts. Not allowed together with
-        `person`.
+        The population from which the rows were drawn, with the quasi-identifiers masked as in the
+        table. It has one row per person, or a column `rows` with counts. It is not allowed together
+        with `person`.
     coded
-        The rows, if they have been read already. They are used instead of a query, unless persons
+        The rows, if they have already been read. They are used instead of a query, unless persons
         are counted.
 
     Raises
@@ -290,8 +298,8 @@ WEIGHT = "aegis_weight"
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
     """Return the number of people `n` by quasi-identifiers, in columns `k0`, `k1`, ... and `n`.
 
-    The number of people is that of rows, or the sum of the column `ROWS` or `WEIGHT` if there is
-    such a column.
+    The number of people is the number of rows, or the sum of the column `ROWS` or `WEIGHT` if there
+    is such a column.
     """
     table = population.table
     keys = {

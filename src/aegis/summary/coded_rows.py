@@ -1,4 +1,4 @@
-"""Read the rows of a table once, as integer codes from which everything is counted."""
+"""Read the rows of a table once, as integer codes; everything is then counted from these codes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
 from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 2_000_000
-"""Largest table whose rows are held as codes, for as long as its summary is in use."""
+"""Largest number of rows of a table that is kept in memory as codes while its summary is in use."""
 MOST_CELLS = 50_000_000
-"""Most rows times columns of such a table: a code takes one byte, two or four."""
+"""Largest number of cells (rows times columns) of such a table; a code takes one, two or four
+bytes.
+"""
 _CELL_BYTES = 64
 """Bytes of a cell while it is read: with its code, the text of a value that no other row holds."""
 _FETCHED = 2_000_000
@@ -32,7 +34,7 @@ _FETCHED = 2_000_000
 Codes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
-"""What `stored_codes` returns of some rows of a column."""
+"""The result of `stored_codes` for some rows of a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +44,14 @@ class CodedRows:
     Attributes
     ----------
     values
-        For each column, its distinct values, ascending, null last.
+        For each column, its distinct values in ascending order, with null last.
     codes
         For each column, the index of each row's value in `values`, shape (N,), in the smallest
         integer type.
     label
-        Class of each row, shape (N,); C if the row has no label.
+        The class of each row, shape (N,); it is C if the row has no label.
     classes
-        Number of classes C.
+        The number of classes, C.
     """
 
     values: Mapping[str, pa.Array]
@@ -59,7 +61,7 @@ class CodedRows:
 
     @property
     def labelled(self) -> npt.NDArray[np.bool_]:
-        """Whether each row has a label class, shape (N,)."""
+        """For each row, whether it has a label class, shape (N,)."""
         return self.label < self.classes
 
     def with_classes(self, name: str, classes: pa.Array) -> CodedRows:
@@ -79,14 +81,14 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
     def only(self, keep: Flags) -> CodedRows:
-        """Return some of the rows; values that then have no row are kept."""
+        """Return the rows for which `keep` is True. Values without a row stay in `values`."""
         codes = {name: own[keep] for name, own in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
     def shown(
         self, groups: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]], keep: Flags
     ) -> CodedRows:
-        """Return some of the rows, with only these columns, as masks show them.
+        """Return some of the rows, with only the given columns, as masks show them.
 
         Parameters
         ----------
@@ -110,7 +112,9 @@ class CodedRows:
         )
 
     def tells_apart(self, name: str) -> bool:
-        """Return whether a column has two values in these rows; null is not a value."""
+        """Return whether a column has at least two values in these rows; null does not count as a
+        value.
+        """
         return int(np.count_nonzero(self.rows(name)[self.values[name].is_valid()])) > 1
 
     def rows(self, name: str) -> Codes:
@@ -157,7 +161,9 @@ class CodedRows:
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
     def cells(self, names: Sequence[str]) -> pa.Table:
-        """Count the rows `n` of each combination of values `k0`, `k1`, ... of these columns."""
+        """Return the number of rows `n` of each combination of values of these columns, which are
+        called `k0`, `k1`, ...
+        """
         first, _, counts = distinct_keys(combine((self.codes[n] for n in names), len(self.label)))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
         keys = [f"k{i}" for i in range(len(names))]
@@ -171,7 +177,7 @@ def read_coded(
     classes: pa.Array,
     label: str | None = None,
 ) -> CodedRows:
-    """Read some columns and the class of all rows, in one scan.
+    """Read some columns, and the class, of all rows in one scan.
 
     Parameters
     ----------
@@ -182,7 +188,7 @@ def read_coded(
     label_class
         Function that returns the class of each row of a table.
     classes
-        The classes, in order.
+        The classes, in their order.
     label
         The column whose values are the classes; None if `label_class` computes them.
     """
@@ -196,9 +202,10 @@ def read_coded(
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether this many rows and columns fit as codes in the memory limit.
+    """Return whether codes for this many rows and columns are within the memory limit.
 
-    Rows are read only from the embedded engine, because only aggregates may leave a database.
+    Rows are read only if the engine runs in this process, because only aggregates may leave a
+    database.
     """
     cells = rows * columns
     if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
@@ -207,10 +214,11 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Read columns of all rows, in a single class; None if the engine should count instead.
+    """Read columns of all rows, with all rows in a single class; None if the engine should count
+    instead.
 
-    The engine should count if the columns or the rows are too many, or if a column has a type that
-    no mask accepts.
+    The engine should count if there are too many columns or rows, or if no mask accepts the type of
+    a column.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
@@ -264,8 +272,8 @@ def _at_a_time(names: Sequence[str]) -> int:
 def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.unsignedinteger]]:
     """Return, for each column of an engine's table, the code of each row's value, shape (N,).
 
-    A code is the index of the value among the distinct values, ascending, null last. The order of
-    the rows is arbitrary, but the same for all columns.
+    A code is the index of the value among the distinct values, which are in ascending order with
+    null last. The order of the rows is arbitrary, but the same for all columns.
     """
     names, codes = table.columns, {}
     parts = _parts(source, table, names)

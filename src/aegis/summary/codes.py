@@ -18,7 +18,8 @@ _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """Normalise floats to one zero and one NaN, as engines group them; other types stay unchanged.
+    """Normalise floats so that there is only one zero and one NaN, as engines group them. Other
+    types stay unchanged.
 
     Arrow distinguishes 0.0 from -0.0, and NaNs with different signs or payloads.
     """
@@ -32,7 +33,9 @@ def settle(values: pa.Array) -> pa.Array:
 
 
 def sorted_values(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """Sort distinct values ascending, NaN before null and null last; return them and the order."""
+    """Sort distinct values in ascending order, with NaN before null and null last. Return the
+    sorted values and the indices that sort them.
+    """
     values = settle(values)
     order = pc.array_sort_indices(values, null_placement="at_end")
     return values.take(order), order.to_numpy().astype(np.int64)
@@ -46,9 +49,10 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return the code of each row in a small integer type, and the values of the codes, unordered.
+    """Return the code of each row in a small integer type, and the value of each code; the values
+    are not sorted.
 
-    If the column is dictionary-encoded, the values may include duplicates, and values that no row has.
+    If the column is dictionary-encoded, there may be duplicate values, and values that no row has.
     """
     if not pa.types.is_dictionary(column.type):
         column = settle(column).dictionary_encode(null_encoding="encode")
@@ -60,7 +64,7 @@ def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.
 
 
 def narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:
-    """Return codes below `size` in the smallest unsigned integer type."""
+    """Convert codes, which must be below `size`, to the smallest sufficient unsigned integer type."""
     few: npt.NDArray[np.unsignedinteger] = codes.astype(np.min_scalar_type(max(size - 1, 0)))
     return few
 
@@ -77,7 +81,7 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
     Raises
     ------
     InternalError
-        An entry is not among the values: the table changed while it was read.
+        An entry is not among the values, because the table changed while it was read.
     """
     places = pc.index_in(settle(column), value_set=values)
     if places.null_count:
@@ -89,7 +93,7 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[np.float64]:
-    """Return numbers, dates or times as floats in the same order, null as NaN."""
+    """Return numbers, dates or times as floats with the same order; null becomes NaN."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
     floats: npt.NDArray[np.float64]
@@ -103,7 +107,8 @@ def show(value: Any) -> str:
 
 
 def natural_order(labels: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the indices that sort masked values: by their first number, then by text, null last.
+    """Return the indices that sort masked values by their first number and then by their text, with
+    null last.
 
     An auditor sees only the masked values, so their order must follow from the text: 9 is before
     10, and "[5, 10[" before "[10, 20[".

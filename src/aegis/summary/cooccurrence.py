@@ -20,11 +20,13 @@ from aegis.summary.weights import ScaledCounts, WeightSums
 
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
-"""Rows, sums of their weights in units, or effective rows."""
+"""Numbers of rows, sums of their weights in units, or numbers of effective rows."""
 Tally = tuple[Counts, Counts]
-"""Distinct keys in ascending order, and the count of each."""
+"""The distinct keys in ascending order, and the count of each key."""
 Matrix = Any
-"""Co-occurrence of stacked atoms or levels, shape (D, D): a float64 array or a `csr_array`."""
+"""The co-occurrence of the atoms or levels of all attributes, shape (D, D): a float64 array or a
+`csr_array`.
+"""
 
 
 class Chunk(NamedTuple):
@@ -39,8 +41,8 @@ class Chunk(NamedTuple):
     weights
         How often each row counts, or the row's weight in units. None: each row counts once.
     units
-        Number of each row's unit, such as its person. All rows of a unit get the same fold. None:
-        each row is a unit.
+        The number of each row's unit, such as its person. All rows of a unit get the same fold.
+        None: each row is a separate unit.
     response
         The numeric label of each row, in its unit; None if the label has classes.
     """
@@ -62,19 +64,19 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """Numbers of rows by fold, for each attribute and each pair of attributes.
+    """The numbers of rows by fold, for each attribute and each pair of attributes.
 
     Attributes
     ----------
     size
         Number of folds F.
     rows
-        Labelled rows per fold, shape (F,).
+        Number of labelled rows per fold, shape (F,).
     joints
-        For each attribute, the rows per fold, atom and class, shape (F, A_i, C).
+        For each attribute, the number of rows per fold, atom and class, shape (F, A_i, C).
     cell, fold, count
-        For each pair, three arrays of shape (E,) of non-empty entries: index of the cell among the
-        pair's cells, fold, and number of rows.
+        For each pair, three arrays of shape (E,) for the non-empty entries: the index of the cell
+        among the pair's cells, the fold, and the number of rows.
     """
 
     size: int
@@ -96,32 +98,34 @@ class FoldCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """The counts of every pair of attributes: the rows by atom of each attribute and class.
+    """The counts of every pair of attributes: the number of rows by the atoms of both attributes
+    and the class.
 
     Attributes
     ----------
     names
         Attribute names, in order.
     sizes
-        Atoms per attribute.
+        Number of atoms of each attribute.
     classes
         Number of classes C.
     rows
         Number of labelled rows that were counted: all rows of the table, or a sample.
     joints
-        For each attribute, the rows per atom and class, shape (A_i, C).
+        For each attribute, the number of rows per atom and class, shape (A_i, C).
     index, count
-        For each pair (i, j), i < j, its non-empty cells of atoms a and b and class y: flat index (a
-        * A_j + b) * C + y in ascending order, and the rows in each.
+        For each pair (i, j) with i < j, two arrays for its non-empty cells: the flat indices in
+        ascending order, and the numbers of rows. The cell of the atoms a and b and the class y has
+        the flat index (a * A_j + b) * C + y.
     folds
         The same counts by fold; None if they were not kept.
     responses
-        Sums of a numeric label; all rows are then in one class. None for a label with classes.
+        Sums of a numeric label, for which all rows are in one class; None for a label with classes.
     weights
-        Sums of the weights of the rows; all counts are then sums of weights. None if each row
-        counts once.
+        Sums of the weights of the rows, if all counts are sums of weights; None if each row counts
+        once.
     in_rows
-        Whether sums of weights were converted to effective rows, which scores need.
+        Whether sums of weights were converted to numbers of effective rows, which scores need.
     """
 
     names: tuple[str, ...]
@@ -138,16 +142,18 @@ class PairCounts:
 
     @property
     def counted(self) -> int:
-        """The sum of all cells of a pair: the rows, or the sum of their weights in units."""
+        """The sum of all cells of a pair: the number of rows, or the sum of their weights in units."""
         return self.rows if self.weights is None else self.weights.total
 
     @property
     def n(self) -> float:
-        """The number of rows for scores; effective rows if rows have weights."""
+        """The number of rows for scores; if rows have weights, the number of effective rows."""
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts in effective rows; if rows have no weights, these same counts."""
+        """Return the counts in effective rows; if rows have no weights, return the counts
+        unchanged.
+        """
         if self.weights is None or self.in_rows:
             return self
         return replace(self, **self._weighted(self.weights))
@@ -176,7 +182,7 @@ class PairCounts:
 
     @cached_property
     def stacked_joint(self) -> npt.NDArray[np.float64]:
-        """Rows by atom and class, over the atoms of all attributes, shape (D, C)."""
+        """Number of rows by atom and class, for the atoms of all attributes, shape (D, C)."""
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
@@ -214,14 +220,18 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Counts) -> Counts:
-        """Return the flat index in the (D, D) matrix of all atoms for these cells of a pair."""
+        """Return the flat indices of these cells of a pair in the matrix of all atoms, shape (D,
+        D).
+        """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
         places: Counts = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
         return places
 
     def cells(self, i: int, j: int) -> tuple[Counts, Counts, Counts, Counts]:
-        """Return the non-empty cells of a pair: atom of i, atom of j, class, number of rows."""
+        """Return four arrays for the non-empty cells of a pair: the atom of i, the atom of j, the
+        class, and the number of rows.
+        """
         if i > j:
             b, a, y, n = self.cells(j, i)
             return a, b, y, n
@@ -239,7 +249,7 @@ def is_sparse(matrix: Matrix) -> bool:
 def symmetric(
     size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
 ) -> Matrix:
-    """Return a sparse symmetric matrix, shape (size, size), from its diagonal and upper triangle.
+    """Return a sparse symmetric matrix, shape (size, size), given its diagonal and upper triangle.
 
     `places` are flat indices above the diagonal. Counts with the same index are added.
     """
@@ -266,10 +276,10 @@ def count_pairs(
     Parameters
     ----------
     names, sizes, classes, chunks
-        The attributes, the number of atoms of each, the number of classes, and chunks of rows. With
-        folds no row may count more than once, unless rows have weights.
+        The attributes, the number of atoms of each, the number of classes, and chunks of rows. If
+        there are folds, no row may count more than once, unless rows have weights.
     folds
-        Number of folds to count by, at most 127; 1 for no folds.
+        Number of folds by which rows are counted, at most 127; 1 for no folds.
     seed
         Seed of the folds. The fold of a row depends on the seed and on the row's values (see
         `Dealer`), or on the seed and the row's unit if there are units.
@@ -322,19 +332,20 @@ def with_folds(
     rows: Counts,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
-    """Assemble pair counts, over all folds and by fold, from counts by class and fold.
+    """Combine counts by class and fold into pair counts, over all folds and by fold.
 
     Parameters
     ----------
     names, sizes, classes
         As in `PairCounts`.
     joints
-        Rows per atom, class and fold, shape (A_i, C F).
+        Number of rows per atom, class and fold, shape (A_i, C F).
     cells
-        For each pair of attributes i and j, the flat index ((a * A_j + b) * C + y) * F + fold of
-        atoms a, b, class y and fold, in ascending order, and the rows of each.
+        For each pair of attributes i and j, the flat indices of the non-empty cells in ascending
+        order, and their numbers of rows. The cell of the atoms a and b, the class y and the fold
+        has the flat index ((a * A_j + b) * C + y) * F + fold.
     rows
-        Rows per fold, shape (F,).
+        Number of rows per fold, shape (F,).
     responses
         Sums of a numeric label by fold.
     """
@@ -365,13 +376,14 @@ def apart(
 ) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]:
     """Split the counts of a pair into counts over all folds and counts by fold.
 
-    Return the pair's `index` and `count` of `PairCounts`, and `cell`, `fold` and `count` of
-    `FoldCounts`.
+    Return the entries for the pair: `index` and `count` of `PairCounts`, then `cell`, `fold` and
+    `count` of `FoldCounts`.
 
     Parameters
     ----------
     keys, rows
-        Flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the rows of each.
+        The flat indices ((a * A_j + b) * C + y) * F + fold in ascending order, and the number of
+        rows of each.
     folds
         Number of folds F.
     """
@@ -397,7 +409,9 @@ def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
 
 
 def tally(key: Counts, weights: Counts | None, space: int) -> Tally:
-    """Return the distinct keys, ascending, and the count of each, or the sum of its weights."""
+    """Return the distinct keys in ascending order, and the count of each key, or the sum of its
+    weights.
+    """
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = _count(key, weights, 1)
         index = np.flatnonzero(counts)

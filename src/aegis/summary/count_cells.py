@@ -22,15 +22,15 @@ from aegis.summary.model import AttributeSummary
 from aegis.summary.persons import PersonCells
 
 CONSTANT = "constant"
-"""Column of a table of which nothing is counted but its rows."""
+"""Name of the column of a table in which only the rows are counted."""
 MAX_CELLS = 50_000_000
-"""Most cells of a frequency table that is held in memory."""
+"""Largest number of cells of a frequency table in memory."""
 
 
 CountedCells = tuple[
     dict[str, npt.NDArray[np.int32]], npt.NDArray[np.int64], npt.NDArray[np.int64] | None
 ]
-"""Codes by column, rows, and persons of counted cells."""
+"""The codes by column, the numbers of rows, and the persons of counted cells."""
 
 
 def count_cells(
@@ -49,22 +49,23 @@ def count_cells(
     """Count rows by combination of quasi-identifiers, sensitive attributes and label.
 
     If one candidate mask of an attribute refines all others, the attribute is counted by the groups
-    of that mask, otherwise by its values. Counting by groups gives fewer cells and changes no
-    candidate's counts.
+    of this mask, otherwise by its values. Groups give fewer cells, and the counts under each
+    candidate are the same.
 
     Parameters
     ----------
     source, quasi, sensitive, attributes
         The table, its quasi-identifiers and sensitive attributes, and their summaries.
     label, label_class, classes
-        Name of the label column, a function that returns the class of each row of a table, and all
-        classes in order.
+        The name of the label column, a function that returns the class of each row of a table, and
+        all classes in their order.
     person
         Column that identifies persons; then the frequency table also counts persons.
     max_cells
-        If there are more cells, or more pairs of cell and person, the result is None.
+        If there are more cells than this, or more pairs of cell and person, the result is None.
     coded
-        The rows, if they have been read: then no query is run, unless persons are counted.
+        The rows, if they have already been read. Then no query is necessary, unless persons are
+        counted.
     """
     if coded is not None and person is None:
         table, _ = coded.frequency(quasi, sensitive, attributes, label)
@@ -164,7 +165,7 @@ def count_in_engine(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
-    """Return a function that counts the classes of a configuration by a query to the engine.
+    """Return a function that counts the classes of a configuration with a query to the engine.
 
     It is used if the frequency table does not fit in memory.
     """

@@ -1,8 +1,9 @@
-"""Assign rows to folds by a hash of their content, so that the order of rows changes no score.
+"""Assign rows to folds by a hash of their content, so that scores do not depend on the order of
+rows.
 
 The hash of a row is computed from its atoms and its label, as two sums modulo the prime P = 2^31 -
-1. Equal rows are numbered, and the number enters the hash, so that equal rows get different random
-folds. All integers are below 2^62, so every engine computes the same folds.
+1. Equal rows are numbered, and the hash includes the number, so that equal rows get different
+random folds. All integers are below 2^62, so every engine computes the same folds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 Counts = npt.NDArray[np.int64]
 PRIME = 2**31 - 1
-"""A Mersenne prime: a product of two numbers below it fits into a signed integer of 64 bits."""
+"""A Mersenne prime. The product of two numbers below it fits into a signed integer of 64 bits."""
 _LABEL, _TURN, _UNIT, _NUMBER, _WEIGHT = "label", "turn", "unit", "number", "weight"
 
 
@@ -26,15 +27,15 @@ class Dealer:
     Parameters
     ----------
     names
-        Names of the attributes. The name enters the hash of an attribute's atoms, so the order of
+        Names of the attributes. The hash of an attribute's atoms includes its name, so the order of
         attributes does not matter.
     folds
         Number of folds F.
     seed
-        Rows fall into other folds with another seed.
+        With another seed, rows get other folds.
     divisor
-        Greatest common divisor of the weights of the rows. If all weights are equal, rows fall into
-        the same folds as without weights.
+        Greatest common divisor of the weights of the rows. Because of it, rows with equal weights
+        get the same folds as rows without weights.
     """
 
     def __init__(self, names: Sequence[str], folds: int, seed: int, divisor: int = 1) -> None:
@@ -84,7 +85,9 @@ class Dealer:
         weight: Counts | None,
         units: Counts | None,
     ) -> Counts:
-        """Return the fold of each row of a chunk; if rows have units, the fold of the unit."""
+        """Return the fold of each row of a chunk; if rows have units, return the fold of each row's
+        unit.
+        """
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))
@@ -100,7 +103,7 @@ class Dealer:
     def sums(
         self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the two sums of each row as 64-bit integer expressions of an engine."""
+        """Return the two sums of each row, as 64-bit integer expressions for an engine."""
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
             self._with(

@@ -1,9 +1,9 @@
-"""Exclude attributes from measures of a whole configuration, if a table has too many levels.
+"""Exclude attributes from measures of whole configurations, if a table has too many levels.
 
 The time of such a measure grows with the cube of the number of levels of all attributes together,
-and the size of its counts with the square. If there are more than `TOGETHER` levels, only the
-attributes that predict the label best on their own are used. All other attributes get a single
-level, so they do not change a score. Measures of single attributes still use all levels.
+and the size of its counts grows with the square. If there are more than `TOGETHER` levels, the
+measures use only the attributes that alone predict the label best. All other attributes get a
+single level, so they do not change a score. Measures of single attributes still use all levels.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from aegis.summary.model import AttributeSummary
 from aegis.summary.weights import WeightSums
 
 TOGETHER = 2_048
-"""Most atoms of all attributes together in measures of a whole configuration."""
+"""Largest number of atoms of all attributes together in measures of whole configurations."""
 
 
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how well an unmasked attribute alone predicts the label: a corrected Pillai's trace.
+    """Return how well an unmasked attribute alone predicts the label, as a corrected Pillai's
+    trace.
 
-    This is chi-square divided by the rows, minus its mean for a randomly permuted label, (levels -
-    1) (classes - 1) / (rows - 1); at least 0. If counts are sums of weights, `weights` converts
-    them to effective rows.
+    This is chi-square divided by the number of rows, minus the mean of this for a randomly permuted
+    label, (levels - 1) (classes - 1) / (rows - 1). It is at least 0. If counts are sums of weights,
+    `weights` converts them to effective rows.
 
     Examples
     --------
@@ -63,10 +64,11 @@ def set_aside(
 ) -> dict[str, AttributeSummary]:
     """Reduce attributes to a single level, except those that predict the label best.
 
-    Attributes are taken in descending order of `told_alone` (ties: fewer atoms first) as long as
-    all their atoms together are at most `together`. An attribute with too many atoms is skipped,
-    unless it is the first. Attributes with noise masks are never reduced, because the levels of
-    their noisy values are not known here. `explained` replaces `told_alone`, for a numeric label.
+    Attributes keep their levels in descending order of `told_alone` (of equal ones, fewer atoms
+    come first), as long as they have at most `together` atoms in total. An attribute with too many
+    atoms is skipped, unless it is the first. Attributes with noise masks are never reduced, because
+    the levels of their noisy values are not known here. For a numeric label, `explained` replaces
+    `told_alone`.
 
     Examples
     --------

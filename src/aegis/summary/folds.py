@@ -58,13 +58,15 @@ class WithoutFold(PairCounts):
 
     @property
     def n(self) -> float:
-        """The number of rows for scores; effective rows if rows have weights."""
+        """The number of rows for scores; if rows have weights, the number of effective rows."""
         folds = self.whole.folds
         return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence of all atoms without the fold, summed over classes, shape (D, D), symmetric."""
+        """The co-occurrence of all atoms without the fold, summed over classes, shape (D, D),
+        symmetric.
+        """
         if isinstance(self.whole, RowPairCounts) and self.whole.dense:
             own = self.whole.total_in(self.left_out)
             return np.subtract(self.whole.total, own, out=own)

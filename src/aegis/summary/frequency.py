@@ -1,4 +1,6 @@
-"""Count the equivalence classes of any configuration from a frequency table of the quasi-identifiers."""
+"""Count the equivalence classes of any configuration, from a frequency table of the
+quasi-identifiers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _LARGEST_KEY = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class FrequencyTable:
-    """Rows per combination of quasi-identifiers, sensitive attributes and label.
+    """The number of rows per combination of quasi-identifiers, sensitive attributes and label.
 
     Attributes
     ----------
@@ -34,16 +36,16 @@ class FrequencyTable:
     codes
         For each column, the code of each cell, shape (cells,).
     counts
-        Rows per cell, shape (cells,).
+        Number of rows per cell, shape (cells,).
     representatives
-        For each column, the index of one value with each code, shape (codes,). The groups of a
-        candidate at these indices are the groups of the codes.
+        For each column and code, the index of one value that has this code, shape (codes,). The
+        group of this value under a candidate is the group of the code.
     persons
         The persons in the cells, if the policy counts persons instead of rows.
     earlier
-        For each cell, a number of the values that earlier releases show of it, shape (cells,); 0 if
-        no release shows it. If it is not None, cells with different numbers are in different
-        classes.
+        For each cell, a number that identifies what earlier releases show of the cell, shape
+        (cells,); 0 if no release shows it. Cells with different numbers are in different classes.
+        None if there are no earlier releases.
     """
 
     quasi: tuple[str, ...]
@@ -66,7 +68,7 @@ class FrequencyTable:
         return int(self.counts.sum())
 
     def class_ids(self, groups: Mapping[str, npt.NDArray[np.integer]]) -> Counts:
-        """Return the equivalence class of each cell when values are grouped by `groups`.
+        """Return the equivalence class of each cell if values are grouped by `groups`.
 
         Parameters
         ----------
@@ -117,7 +119,8 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
         hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
     ) -> ClassTable:
-        """Return the classes that the cells form; their sizes are in persons if these are counted.
+        """Return the classes that the cells form. If persons are counted, sizes are numbers of
+        persons.
 
         `ids`, shape (cells,), is the class of each cell.
         """
@@ -129,10 +132,10 @@ class FrequencyTable:
 
 
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
-    """Return one id per row, equal for rows with equal codes in all columns.
+    """Return an id for each row; two rows have the same id if their codes are equal in all columns.
 
-    Ids are mixed-radix numbers. They are renumbered whenever they would overflow, so any number of
-    columns is possible.
+    Ids are mixed-radix numbers. They are renumbered before they overflow, so any number of columns
+    is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -150,12 +153,13 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
 
 
 def rows_by_key(key: Counts) -> Counts:
-    """Count the rows of each distinct key; the counts have no particular order."""
+    """Return the number of rows of each distinct key, in no particular order."""
     return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 
 def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
-    """Return first index, inverse and counts of the distinct keys, ascending, as `np.unique` does.
+    """Return the first index, the inverse and the counts of the distinct keys in ascending order,
+    as `np.unique` does.
 
     `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
     """

@@ -1,7 +1,7 @@
 """Count rows by computed keys, and compute each key only once per combination of raw values.
 
-Most tables have few combinations of values, compared to their rows. Then a plain GROUP BY of the
-columns runs first; engines run it on dictionary codes, without building texts. The keys are
+Most tables have far fewer combinations of values than rows. For them, the engine first runs a plain
+GROUP BY of the columns, which works on dictionary codes without building texts. The keys are then
 computed from its result. A trial query on the first rows shows whether combinations repeat; if they
 do not, the keys are computed for each row.
 """
@@ -17,7 +17,7 @@ from aegis.sources import Source
 from aegis.summary.coded_rows import read_rows
 
 TRIAL_ROWS = 100_000
-"""Rows on which it is seen whether combinations repeat; smaller tables are counted directly."""
+"""Number of rows in the trial query. Smaller tables are counted directly."""
 _REPEATS = 4
 """Least mean number of trial rows per combination for which grouping twice pays."""
 

@@ -24,7 +24,7 @@ from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 
 
 class HeldBuilder(Builder):
-    """The steps of `summarize` for rows that have been read.
+    """Carries out the steps of `summarize` for rows that have already been read.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class HeldBuilder(Builder):
     policy, max_levels, seed, like, progress
         As for `summarize`.
     held
-        The rows, with the label's column; None if they are too many to be held.
+        The rows, with the label's column; None if there are too many to keep in memory.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -
 
 
 class TaskBuilder(HeldBuilder):
-    """The steps of `summarize` for one of several labels, from rows that were read once for all
-    labels.
+    """Carries out the steps of `summarize` for one of several labels, from rows that were read once
+    for all labels.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bring the label classes of several parts of a table into one common order."""
+"""Give the label classes of several parts of a table one common order."""
 
 from __future__ import annotations
 

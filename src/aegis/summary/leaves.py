@@ -1,7 +1,9 @@
-"""Count the leaves of a masked value, the original values that it may represent, and their bits.
+"""Count the leaves of masked values, and the bits that masks hide. Leaves are the original values
+that a masked value may represent.
 
-The leaves of an attribute are those of its hierarchy, including leaves without rows, or without a
-hierarchy the distinct values of the table. A masked value with n leaves hides log2 n bits.
+The leaves of an attribute are the leaves of its hierarchy, including leaves without rows. If it has
+no hierarchy, they are its distinct values in the table. A masked value with n leaves hides log2 n
+bits.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
     """Return the number of leaves in each value's group, as a share of all leaves, shape (V,).
 
-    None without a hierarchy.
+    The result is None if there is no hierarchy.
     """
     mask = candidate.mask
     if not isinstance(mask, Level) or mask.hierarchy is None:
@@ -54,7 +56,9 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return the number of leaves of an attribute: of its hierarchy, or else its distinct values."""
+    """Return the number of leaves of an attribute: of leaves in its hierarchy, or else of distinct
+    values.
+    """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
         return len(attribute.values)
@@ -66,7 +70,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return the share of the quasi-identifiers' bits that masks hide in each cell, (cells,).
+    """Return, for each cell, the share of the quasi-identifiers' bits that masks hide, shape
+    (cells,).
 
     Parameters
     ----------
@@ -98,14 +103,15 @@ class ShownLeaves:
     bits
         For each quasi-identifier, log2 of the number of leaves of each masked value, by its text.
     whole
-        Sum over all quasi-identifiers of log2 of the number of leaves.
+        The sum over all quasi-identifiers of log2 of the number of leaves.
     """
 
     bits: tuple[Mapping[str, float], ...]
     whole: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return the share of the quasi-identifiers' bits hidden in each class, (n_classes,).
+        """Return, for each class, the share of the quasi-identifiers' bits that is hidden, shape
+        (n_classes,).
 
         Parameters
         ----------
@@ -166,14 +172,14 @@ def leaves_by_hierarchy(
     Parameters
     ----------
     classes
-        One row per class, columns `k0`, `k1`, ... in the order of `quasi`.
+        One row per class, with columns `k0`, `k1`, ... in the order of `quasi`.
     policy
         The policy with the hierarchies.
     quasi
         The quasi-identifiers.
     masks
-        The masks that the table was made with, if known. For an attribute without a known mask, the
-        lowest level that has all its values in the table is used.
+        The masks with which the table was made, if they are known. If the mask of an attribute is
+        not known, the lowest level that has all its values in the table is used.
 
     Raises
     ------

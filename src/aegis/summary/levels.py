@@ -1,9 +1,10 @@
 """Pool the rarest groups of a candidate into one level, for measures of several attributes.
 
-A near-key attribute under `identity` has almost as many groups as rows. A linear system of that
-size takes too long, and its indicators fit noise. So each of the most frequent groups of a
-candidate is a level, and the other groups share one level. For these measures, a candidate refines
-another if its levels refine the other's. So every bound of the search stays valid.
+Under `identity`, an attribute that is almost a key has almost as many groups as rows. A linear
+system of that size takes too long, and its indicators fit noise. So each of the most frequent
+groups of a candidate is a level, and all other groups share one level. For these measures, one
+candidate refines another if its levels refine the levels of the other. So every bound of the search
+stays valid.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ Floats = npt.NDArray[np.float64]
 
 
 def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
-    """Return the level of each value, shape (V,): at most `max_levels` levels.
+    """Return the level of each value, shape (V,). There are at most `max_levels` levels.
 
     Parameters
     ----------
     groups
         Group of each value, shape (V,).
     counts
-        Rows per value, shape (V,).
+        Number of rows per value, shape (V,).
     max_levels
         Largest number of levels. If there are more groups, each of the `max_levels - 1` largest
-        (ties: the earlier group) has a level, and the other groups share the last level.
+        groups (of equal ones, the earlier) has a level, and all other groups share the last level.
     """
     size = int(groups.max(initial=-1)) + 1
     if size <= max_levels:
@@ -44,18 +45,20 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
-    """Divide ordered values into levels of neighbours with about equally many rows, shape (V,).
+    """Return the level of each value, shape (V,): ordered values are divided into levels of
+    neighbours with about equally many rows.
 
-    A value with more rows than the other levels is a level by itself. So a frequent value (such as
-    0 in most rows) does not use up the levels of the other values. LightGBM bins numbers in a
+    A value that alone has more rows than other levels is a separate level. So a frequent value
+    (such as 0 in most rows) does not take away levels from other values. LightGBM bins numbers in a
     similar way (Ke et al., LightGBM, NeurIPS 2017, histograms).
 
     Parameters
     ----------
     counts
-        Rows per value, shape (V,), in the values' order; may be expected counts.
+        Number of rows per value, in the order of the values, shape (V,); expected counts are
+        allowed.
     max_levels
-        Largest number of levels, at least 1. If there are at most so many values, each value is a
+        Largest number of levels, at least 1. If there are no more values than this, each value is a
         level.
     """
     rows = np.asarray(counts, dtype=np.float64)
@@ -104,7 +107,7 @@ def _quantiles(rows: Floats, size: int) -> Ints:
 
 
 def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:
-    """Return the atom of each value, shape (V,), and the levels of the atoms under each grouping.
+    """Return the atom of each value, shape (V,), and the level of each atom under each grouping.
 
     `pooled` has the level (or range) of each value under each grouping. Two values are in the same
     atom if no grouping separates them (theory.md, section 2).

@@ -1,4 +1,4 @@
-"""Lock the privacy rule of a summary: see `aegis.policy.terms`."""
+"""Lock the privacy rule of a summary (see `aegis.policy.terms`)."""
 
 from __future__ import annotations
 

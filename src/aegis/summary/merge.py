@@ -1,9 +1,9 @@
 """Merge the summaries of disjoint parts of a table.
 
-Counts are added; everything that depends on counts is computed again. The result equals the summary
-of the whole table. If a part pools groups, the result equals the summary of the whole table with
-`like` set to that part, so that levels and ranges are the same. If the parts do not have enough
-information for this, an error is raised; nothing is approximated.
+Aegis adds the counts, and computes everything that depends on counts again. The result equals the
+summary of the whole table. If a part pools groups, the result equals the summary of the whole table
+with `like` set to this part, so that levels and ranges are the same. If the parts do not have
+enough information for this, Aegis raises an error; it does not approximate anything.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def merge(*summaries: Summary) -> Summary:
     Parameters
     ----------
     summaries
-        At least one summary, all with the same policy and `max_levels`. Their order does not matter
-        except for the timings, which come from the first.
+        One or more summaries with the same policy and `max_levels`. Their order does not matter,
+        except that the timings come from the first one.
 
     Raises
     ------

@@ -1,8 +1,9 @@
-"""Define `Summary`: all aggregates that advice uses, a sufficient statistic (theory.md, section 2).
+"""Define `Summary`, which has all counts that advice uses; it is a sufficient statistic (theory.md,
+section 2).
 
-A `Summary` is immutable and has only aggregates. For each attribute it has the distinct values with
-their class counts, and the groups that each candidate mask makes of the values. It also has the
-co-occurrence counts of all pairs of attributes by class, and a frequency table of the
+A `Summary` is immutable and has only aggregates. For each attribute, it has the distinct values
+with their counts by class, and the groups into which each candidate mask divides the values. It
+also has the co-occurrence counts of all pairs of attributes by class, and a frequency table of the
 quasi-identifiers. The packages that use a `Summary` need no rows.
 """
 
@@ -37,14 +38,16 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """Counts of an attribute beyond the joint counts of masked values (AEGIS paper, section 4)."""
+    """What a summary contains about an attribute besides the joint counts of its masked values
+    (AEGIS paper, section 4).
+    """
 
     RAW = "raw"
-    """The joint of its values and the label."""
+    """The joint counts of its values and the label."""
     HISTOGRAM = "histogram"
-    """How many rows hold each value (AEGIS+1D)."""
+    """The number of rows of each value (AEGIS+1D)."""
     NOTHING = "nothing"
-    """Nothing more (AEGIS-1D)."""
+    """Nothing else (AEGIS-1D)."""
 
     @classmethod
     def of(cls, know: Information | str) -> Information:
@@ -61,10 +64,10 @@ class Domain:
     values
         Distinct values of the table, shape (V,), in the order of `AttributeSummary.values`.
     cells
-        Index of each value's cell, shape (V,). A cell is a set of values that no candidate
+        The index of each value's cell, shape (V,). A cell is a set of values that no candidate
         distinguishes.
     counts
-        Labelled rows per value, shape (V,); None if they are not known.
+        Number of labelled rows per value, shape (V,); None if it is not known.
     """
 
     values: pa.Array
@@ -74,7 +77,8 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A candidate mask of an attribute, with the groups that it makes of the attribute's values.
+    """A candidate mask of an attribute, and the groups into which it divides the attribute's
+    values.
 
     Attributes
     ----------
@@ -83,16 +87,16 @@ class Candidate:
     declared
         The mask as the policy wrote it.
     groups
-        Group of each distinct value, shape (V,).
+        The group of each distinct value, shape (V,).
     shown
         The masked value of each group, shape (size,).
     levels
-        Level of each atom, shape (A,). A level is a group in multi-attribute measures; if there are
-        more groups than the summary's `max_levels`, the rarest share one level.
+        The level of each atom, shape (A,). A level is a group in measures of several attributes; if
+        there are more groups than the summary's `max_levels`, the rarest groups share one level.
     ranges
-        Range of each atom, shape (A,). A range joins neighbouring groups; ranges are numbered in
-        the order of the values (`aegis.summary.ordered`). None for noise masks, and if the values
-        have no order.
+        The range of each atom, shape (A,). A range joins neighbouring groups; ranges are numbered
+        in the order of the values (`aegis.summary.ordered`). None for noise masks, and None if the
+        values have no order.
     """
 
     mask: Mask
@@ -114,12 +118,13 @@ class Candidate:
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask if it adds noise, else None. Each value is a group of a noise mask."""
+        """The mask if it adds noise, else None. For a noise mask, each value is a separate group."""
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Ints, tuple[str, ...]]:
-        """The group of each value, shape (V,), and the texts of the groups, in natural order.
+        """The group of each value, shape (V,), and the texts of the groups; groups are numbered in
+        natural order.
 
         Ordered distances need the same order in an audit, which sees only the texts: see
         `natural_order`.
@@ -136,7 +141,7 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in model metrics: ranges if the values are ordered, else levels."""
+        """Number of columns in model metrics: of ranges if the values are ordered, else of levels."""
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 
@@ -147,27 +152,27 @@ class AttributeSummary:
     Attributes
     ----------
     name, role, kind, weight
-        As in the policy and the table's schema.
+        As in the policy and in the table's schema.
     values
-        Distinct values, shape (V,), ascending, NaN before null and null last.
+        Distinct values, shape (V,), in ascending order, with NaN before null and null last.
     counts
         Rows per value, shape (V,).
     joint
-        Rows per value and class, shape (V, C), or sums of weights. Rows without a label do not
-        count.
+        Number of rows per value and class, shape (V, C), or sums of weights. Rows without a label
+        do not count.
     atoms
-        Atom of each value, shape (V,). Values of an atom have the same level and the same range
-        under every mask.
+        The atom of each value, shape (V,). The values of an atom have the same level and the same
+        range under every mask.
     candidates
         The candidate masks, in the order of the policy.
     unmasked
         The identity mask as the baseline, even if the policy does not allow it.
     nulls
-        Number of rows where the attribute is null.
+        Number of rows in which the attribute is null.
     domain
-        The values of the table, if `withhold` removed joint counts; else None. Each entry of
-        `values` is then a cell, a set of values that no candidate distinguishes, and is represented
-        by its first value. `unmasked` shows each cell separately.
+        The values of the table, if `withhold` removed joint counts; else None. If it is given, each
+        entry of `values` is the first value of a cell, which is a set of values that no candidate
+        distinguishes. `unmasked` shows each cell separately.
     """
 
     name: str
@@ -213,14 +218,15 @@ class AttributeSummary:
 
     @property
     def numbers(self) -> npt.NDArray[np.float64] | None:
-        """All values as numbers, shape (V,), null as NaN; None if the attribute has no order."""
+        """All values as numbers, shape (V,), with NaN for null; None if the attribute has no order."""
         if not self.kind.ordered:
             return None
         return numbers_of(self.all_values)
 
     @cached_property
     def atom_numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Count and sum of the distinct numbers of each atom in labelled rows, each of shape (A,).
+        """The count and the sum of the distinct numbers in each atom, over labelled rows, each of
+        shape (A,).
 
         Each distinct number counts once, so the result does not depend on counts that `withhold`
         removes.
@@ -257,14 +263,14 @@ class AttributeSummary:
 
     @cached_property
     def untouched(self) -> Candidate:
-        """The candidate that shows every value unmasked, or `unmasked` if no candidate does."""
+        """The candidate that shows every value unmasked; if no candidate does, `unmasked`."""
         own = self.unmasked
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate whose groups the frequency table counts; None if it counts values."""
+        """The candidate by whose groups the frequency table counts; None if it counts by values."""
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
@@ -274,27 +280,27 @@ class AttributeSummary:
 
 @dataclass(frozen=True, eq=False)
 class LabelSummary:
-    """The label's column, its classes and their counts, or the unit of a numeric label.
+    """The label's column, and its classes with their counts, or the unit of a numeric label.
 
     Attributes
     ----------
     column
-        Name of the label column; empty if there is no label: then all rows are one class.
+        Name of the label column. It is empty if there is no label; then all rows are one class.
     classes
         The text of each class, in class order.
     counts
-        Rows per class, shape (C,).
+        Number of rows per class, shape (C,).
     unlabelled
         Number of rows whose label is null. No joint count includes them.
     mask
-        The quantile mask that cut a numeric label into classes, or None.
+        The quantile mask that cut a numeric label into classes; None if there is none.
     unit
-        For a numeric label, the unit of its sums: every number is a whole multiple of the unit, and
-        all rows are in one class. None for a label with classes.
+        For a numeric label, the unit of its sums; None for a label with classes. Every number is a
+        whole multiple of the unit, and all rows are in one class.
     totals
         Sums of the weights of the rows of each class, shape (C,); None if each row counts once.
     ends
-        For a numeric label, the smallest and the largest number, in units; None for other labels,
+        For a numeric label, the smallest and the largest number, in units. None for other labels
         and in bundles of earlier versions.
     """
 
@@ -309,7 +315,9 @@ class LabelSummary:
 
     @property
     def weighted(self) -> npt.NDArray[Any]:
-        """Rows per class, or sums of weights if rows have weights; used by scores, shape (C,)."""
+        """Number of rows per class, or sums of weights if rows have weights, shape (C,). Scores use
+        these.
+        """
         return self.counts if self.totals is None else self.totals
 
     @property
@@ -332,7 +340,7 @@ class LabelSummary:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Counts of one table from which Aegis can advise on every combination of candidate masks.
+    """The counts of one table from which Aegis can advise on every combination of candidate masks.
 
     Attributes
     ----------
@@ -341,7 +349,7 @@ class Summary:
     label
         The class label and its counts.
     attributes
-        Scored attributes by name, without the label.
+        The scored attributes by name, without the label.
     label_attribute
         The label as an attribute with candidate masks, if the policy gives it a role. Its values
         are the classes.
@@ -351,30 +359,30 @@ class Summary:
         The frequency table of quasi-identifiers, sensitive attributes and label. None if the
         policy has no quasi-identifiers, or if the table would have too many cells.
     max_levels
-        Largest number of levels of one attribute in multi-attribute measures.
+        Largest number of levels of an attribute in measures of several attributes.
     unnamed
         Columns of the table that the policy does not name. Aegis neither scores nor releases them.
     digests
-        SHA-256 of the inputs of the summary, by name (`policy`, and `input` if requested).
+        SHA-256 digests of the inputs of the summary, by name (`policy`, and `input` if requested).
     shared_rows
-        Smallest number of rows that share each bound that a mask learns from the data.
+        Every bound that a mask learns from the data is shared by at least this many rows.
     dialects
         The dialects of the text files from which the summary was made; empty for other sources.
     read_by_context
-        Columns of text files whose other values decide how Aegis reads a value, for example
-        whether the day or the month comes first. None if unknown, as in files of earlier
+        Columns of text files in which other values decide how Aegis reads a value, for example
+        whether the day or the month comes first. None if this is not known, as in files of earlier
         versions.
     timings
         Seconds per step.
     terms
-        The policy of the summary, and whether the privacy rule is locked. None if unknown, as in
-        files of earlier versions.
+        The policy of the summary, and whether its privacy rule is locked. None if this is not
+        known, as in files of earlier versions.
     several
-        With several labels, the summary of each. `label` is then empty, and `attributes` include
-        every label that has a role.
+        If there are several labels, the summary for each; else None. If it is given, `label` is
+        empty, and `attributes` include every label that has a role.
     weights
-        The weights of the rows; counts by class and of pairs are then sums of weights. None if each
-        row counts once.
+        The weights of the rows, if counts by class and counts of pairs are sums of weights. None if
+        each row counts once.
 
     Examples
     --------
@@ -409,7 +417,7 @@ class Summary:
     def information(self) -> Information:
         """The `information` of the attribute with the fewest counts.
 
-        `Information.RAW` has most counts, `Information.NOTHING` fewest.
+        `Information.RAW` has the most counts, `Information.NOTHING` the fewest.
         """
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
@@ -427,9 +435,9 @@ class Summary:
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def in_effective_rows(self) -> Summary:
-        """Return the summary for scores, with sums of weights converted to effective rows.
+        """Return the summary for scores, in which sums of weights are converted to effective rows.
 
-        Without weights this is the same summary.
+        If rows have no weights, return this summary.
 
         Examples
         --------
@@ -459,10 +467,10 @@ class Summary:
 
     @cached_property
     def number(self) -> dict[str, float] | None:
-        """Mean and standard deviation of a numeric label, over the rows of the pair counts.
+        """The mean and standard deviation of a numeric label, over the rows of the pair counts.
 
-        `one_row` is the largest share of the variance that a single row contributes, at most 1.
-        With weights, it is the share of a row of average weight.
+        `one_row` is the largest share of the variance that a single row contributes, at most 1. If
+        rows have weights, it is the share of a row of average weight.
         """
         sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:
@@ -491,7 +499,8 @@ class Summary:
             )
 
     def attribute(self, name: str) -> AttributeSummary:
-        """Return an attribute by name; for the label's name return `label_attribute`, if not None.
+        """Return an attribute by name. For the label's name, return `label_attribute` if it is not
+        None.
 
         Examples
         --------
@@ -577,7 +586,7 @@ class TaskSummary:
     weight
         Weight of the label when labels are combined.
     measure
-        Name of the label's measure; None for the default of the label's kind.
+        Name of the label's measure; None for the default measure of the label's kind.
     """
 
     summary: Summary
@@ -606,7 +615,9 @@ class SeveralSummaries:
     serve: Serve
 
     def to_dict(self) -> dict[str, Any]:
-        """Return for each label its classes, or mean and deviation of a number, as JSON values."""
+        """Return, for each label, its classes, or the mean and deviation of a numeric label, as
+        JSON values.
+        """
         return {
             task.column: {
                 name: value

@@ -10,13 +10,14 @@ from aegis.summary.model import AttributeSummary, SeveralSummaries, Summary, Tas
 
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
-    """Return the summary with only the candidates of another policy, or None.
+    """Return the summary with only the candidates of another policy; None if the table must be read
+    again.
 
-    The result is None if the table must be read again. To avoid this, the policy must have the same
-    label and roles, and all its masks must be candidates of the summary. Its rule may protect only
-    attributes that were counted. If masks learn bounds from the data, the rule may not require
-    larger classes than `shared_rows` of the summary. Atoms stay the same, because finer atoms
-    change no score. If nothing differs, the same summary is returned.
+    The table need not be read again under these conditions. The policy has the same label and
+    roles, and all its masks are candidates of the summary. Its rule protects only attributes that
+    were counted. If masks learn bounds from the data, the rule does not require larger classes than
+    `shared_rows` of the summary. Atoms stay the same, because finer atoms change no score. If
+    nothing differs, the same summary is returned.
     """
     own = policy.chosen_label
     asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}

@@ -1,9 +1,10 @@
 """Compute expected counts under noise masks from their channels, without drawing rows.
 
-A report is the noisy value that a mask shows. Let K be the channel of a mask, the probabilities of
-reports for each value, and F(A,Y) the joint counts of the attribute A and the label Y. The expected
-joint counts of reports and label are K' F(A,Y). Those of the reports of two attributes i and j are
-K_i' G_y K_j for class y (theory.md, section 2). Scores computed from them are scores of expected
+A report is the noisy value that a mask shows. Let K be the channel of a mask, which has the
+probabilities of reports for each value, and F(A,Y) the joint counts of the attribute A and the
+label Y. The expected joint counts of reports and label are K' F(A,Y). The expected joint counts of
+the reports of two attributes i and j are K_i' G_y K_j for class y, where G_y are the joint counts
+of their values (theory.md, section 2). Scores computed from these counts are scores of expected
 counts, not expected scores.
 """
 
@@ -27,7 +28,9 @@ Floats = npt.NDArray[np.float64]
 def expected_reports(
     attribute: AttributeSummary, candidate: Candidate, table: npt.NDArray[Any]
 ) -> Floats:
-    """Return the expected reports by class, (R, C), from `table`, counts by value and class."""
+    """Return the expected number of reports by class, shape (R, C). `table` has the counts by value
+    and class.
+    """
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))
     expected = np.zeros((size, table.shape[1]))
@@ -39,10 +42,11 @@ def expected_reports(
 def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
     """Return P(level of the report | atom), shape (A, L); each row sums to 1.
 
-    If there are more than `max_levels` reports, they are pooled by their expected counts. For an
-    ordered mask, neighbouring reports are pooled into levels with about equally many rows; else the
-    rarest reports share a level. Probabilities are averaged over the values of an atom, weighted by
-    their rows. An atom has several values only if the attribute has more values than levels.
+    If there are more than `max_levels` reports, they are pooled by their expected counts. If the
+    mask is ordered, neighbouring reports are pooled into levels with about equally many rows;
+    otherwise the rarest reports share a level. Probabilities are averaged over the values of an
+    atom, weighted by the rows of each value. An atom has several values only if the attribute has
+    more values than levels.
     """
     mask = _noise(candidate)
     counts = attribute.counts.astype(np.float64)
@@ -69,7 +73,7 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
     policy
         The policy with the label and the rule.
     masks
-        The masks of a release; by default all candidates of the policy.
+        The masks of a release; by default, all candidates of the policy.
     """
     listed = (
         [(a.name, mask) for a in policy.attributes.values() for mask in a.masks]

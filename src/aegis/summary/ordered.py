@@ -1,9 +1,10 @@
-"""Compute ranges: groups of a mask for models that split numbers and dates at thresholds.
+"""Compute ranges: neighbouring groups of a mask, for models that split numbers and dates at
+thresholds.
 
-Levels keep the most frequent groups and pool all others in one level, which has no position in an
-order. So candidates of ordered attributes also have ranges: neighbouring groups, with about equally
-many rows in each range. Ranges depend only on the masked values, so the score of a candidate does
-not depend on the other candidates.
+Each of the most frequent groups is a level, and all other groups are pooled in one level, which has
+no position in an order. So candidates of ordered attributes also have ranges. A range consists of
+neighbouring groups, and all ranges have about equally many rows. Ranges depend only on the masked
+values, so the score of a candidate does not depend on the other candidates.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from aegis.summary.levels import Ints, neighbours
 from aegis.summary.model import AttributeSummary, Candidate
 
 RANGES = 32
-"""Most ranges of a candidate: more of them serve linear models, which have the levels already."""
+"""Largest number of ranges of a candidate. Only linear models would gain from more ranges, and they
+already have the levels.
+"""
 
 
 def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: pa.Array) -> Ints:
@@ -34,9 +37,9 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: p
     Parameters
     ----------
     groups
-        Group of each value, shape (V,).
+        The group of each value, shape (V,).
     counts
-        Rows per value, shape (V,).
+        Number of rows per value, shape (V,).
     max_levels
         Largest number of levels of an attribute. There are at most `RANGES` ranges in any case.
     values
@@ -61,15 +64,15 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: p
 def ranges_like(
     grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
 ) -> Ints:
-    """Return the range of each value, shape (V,), with the ranges of another summary.
+    """Return the range of each value, shape (V,), using the ranges of another summary.
 
-    A group that also occurs in the other summary has the same range as there. Each other group
-    joins the range of the largest value of the other summary below the group's first value.
+    A group that also occurs in the other summary has the same range as there. Any other group joins
+    the range of a value in the other summary: the largest value below the group's first value.
 
     Parameters
     ----------
     grouping
-        Groups of the values under the candidate's mask.
+        The groups of the values under the candidate's mask.
     values
         Distinct values, shape (V,), in order.
     model, candidate

@@ -1,7 +1,8 @@
-"""Find risks that a privacy rule does not cover: rows unique in all columns, and near-keys.
+"""Find risks that a privacy rule does not cover: for example, rows that are unique in all columns
+together, and columns that are almost keys.
 
-A rule covers only the quasi-identifiers. Somebody who knows other columns of a person may find the
-person's row by them.
+A rule covers only the quasi-identifiers. Somebody who knows a person's values in other columns may
+find the person's row by these.
 """
 
 from __future__ import annotations
@@ -27,11 +28,15 @@ from aegis.summary.person_classes import count_persons
 from aegis.words import joined, json_fields, percent
 
 NEAR_KEY = 0.5
-"""Shown values per row from which a column is nearly a key: most of them are in one or two rows."""
+"""A column is nearly a key if it shows at least this many different values per row; most values
+then occur in one or two rows.
+"""
 MOST_ROWS = 2_000_000
-"""Largest table whose rows are compared over all columns."""
+"""Largest number of rows of a table whose rows are compared in all columns."""
 MOST_NAMED = 3
-"""Most hidden columns that are named as predicted by released ones; the record has all."""
+"""Largest number of hidden columns that a sentence names because released columns predict them; the
+record lists all.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +48,19 @@ class Outside:
     Attributes
     ----------
     rows, unique_rows
-        Number of rows, and of rows that differ from every other row (if persons are counted: from
-        every row of another person) in at least one column. None if the rows were not available,
-        are drawn with noise, or are more than two million.
+        The number of rows, and the number of rows that differ from every other row in at least one
+        column; if persons are counted, from every row of another person. None if the rows were not
+        available, if their values are drawn with noise, or if there are more than two million rows.
     near_keys
-        Columns in which nearly every row has a different value, with the number of values.
+        Columns in which nearly every row has a different value, and the number of values of each.
     singling
-        A few columns that, together with the quasi-identifiers, single out most of the unique rows;
-        None if there are none.
+        A few columns that together with the quasi-identifiers make most of the unique rows unique;
+        None if there are no such columns.
     implied
         Released columns that predict masked values; None if the true values were not available.
     label
-        Name of the label, if it is known. The sentences on risks give another remedy for the label.
+        Name of the label, if it is known. For the label, the sentences on risks propose a different
+        remedy.
     """
 
     rows: int | None
@@ -177,7 +183,8 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Find the risks in a table that the rule does not cover; None above two million rows.
+    """Find the risks in a table that the rule does not cover; return None if it has more than two
+    million rows.
 
     Parameters
     ----------
@@ -186,12 +193,12 @@ def outside_of(
     quasi
         The quasi-identifiers, which the rule covers.
     table
-        The rows, if they were computed from those of the source.
+        The rows to examine, if they were computed from the rows of the source.
     person
-        Column with the person's identifier; it is not compared itself. Rows count as unique if all
-        rows with the same values belong to one person.
+        Column with the identifier of the person; the column itself is not compared. Rows count as
+        unique if all rows with the same values belong to one person.
     coded
-        All compared columns as codes, if they have been read and rows are counted.
+        All compared columns as codes, if they have already been read and rows are counted.
     label
         Name of the label.
     """
@@ -284,7 +291,7 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the columns in which rows can be compared: those of a type that masks accept."""
+    """Return the columns in which rows can be compared, because masks accept their type."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

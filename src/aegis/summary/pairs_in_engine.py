@@ -1,7 +1,7 @@
 """Count co-occurrences in an engine outside this process, which returns only aggregates.
 
 The engine computes the atoms of each row and stores them in a temporary table of small integers.
-Each GROUP BY on this table counts a few attributes together; a query has several of them. The
+Each GROUP BY on this table counts a few attributes together; a query has several GROUP BYs. The
 counts of each pair of attributes are sums of these counts.
 """
 
@@ -67,20 +67,23 @@ def count_pairs_in_engine(
     Parameters
     ----------
     source, rows
-        The source whose engine runs the queries, and the rows to count: all, or a sample.
+        The source whose engine runs the queries, and the rows to count, which are all rows or a
+        sample.
     attributes
         The attributes, with the atom of each of their values.
     label, classes
-        A function that returns the class of each row, and all classes in order; rows without a
-        class do not count.
+        A function that returns the class of each row, and all classes in their order. Rows without
+        a class do not count.
     step
-        Progress, which advances by the rows of the table times the share of the pairs counted.
+        The progress. It advances by the number of rows of the table, times the share of the pairs
+        that have been counted.
     dealer
-        Assigns rows to folds, by which they are also counted.
+        Assigns rows to folds; rows are also counted by fold.
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        Functions that return the numeric label and the weight of each row, in units, if any.
+        Functions that return the numeric label, and the weight, of each row in units; None if there
+        is no numeric label, or no weight.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
@@ -141,7 +144,8 @@ def _atoms(
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
-    """Add the fold `f` to a table with class `y`, atoms `a0`, `a1`, ..., number `r` and weight `w`.
+    """Add a column `f` with the fold to a table. The table has the columns `y` (class), `a0`, `a1`,
+    ... (atoms), and possibly `r` (numeric label) and `w` (weight).
 
     If the table has a column `u`, all rows with the same `u` get the same fold.
     """
@@ -236,11 +240,13 @@ def _responses(
 
 
 def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
-    """Return sets of attributes that together contain every attribute and every pair of attributes.
+    """Return sets of attributes such that every attribute and every pair of attributes is in some
+    set.
 
-    A set of more than two attributes has at most `most` combinations of atoms. The pair with the
-    most combinations that no set contains starts the next set. It is joined by the attribute that
-    adds most uncovered pairs for the logarithm of its size, while the combinations allow it.
+    A set of more than two attributes has at most `most` combinations of atoms. Each new set starts
+    with the pair that has the most combinations among the pairs in no set. Attributes are added as
+    long as there are not too many combinations: first the attribute that adds the most missing
+    pairs, relative to the logarithm of its size.
     """
     size = np.asarray(sizes, dtype=np.float64)
     uncovered = np.ones((len(size), len(size)), dtype=bool)

@@ -1,8 +1,8 @@
-"""Count equivalence classes in distinct persons, in the engine of the data.
+"""Count the distinct persons of equivalence classes, in the engine of the data.
 
-One query counts the rows and persons of each class. One more query per sensitive attribute counts
-the persons of each value, because distinct counts do not add up. All rows without a person count as
-one unknown person, the smallest possible number, so that no figure looks safer than it is.
+One query counts the rows and persons of each class. Distinct counts cannot be added, so one more
+query for each sensitive attribute counts the persons of each value. All rows without a person count
+as one unknown person. This is the smallest possible number, so no figure looks safer than it is.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class _PersonsInEngine(Persons):
 
 @dataclass(frozen=True, eq=False)
 class PersonClasses:
-    """The equivalence classes of a table in distinct persons, with the values that form them.
+    """The equivalence classes of a table, counted in distinct persons, and the values that form
+    them.
 
     Attributes
     ----------
@@ -79,10 +80,11 @@ class PersonClasses:
     person
         The column that identifies persons.
     classes
-        One row per class: columns `k0`, `k1`, ... of the quasi-identifiers, the rows `n`, and the
-        distinct persons `p`.
+        One row per class, with columns `k0`, `k1`, ... for the quasi-identifiers, `n` for the
+        number of rows, and `p` for the number of distinct persons.
     values
-        For each sensitive attribute, one row per class and value: `k0`, `k1`, ..., `v` and `p`.
+        For each sensitive attribute, one row per class and value, with columns `k0`, `k1`, ..., `v`
+        for the value, and `p`.
     quasi, sensitive, hierarchies
         As in `CountedClasses`.
     """
@@ -154,10 +156,10 @@ class PersonClasses:
 def same_class(
     rows: ir.Table, classes: ir.Table, quasi: Sequence[str], members: pa.Table
 ) -> list[ir.BooleanValue]:
-    """Return join conditions that hold if a row is in one of these classes; null equals null.
+    """Return join conditions that are true if a row is in one of these classes. Null equals null.
 
-    Only equalities are used, because every engine can hash them. With `IS NOT DISTINCT FROM`,
-    PostgreSQL would compare every row with every class.
+    All conditions are equalities, because every engine can hash these. If a condition used `IS NOT
+    DISTINCT FROM`, PostgreSQL would compare every row with every class.
 
     Parameters
     ----------
@@ -168,8 +170,8 @@ def same_class(
     quasi
         The columns of the rows that form the classes.
     members
-        The values that form the classes, one row per class: columns `k0`, `k1`, ... in the order of
-        `quasi`.
+        The values that form the classes, one row per class, with columns `k0`, `k1`, ... in the
+        order of `quasi`.
     """
     same: list[ir.BooleanValue] = []
     for i, name in enumerate(quasi):
@@ -186,10 +188,11 @@ def same_class(
 
 
 def count_persons(rows: ir.Table, keys: Mapping[str, ir.Value], person: str) -> ir.Table:
-    """Return a query that counts rows `n` and distinct persons `p` by `keys`.
+    """Return a query that counts rows, in a column `n`, and distinct persons, in a column `p`, by
+    `keys`.
 
-    The query groups by person first, because engines differ in whether they count null as a
-    distinct value, but all of them make it a group.
+    The query first groups by person. Engines differ in whether they count null as a distinct value,
+    but all of them put nulls into a group.
     """
     each = rows.group_by(**keys, aegis_p=rows[person]).aggregate(aegis_n=rows.count())
     grouped = each.group_by(list(keys)) if keys else each
@@ -204,7 +207,7 @@ def count_person_classes(
     person: str,
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> PersonClasses:
-    """Count the equivalence classes of `rows` in distinct persons: see `count_classes`.
+    """Count the distinct persons of the equivalence classes of `rows`; see `count_classes`.
 
     Raises
     ------

@@ -1,10 +1,9 @@
 """Store the persons of each cell of the frequency table, so that plans count persons exactly.
 
-The number of persons in a merged class is not the sum over the merged classes, because a person in
-several of them counts once. So a plan needs the persons of each cell. Most persons have all their
-rows in one cell; for these, a count per cell is enough. For all other persons, each pair of cell
-and person is listed. Persons are numbered within this process, and the list is never written to a
-bundle.
+If classes merge, their numbers of persons cannot be added, because a person in several of these
+classes counts once. So a plan needs the persons of each cell. Most persons have all their rows in
+one cell; for these, a count per cell is enough. For all other persons, each pair of cell and person
+is listed. Persons are numbered within this process, and the list is never written to a bundle.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ class PersonCells:
     Attributes
     ----------
     alone
-        Number of persons with all their rows in this cell, shape (cells,).
+        For each cell, the number of persons with all their rows in this cell, shape (cells,).
     cells, persons
-        For the other persons: each distinct pair of cell and person, shape (n,). Persons are
+        For all other persons, each distinct pair of cell and person, shape (n,). Persons are
         numbered from 0.
     others
-        Number of the other persons.
+        The number of these other persons.
     """
 
     alone: Ints
@@ -44,7 +43,9 @@ class PersonCells:
 
     @classmethod
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
-        """Return the persons of `n_cells` cells from all distinct pairs of cell and person, shape (n,)."""
+        """Return the persons of `n_cells` cells, from all distinct pairs of a cell and a person,
+        shape (n,).
+        """
         spread = np.bincount(persons)
         single = spread[persons] == 1
         alone = np.bincount(cells[single], minlength=n_cells).astype(np.int64)
@@ -63,14 +64,14 @@ class PersonCells:
         sensitive: Sensitive,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the classes that the cells form, with sizes in distinct persons.
+        """Return the classes that the cells form. Sizes are numbers of distinct persons.
 
         Parameters
         ----------
         ids
-            Class of each cell, shape (cells,), as any integers.
+            The class of each cell, shape (cells,); any integers are allowed.
         rows
-            Rows of each cell, shape (cells,).
+            Number of rows of each cell, shape (cells,).
         sensitive, hierarchies
             As in `ClassTable.from_cells`.
         """

@@ -1,7 +1,7 @@
-"""The population that a table is a sample of, counted for the classes of any configuration.
+"""Count the population from which a table is a sample, for the classes of any configuration.
 
-The population is the table that the policy names, or it is estimated: the number of people in a
-class is then the sum of the survey weights of its rows.
+The population is the table that the policy names. If the policy names none, the number of people in
+a class is estimated as the sum of the survey weights of its rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The numbers of people in a population by combination of quasi-identifiers.
+    """The number of people in a population by combination of quasi-identifiers.
 
     Attributes
     ----------
@@ -41,10 +41,10 @@ class Population:
     codes
         For each quasi-identifier, the index of each cell's value, shape (cells,).
     counts
-        People per cell, shape (cells,): whole numbers, or sums of weights.
+        Number of people per cell, shape (cells,): whole numbers, or sums of weights.
     finest
-        The finest candidate of each quasi-identifier that the frequency table counts by groups of
-        this candidate.
+        For quasi-identifiers that the frequency table counts by the groups of their finest
+        candidate, this candidate.
     """
 
     values: Mapping[str, pa.Array]
@@ -56,16 +56,16 @@ class Population:
     def with_people(
         self, table: ClassTable, frequency: FrequencyTable, choice: Mapping[str, Candidate]
     ) -> ClassTable:
-        """Add the sizes in the population to the classes of a configuration.
+        """Add the class sizes in the population to the classes of a configuration.
 
         Parameters
         ----------
         table
             The classes, from `frequency.roll_up`.
         frequency
-            The frequency table that the classes were counted from.
+            The frequency table from which the classes were counted.
         choice
-            The configuration: a candidate per quasi-identifier.
+            The configuration: a candidate for each quasi-identifier.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Population:
         return finest if candidate.size > finest.size else candidate
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return the group of each of the population's values under a candidate.
+        """Return the group of each value of the population under a candidate.
 
         Groups that do not occur in the table have the highest numbers.
         """
@@ -126,7 +126,7 @@ def people_of(policy: Policy, source: Source | None) -> Source | None:
     Raises
     ------
     PolicyError
-        The rule needs a population, and the weights do not count people.
+        The rule needs a population, but the weights are not numbers of people.
     """
     if not policy.privacy.by_crowd:
         return None
@@ -169,10 +169,11 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
     Raises
     ------
     DataError
-        The population's table cannot be read, lacks a quasi-identifier, or has another type for it;
-        or people are counted by weights, and there is only a summary.
+        The table of the population cannot be read, or a quasi-identifier is missing there or has
+        another type. Or people are counted by weights, and there is only a summary.
     PolicyError
-        The policy counts persons, or classes are counted in the engine; or an error of `people_of`.
+        The policy counts persons, or classes are counted in the engine, or `people_of` raises this
+        error.
     """
     if policy.population is not None and policy.person is not None and policy.privacy.by_crowd:
         raise PolicyError(

@@ -1,9 +1,11 @@
-"""Sum a numeric label by atom and fold: least squares needs only these sums and the pair counts.
+"""Sum a numeric label by atom and fold. Least squares needs only these sums and the counts of
+pairs.
 
-For least squares, a label is one or more response columns. If the label has classes, these are
-indicators, and their sums are counts. A numeric label is one column, and this module computes its
-sums. They are integers: the unit of the label is its last decimal, or a power of two if it has no
-last decimal. So sums are exact and do not depend on the engine or on the order of rows and parts.
+For least squares, a label is one or more response columns. If the label has classes, these columns
+are indicators, and their sums are counts. A numeric label is one column, and this module computes
+its sums. The sums are integers, because labels are stored in a unit: the last decimal, or a power
+of two if there is no last decimal. So sums are exact and do not depend on the engine, nor on the
+order of rows and parts.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ from aegis.summary.codes import numbers_of
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Sums = npt.NDArray[Any]
-"""Whole numbers of 64 bits, or Python's own where they may take more."""
+"""Integers of 64 bits, or Python's integers if they may need more bits."""
 
 MOST_DECIMALS = 9
-"""Most decimals of a label that is kept by its decimals."""
+"""Largest number of decimals for which the unit of a label is its last decimal."""
 MOST_BITS = 40
-"""Most bits of a label in units: a label without a last decimal is rounded to its leading ones."""
+"""Largest number of bits of a label in units. A label without a last decimal is rounded to its
+leading bits.
+"""
 _SUM_BITS = 62
 """Bits that a sum of labels may take."""
 _HALF = 20
@@ -48,7 +52,7 @@ class NumberUnit:
     Attributes
     ----------
     base
-        10 for decimal numbers, 2 for numbers that are rounded to binary digits.
+        10 for decimal numbers; 2 for numbers that are rounded to binary digits.
     exponent
         Number of digits after the point; negative if the unit is larger than 1.
 
@@ -75,8 +79,8 @@ class NumberUnit:
     def of(cls, numbers: Floats, rows: int, most_bits: int = MOST_BITS) -> NumberUnit:
         """Return the unit in which finite numbers are stored: their last decimal, if they have one.
 
-        In this unit, each number takes at most `most_bits` bits, and the sum over `rows` rows fits
-        in 64 bits.
+        In this unit, each number needs at most `most_bits` bits, and the sum over `rows` rows fits
+        into 64 bits.
 
         Examples
         --------
@@ -125,26 +129,26 @@ class NumberUnit:
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return an engine's column in units, as an expression; null where the label is missing."""
+        """Return an engine's column in units, as an expression; it is null if the label is missing."""
         scaled = column.cast("float64") * (float(self.base) ** self.exponent)
         return (scaled + 0.5).floor().cast("int64")
 
 
 def present(column: ir.Column) -> ir.BooleanValue:
-    """Return whether a number is present, that is, neither null nor NaN."""
+    """Return an expression for whether a number is present, that is, neither null nor NaN."""
     there = column.notnull()
     return there & ~column.isnan() if column.type().is_floating() else there
 
 
 def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Floats:
-    """Return the values of a numeric label as floats, NaN if missing.
+    """Return the values of a numeric label as floats; missing values become NaN.
 
-    `masked` is the end of the error message if the values are masked.
+    If the values are masked, `masked` is the end of error messages.
 
     Raises
     ------
     DataError
-        The column is not numeric, has infinities, or does not have two different numbers.
+        The column is not numeric, contains infinities, or does not contain two different numbers.
     """
     name, dtype = column.get_name(), column.type()
     kind = Kind.of(dtype)
@@ -175,7 +179,7 @@ def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Float
 
 @dataclass(frozen=True, eq=False)
 class ResponseSums:
-    """Sums of a numeric label in its unit, by fold of the labelled rows.
+    """Sums of a numeric label in its unit, by fold, over the labelled rows.
 
     If rows have weights, the label is multiplied by the weight. The sums may then need more than 64
     bits, so the arrays contain Python's integers.
@@ -223,7 +227,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), self.total, self.squares)
 
     def plus(self, other: ResponseSums) -> ResponseSums:
-        """Add the sums of other rows, which must have the same atoms and folds."""
+        """Return the sums over these rows and other rows, which must have the same atoms and folds."""
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
             self.total + other.total,
@@ -231,7 +235,7 @@ class ResponseSums:
         )
 
     def together(self) -> ResponseSums:
-        """Add the sums of all folds."""
+        """Return the sums over all folds together."""
         return ResponseSums(
             tuple(own.sum(axis=0, keepdims=True) for own in self.sums),
             self.total.sum(keepdims=True),
@@ -248,11 +252,11 @@ class ResponseSums:
         Parameters
         ----------
         joints
-            Per attribute the weights by fold and atom, shape (F, A_i), in units.
+            For each attribute, the weights by fold and atom, in units, shape (F, A_i).
         rows
-            The weights by fold, shape (F,).
+            The weights by fold, in units, shape (F,).
         scale
-            Effective rows per unit of weight.
+            Number of effective rows per unit of weight.
         """
         whole = [int(own) for own in rows]
         centre = self.centre(sum(whole))
@@ -306,7 +310,7 @@ class ResponseCounter:
     Parameters
     ----------
     sizes
-        Atoms per attribute.
+        Number of atoms of each attribute.
     folds
         Number of folds F.
     weighted
@@ -327,7 +331,7 @@ class ResponseCounter:
         response: Counts,
         weights: Counts | None = None,
     ) -> None:
-        """Add a chunk of rows: their atoms, folds, labels in units, and weights."""
+        """Add a chunk of rows, given by their atoms, folds, labels in units, and weights."""
         of_rows = response if weights is None else response * weights
         for own, code, size in zip(self._sums, codes, self._sizes, strict=True):
             key = fold * size + code
@@ -370,7 +374,7 @@ class ResponseCounter:
 
 
 def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
-    """Sum integers by key, shape (size,); the result is exact if it is below 2**62."""
+    """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
     if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
         return np.bincount(key, weights=values, minlength=size).astype(np.int64)
     parts = [
@@ -382,12 +386,12 @@ def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
 
 
 def halves(values: Sums) -> tuple[Sums, Sums]:
-    """Split integers into higher and lower bits; the lower bits are not negative."""
+    """Split integers into their higher and lower bits. The lower bits are never negative."""
     return values >> _LOW, values & ((1 << _LOW) - 1)
 
 
 def joined_halves(high: Counts, low: Counts) -> Sums:
-    """Join the higher and lower bits from `halves` to Python's integers."""
+    """Join the higher and lower bits from `halves` into Python's integers."""
     whole: Sums = (high.astype(object) << _LOW) + low.astype(object)
     return whole
 
@@ -404,5 +408,7 @@ def exact_squares(values: Counts) -> int:
 
 
 def rows_with_number(column: ir.Column, name: str) -> ir.Value:
-    """Return an expression that is `name`, the only class, where the number is present, else null."""
+    """Return an expression for the class of a row: `name`, the only class, if its number is
+    present, else null.
+    """
     return ibis.cases((present(column), ibis.literal(name)), else_=ibis.null("string"))

@@ -1,9 +1,10 @@
-"""Count co-occurrences of wide tables from rows in memory, each pair when it is first used.
+"""Count co-occurrences of wide tables from rows in memory; each pair is counted when it is first
+used.
 
-There are m (m - 1) / 2 pairs of m attributes: 19,900 for 200 attributes. Most measures do not use
-the counts of pairs by class, but the matrix of all atoms, summed over classes. So the rows stay in
-memory, with one or two bytes per attribute. The matrix is counted as a whole, and a pair by class
-only when it is used.
+There are m (m - 1) / 2 pairs of m attributes, so 200 attributes have 19,900 pairs. Most measures do
+not use the counts of pairs by class, but the matrix of all atoms, summed over classes. So the rows
+stay in memory, with one or two bytes per attribute. The matrix is counted as a whole, and the
+counts of a pair by class only when they are used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from aegis.summary.responses import ResponseCounter
 from aegis.summary.weights import WeightSums
 
 WIDE = 24
-"""Attributes above which pairs are counted when they are asked for: there are many, and few are."""
+"""If there are more attributes than this, pairs are counted only when they are used, because there
+are many pairs and few are used.
+"""
 _TOGETHER = 256
 """Attributes with so many combinations of atoms are counted as one: far fewer pairs are then left."""
 _MOST_CELLS = 1 << 26
@@ -44,7 +47,7 @@ _REMEMBERED = 1 << 27
 Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]
-"""Index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
+"""The index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +59,16 @@ class AtomRows:
     codes
         For each attribute, the atom of each row, shape (N,), in the smallest integer type.
     sizes
-        Atoms per attribute.
+        Number of atoms of each attribute.
     label, fold
-        Class and fold of each row, shape (N,).
+        The class and the fold of each row, shape (N,).
     classes, folds
-        Number of classes and of folds.
+        The number of classes, and the number of folds.
     weights
-        Weight of each row in units, shape (N,); None if each row counts once.
+        The weight of each row in units, shape (N,); None if each row counts once.
     in_rows
-        Converts sums of weights in the matrix of all atoms to effective rows; None keeps units.
+        Converts sums of weights in the matrix of all atoms to effective rows. None: the sums stay
+        in units.
     response
         The numeric label of each row in units, shape (N,); None if the label has classes.
     """
@@ -80,9 +84,11 @@ class AtomRows:
     response: Counts | None = None
 
     def deviation_sums(self, key: Counts, size: int, power: int = 1) -> Floats:
-        """Sum the deviations of the numeric label from its mean, or their squares, by a key per row.
+        """Sum the deviations of the numeric label from its mean, or their squares, by the key of
+        each row.
 
-        The shape is (size,). If rows have weights, each deviation counts as often as its row.
+        The result has shape (size,). If rows have weights, each deviation counts as often as its
+        row.
         """
         if self.response is None:
             raise InternalError("These rows have no number to predict.")
@@ -112,7 +118,8 @@ class AtomRows:
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
-        """Count the rows in each pair of atoms, shape (D, D), over all rows or those in `rows`.
+        """Count the rows in each pair of atoms, shape (D, D), over all rows or over the rows with
+        the indices `rows`.
 
         Several attributes with few atoms are first joined into one variable, whose values are
         combinations of atoms. Each pair of such variables is counted in one table. The counts of
@@ -236,7 +243,7 @@ class _Asked(Mapping[Pair, Any]):
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """Co-occurrence counts that are counted from rows at first use.
+    """Counts of pairs that are counted from the rows when they are first used.
 
     Attributes
     ----------
@@ -284,15 +291,16 @@ def count_row_pairs(
     Parameters
     ----------
     names, sizes, classes
-        Attributes, their atoms and the number of classes.
+        The attributes, their numbers of atoms, and the number of classes.
     codes, label
-        Per attribute the atom of each row, and the class of each row.
+        For each attribute, the atom of each row; and the class of each row.
     folds, seed
         As in `count_pairs`.
     response
         The numeric label of each row in its unit, as an integer; None if the label has classes.
     weights, divisor
-        The weight of each row in its unit, as an integer (None: each counts once), and their gcd.
+        The weight of each row in its unit, as an integer, and the greatest common divisor of the
+        weights. If `weights` is None, each row counts once.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))

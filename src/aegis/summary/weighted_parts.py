@@ -1,4 +1,6 @@
-"""Convert the summaries of weighted parts of a table to one unit, so that their sums can be added."""
+"""Convert the summaries of parts of a table with weights to one unit, so that their sums can be
+added.
+"""
 
 from __future__ import annotations
 

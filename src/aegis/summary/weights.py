@@ -1,10 +1,10 @@
-"""Weight rows: counts are sums of weights, stored as whole multiples of a unit.
+"""Weight the rows of a table: counts become sums of weights, stored as whole multiples of a unit.
 
 The unit is the last decimal of the weights, or a power of two that keeps 31 leading bits. So sums
-are exact and do not depend on the engine or on the order of rows and parts. Scores use counts in
-effective rows instead of these integers (Kish, Survey Sampling, 1965). The total of effective
-rows is (sum of w)^2 / (sum of w^2) for the weights w: the number of independent rows of equal
-weight with the same sampling error. It does not change if all weights are multiplied by a number.
+are exact and do not depend on the engine, nor on the order of rows and parts. Scores use numbers of
+effective rows instead of these integers (Kish, Survey Sampling, 1965). For weights w, the total of
+effective rows is (sum of w)^2 / (sum of w^2): this many independent rows of equal weight have the
+same sampling error. It does not change if all weights are multiplied by a number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from aegis.words import brief
 
 Counts = npt.NDArray[np.int64]
 MOST_BITS = 31
-"""Most bits of a weight in units, and of a number to predict that is weighted: their product fits into 62."""
+"""Largest number of bits of a weight in units, and of a numeric label with weights. The product of
+both fits into 62 bits.
+"""
 _SUM_BITS = 62
 _TOTAL_BITS = 44
 """Bits of the sum of weights, by rows and the largest weight: what is left of 53 is for effective rows."""
@@ -48,8 +50,8 @@ class WeightSums:
     squares
         Sum of the squares of the weights, an exact whole number.
     divisor
-        Greatest common divisor of the weights of the table. It is divided out, so that multiplying
-        all weights by a whole number changes no score.
+        Greatest common divisor of the weights of the table. Weights are divided by it, so scores do
+        not change if all weights are multiplied by a whole number.
     """
 
     total: int
@@ -73,12 +75,12 @@ class WeightSums:
 
     @property
     def effective(self) -> float:
-        """The effective number of rows, (sum of w)^2 / sum of w^2; 0 without rows."""
+        """The effective number of rows, (sum of w)^2 / sum of w^2; 0 if there are no rows."""
         return float(Fraction(self.total**2, self.squares)) if self.squares else 0.0
 
     @property
     def step(self) -> float:
-        """Effective rows per `divisor` units of weight.
+        """Number of effective rows per `divisor` units of weight.
 
         The number has so few bits that sums of effective rows are exact floats.
         """
@@ -100,7 +102,7 @@ class WeightSums:
         return (self.total // self.divisor) * self.step
 
     def plus(self, other: WeightSums) -> WeightSums:
-        """Add the sums of other rows."""
+        """Return the sums over these rows and other rows."""
         return WeightSums(
             self.total + other.total,
             self.squares + other.squares,
@@ -125,9 +127,9 @@ class TableWeights:
     sums
         Sums of the weights of all rows.
     labelled
-        Sums of the weights of the rows with a label; of all rows if there is no label.
+        Sums of the weights of the rows with a label; if there is no label, of all rows.
     zeros
-        Number of rows of weight 0. These count in classes, but not in scores.
+        Number of rows with weight 0. These rows count in classes, but not in scores.
     """
 
     column: str
@@ -185,7 +187,8 @@ class RowWeights:
         Raises
         ------
         DataError
-            A weight is missing, negative or infinite, all are 0, or the column holds no numbers.
+            A weight is missing, negative or infinite, all weights are 0, or the column does not
+            contain numbers.
         """
         numbers = _checked(column, values, counts)
         rows = int(counts.sum())
@@ -222,7 +225,9 @@ class RowWeights:
 
 
 def refuse_text_weights(source: Source, name: str) -> None:
-    """Raise `DataError` if a column of weights has texts that are not numbers; name the first."""
+    """Raise `DataError` if a column of weights has texts that are not numbers; the message names
+    the first one.
+    """
     column = source.table[name]
     if not column.type().is_string():
         return

@@ -1,4 +1,4 @@
-"""Remove counts that no mask shows from a summary before it is passed on."""
+"""Remove counts that no mask shows from a summary, before the summary is passed on."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
 
     Values that no candidate of an attribute distinguishes become one *cell*. The summary then has
     counts, joint counts with the label, co-occurrences and classes for cells instead of values.
-    Scores, rankings, searches and the rule do not change, because they use nothing finer. In
-    comparisons with the unmasked table, the cells replace the raw values, because no candidate
-    shows more. Cells follow from all candidates of an attribute together, so they may show more
+    Scores, rankings, searches and checks of the rule do not change, because they use nothing finer.
+    In comparisons with the unmasked table, the cells replace the raw values, because no candidate
+    shows more. All candidates of an attribute together determine its cells, so cells may show more
     than any single candidate. The label and its classes do not change.
 
     Parameters
@@ -44,14 +44,14 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
     summary
         A summary with the raw joint counts.
     information
-        The data to keep for each attribute in addition to its cells: with `histogram`, the number
-        of rows of each value; with `nothing`, only the list of values. `raw` removes nothing.
+        What to keep for each attribute in addition to its cells. `histogram` keeps the number of
+        rows of each value, `nothing` keeps only the list of values, and `raw` removes nothing.
 
     Raises
     ------
     PolicyError
-        The summary no longer has the raw joint counts; or an attribute has a noise mask, which
-        needs them; or `information` is none of the three values.
+        The summary no longer has the raw joint counts, or an attribute has a noise mask, which
+        needs these counts, or `information` is not one of the three values.
     """
     information = member(Information, str(information), "information of a summary")
     if information is Information.RAW:

@@ -20,8 +20,8 @@ _LEVELS = 1024
 def has_reach(objective: str, problem: Problem) -> bool:
     """Return whether `reachable_auc` or `explained_share` bounds an objective.
 
-    One does if the objective is the expected AUC, or R2, of linear scores, the label has no choice
-    of masks, and the summary has folds.
+    This is so if the objective is the expected AUC or R2 of linear scores, the label has only one
+    mask, and the summary has folds.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -35,8 +35,9 @@ def has_reach(objective: str, problem: Problem) -> bool:
 class FinestMasks:
     """The finest masks of boxes: for each attribute, the common refinement of its candidates.
 
-    The refinement covers levels and ranges. If a candidate adds noise, it is the atoms instead,
-    because the noisy value is a random function of them. Boxes share the masks of equal domains.
+    The refinement takes account of both levels and ranges. If a candidate adds noise, the finest
+    mask shows the atoms, because the noisy value is a random function of the atom. Boxes with the
+    same domain of an attribute share its finest mask.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -45,9 +46,11 @@ class FinestMasks:
         self._known: dict[tuple[int, int], tuple[int, Ints, int]] = {}
 
     def coded(self, box: Box) -> CodedMasks | None:
-        """Return the level of each atom at the finest masks of a box, with a number for each mask.
+        """Return the level of each atom under the finest masks of a box, and a number for each
+        mask.
 
-        Equal numbers mean equal masks. None if the masks have more than 1,024 levels together.
+        Equal numbers mean equal masks. The result is None if the masks together have more than
+        1,024 levels.
         """
         masks = [self._of(i, box[i]) for i in range(len(self._variables))]
         if sum(size for _, _, size in masks) > _LEVELS:
@@ -65,7 +68,7 @@ class FinestMasks:
 
 
 def work_at(coded: CodedMasks) -> float:
-    """Return the work of a bound at these masks."""
+    """Return how much work it takes to compute a bound for these masks."""
     levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
     return score_work(levels, levels)
 
@@ -94,7 +97,7 @@ class FinestBound:
     problem
         The search space.
     most
-        Returns the largest figure of any score that is linear in the counted levels:
+        Function that returns the largest AUC or R2 of any score that is linear in the levels:
         `reachable_auc` or `explained_share`.
     """
 
@@ -105,7 +108,7 @@ class FinestBound:
         self._known: dict[tuple[Hashable, ...], float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; 1, which bounds nothing, above 1,024 levels."""
+        """Return an upper bound for a box. Above 1,024 levels it is 1, which excludes nothing."""
         coded = self._masks.coded(box)
         if coded is None:
             return 1.0

@@ -23,17 +23,17 @@ SUPPRESSION_STEP = 0.01
 def explain(
     searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
 ) -> Binding:
-    """Return the finer masks that the best configuration could not have, and gains from weaker
-    rules.
+    """Return the finer masks that the best configuration could not have, and what weaker rules
+    would gain.
 
     Parameters
     ----------
     searcher
         The search that found the best configuration.
     outcome
-        Its result: at least one configuration, the preferred one first.
+        The result of this search: at least one configuration, with the preferred one first.
     highest
-        The configuration with the best score, which need not be the preferred one. Gains of weaker
+        The best score and its configuration, which need not be the preferred one. Gains of weaker
         rules are relative to it.
     clock
         Time limit of all searches under weaker rules together.

@@ -1,18 +1,20 @@
-"""Best-first branch and bound over boxes: it has a result at any time, and a proof at the end.
+"""Search boxes by best-first branch and bound; a result is available at any time, and a proof at
+the end.
 
-A box is a set of configurations: a domain of candidate masks for each variable. Its coarsest corner
-has the coarsest grouping of each domain. The search continues in a box only while its coarsest
-corner meets the monotone criteria of the rule.
+A box is a set of configurations: it has a domain of candidate masks for each variable. In its
+coarsest corner, each variable has the coarsest grouping of its domain. The search continues in a
+box only while its coarsest corner meets the monotone criteria of the rule.
 
 The search takes the box with the largest bound, and removes candidates that cannot beat the best
-known configuration. That makes the coarsest corner finer, so the rule removes finer candidates of
-other variables, which lowers the bound again.
+known configuration. Without them, the coarsest corner is finer. So the rule excludes fine
+candidates of other variables, and this lowers the bound again.
 
-The search then splits the box along one variable: into the candidates that refine some candidate c,
-and the rest. In the first half the coarsest corner is finer, so the rule removes candidates of the
-other variables. In the second half the finest grouping is coarser, so the bound falls. If a domain
-has many masks that are not nested, the search divides it into many boxes at once, because such
-masks together distinguish values that no single one distinguishes.
+The search then splits the box in two by a candidate c of one variable: the first half keeps the
+candidates that refine c, the second half keeps the others. In the first half the coarsest corner is
+finer, so the rule removes candidates of other variables. In the second half the finest grouping is
+coarser, so the bound falls. If a domain has many masks that are not nested, the search divides it
+into many boxes at once, because such masks together distinguish values that no single mask
+distinguishes.
 
 When no remaining bound exceeds the value of the best known configuration, that configuration is
 optimal.
@@ -56,7 +58,7 @@ _LONG, _FILLED = 50, 5
 
 
 class OpenBox(NamedTuple):
-    """A box that may contain a configuration better than the best known one.
+    """A box that may contain a better configuration than the best known one.
 
     Attributes
     ----------
@@ -84,9 +86,9 @@ class Found:
     bound
         No configuration that was not returned has a larger signed value than this.
     nodes
-        Boxes that were split.
+        Number of boxes that were split.
     complete
-        Whether the search ran to its end. Then no other configuration is better than those in
+        Whether the search ran to its end. Then no other configuration is better than the ones in
         `best`; if `best` is empty, no configuration is admissible.
     interrupted
         Whether the user stopped the search.
@@ -95,9 +97,9 @@ class Found:
     open
         The unsearched boxes, largest bound first; a later search can continue with them.
     proven
-        What a search by a list proves; None for other searches.
+        What the search proved about the list that it scored; None if it scored no list.
     generous
-        Whether `bound` covers all combinations, including those that break the rule.
+        Whether `bound` is a bound for all combinations, including combinations that break the rule.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -113,7 +115,9 @@ class Found:
 
 @contextmanager
 def until_stopped(outcome: Found) -> Iterator[None]:
-    """End a part of a search if its limit is reached or the user interrupts it."""
+    """Return a context that ends a part of a search if its limit is reached or the user interrupts
+    it.
+    """
     try:
         yield
     except OutOfTimeError:
@@ -135,7 +139,7 @@ class BranchAndBound:
     clock
         Time limit; the search then returns the best configurations so far.
     step
-        Receives notes on the best value so far, the bound and the gap.
+        Function that receives notes on the best value so far, the bound and the gap.
     most_nodes
         Largest number of boxes to split after the first admissible configuration was found.
     """
@@ -175,7 +179,7 @@ class BranchAndBound:
         Parameters
         ----------
         start
-            Configurations to try first: a good one excludes boxes from the beginning.
+            Configurations to try first; a good configuration excludes boxes from the beginning.
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """

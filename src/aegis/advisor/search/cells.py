@@ -18,7 +18,9 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table; cells that the rule need not distinguish are merged."""
+    """The cells of the frequency table, after merging those that the rule does not need to
+    distinguish.
+    """
 
     def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
         self._frequency = frequency
@@ -43,7 +45,7 @@ class RuleCells:
     def undivided(self) -> tuple[Ids, int]:
         """Return the class of each cell if all attributes are suppressed.
 
-        There is one class, unless earlier releases divide it.
+        There is one class, unless earlier releases divide the rows.
         """
         earlier = self._frequency.earlier
         if earlier is None:
@@ -51,7 +53,7 @@ class RuleCells:
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
-        """Return the group of each cell, shape (cells,), given the group of each value, shape (V,)."""
+        """Return the group of each cell, shape (cells,), from the group of each value, shape (V,)."""
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes[self._codes[name]]
@@ -72,7 +74,9 @@ class RuleCells:
         protected: tuple[str, ...],
         sensitive: Mapping[str, npt.NDArray[np.integer]],
     ) -> ClassTable:
-        """Return the classes with counts of protected values; `sensitive` groups these values."""
+        """Return the classes, with counts of protected values; `sensitive` has the group of each of
+        these values.
+        """
         frequency = self._frequency
         cells = {}
         for name in protected:
@@ -85,7 +89,7 @@ class RuleCells:
 
 
 def refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-    """Split classes by a second grouping, and return the new class ids and their upper limit.
+    """Split classes by a second grouping, and return the new class ids and a number above all ids.
 
     Some ids may be unused.
     """

@@ -1,4 +1,4 @@
-"""Limit all parts of a search together: by the clock, or by counted work."""
+"""Limit the time, or the counted work, of all parts of a search together."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ _CHECK = 1e-4
 
 
 class OutOfTimeError(Exception):
-    """The limit of a search has passed; the caller of the search handles it."""
+    """Raised when the limit of a search has passed; the caller of the search handles it."""
 
 
 class Work:
     """The work that a search has done, in seconds of an ordinary idle machine.
 
-    It is counted, not measured: fits, class counts and scores are added up with their usual
-    duration. So it is the same on a fast, a slow and a busy machine.
+    The work is not measured: each fit, class count and score counts with its usual duration. So the
+    same search does the same work on a fast, a slow and a busy machine.
     """
 
     def __init__(self) -> None:
         self.done = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count work that usually takes so many seconds."""
+        """Add work that usually takes this many seconds."""
         self.done += seconds
 
 
 class Clock:
-    """A limit that several searches share.
+    """A limit of time, or of work, that several searches share.
 
     Parameters
     ----------
     limit
         Seconds from now; None for no limit.
     work
-        Work that is counted in place of seconds by the clock.
+        If given, the clock counts this work instead of elapsed seconds.
     """
 
     def __init__(self, limit: float | None, work: Work | None = None) -> None:
@@ -46,18 +46,18 @@ class Clock:
 
     @classmethod
     def of(cls, limit: Clock | float | None) -> Clock:
-        """Return a clock for a limit in seconds; a clock is returned unchanged."""
+        """Return a clock for a limit in seconds; if `limit` is a clock, return it unchanged."""
         return limit if isinstance(limit, Clock) else cls(limit)
 
     def _now(self) -> float:
         return time.monotonic() if self._work is None else self._work.done
 
     def left(self) -> float | None:
-        """Return the remaining seconds, at least 0; None without a limit."""
+        """Return the remaining seconds, at least 0; None if there is no limit."""
         return None if self._deadline is None else max(0.0, self._deadline - self._now())
 
     def part(self, share: float = 1.0) -> Clock:
-        """Return a clock that ends after this share of what remains."""
+        """Return a clock that ends after this share of the remaining seconds."""
         left = self.left()
         return Clock(None if left is None else share * left, self._work)
 
@@ -74,8 +74,8 @@ class Clock:
         Parameters
         ----------
         seconds
-            Estimated seconds of one piece of the work. If the longest piece so far took longer
-            than its estimate, the piece counts as that long; 0 means that it takes no time.
+            Estimated seconds of one piece of the work. If an earlier piece took longer than this
+            estimate, its duration is used instead; 0 means that the work takes no time.
         times
             Number of pieces.
         """

@@ -17,9 +17,9 @@ from aegis.progress import SILENT
 class RowsRemoved(Objective):
     """The number of rows to remove so that the rest meets the rule, as an objective.
 
-    If classes merge, the criteria that are monotone under suppression do not remove more rows. The
-    whole rule removes at least as many rows as these criteria. So the number of rows that they
-    remove in the coarsest configuration of a box is a lower bound for the box.
+    The criteria that are monotone under suppression do not remove more rows when classes merge. And
+    the whole rule removes at least as many rows as these criteria alone. So the number of rows that
+    these criteria remove in the coarsest configuration of a box is a lower bound for the box.
     """
 
     name = "rows removed"
@@ -34,7 +34,9 @@ class RowsRemoved(Objective):
         self._values: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows that a configuration removes; for a box, an upper bound."""
+        """Return minus the number of rows to remove for a configuration; for a box, return an upper
+        bound of this.
+        """
         if box not in self._values:
             removed = self._exact(box) if is_leaf(box) else self._at_least(box)
             self._values[box] = -float(removed)

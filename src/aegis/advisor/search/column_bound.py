@@ -22,13 +22,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class EveryColumn(OfMeasure):
-    """The mean over columns of how well the other columns predict each, as an objective.
+    """An objective: how well each column is predicted by the other columns, averaged over columns.
 
     Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
-    errors are smallest if the other columns have the finest masks of the box. Then only the mask of
-    the predicted column varies: the bound groups the explained scatter for each candidate, and
-    takes the best candidate. So it is a sum of maxima, one for each column, and needs one matrix
-    inverse.
+    errors are smallest if the other columns have the finest masks of the box. So for the bound,
+    only the mask of the predicted column varies: the explained scatter is grouped by each
+    candidate, and the best candidate counts. So the bound is a sum of maxima, one for each column,
+    and needs only one matrix inverse.
     """
 
     divides = True
@@ -47,7 +47,9 @@ class EveryColumn(OfMeasure):
         return self.upper(box)
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound from least squares, which is quicker than an exact value."""
+        """Return an upper bound from least squares, which is quicker to compute than an exact
+        value.
+        """
         if box in self._scored:
             return self._scored[box]
         coded = self._masks.coded(box)

@@ -28,16 +28,16 @@ _FINEST = 64
 class Parts:
     """The classes under the finest masks of a box.
 
-    Every class of any configuration in the box is a union of these classes.
+    For every configuration in the box, each class is a union of these classes.
 
     Attributes
     ----------
     ids
         The class of each cell under the finest masks, shape (cells,), from 0 to m - 1.
     first
-        A cell of each class, shape (m,).
+        One cell of each class, shape (m,).
     counts
-        Cached counts of the classes, by a key that names the counts.
+        Cached counts of the classes, by a key that says what is counted.
     """
 
     ids: Ids
@@ -46,7 +46,8 @@ class Parts:
 
 
 class Corners:
-    """The classes of the coarsest configurations of boxes, refined from those of larger boxes.
+    """The classes of the coarsest configurations of boxes, computed by refining the classes of
+    larger boxes.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Corners:
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ids, int]:
         """Return the group of each cell under a domain's coarsest grouping, and the number of groups.
 
-        With `finest`, the grouping is the coarsest one that refines all candidates of the domain.
+        If `finest` is True, use the coarsest grouping that refines all candidates of the domain.
         """
         key = (index, domain, finest)
         if key not in self._codes:

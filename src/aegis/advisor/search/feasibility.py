@@ -1,18 +1,18 @@
 """Decide which candidates can still be part of an admissible configuration.
 
-A box is a domain of candidates for each variable. The rule is checked at the *coarsest corner* of
+A box has a domain of candidates for each variable. The rule is checked at the *coarsest corner* of
 the box, the configuration in which all variables have their coarsest grouping. If a monotone rule
 fails there, it fails for every configuration in the box, because each refines the corner. If the
-rule fails for a candidate while all other variables are at their coarsest, this candidate and all
-that refine it are removed from the domain. Criteria that are not monotone under the suppression
-limit are checked for single configurations; docs/theory.md lists them, with proofs. For a box, most
-of these criteria bound the number of rows of the corner's classes that finer configurations can
-keep (`aegis.privacy.histograms`).
+rule fails for a candidate while all other variables have their coarsest grouping, this candidate
+and all candidates that refine it are removed from the domain. Criteria that are not monotone under
+the suppression limit are checked for single configurations; docs/theory.md lists these criteria and
+proves this. But most of them also limit how many rows of the corner's classes finer configurations
+can keep (`aegis.privacy.histograms`), which can exclude a box.
 
 A protected attribute may have several candidate masks. Models that check each class separately are
-easiest to meet with the finest values, so a box is checked with these. This does not hold for
-models that compare a class with the whole table. They are not checked until the box has only one
-mask for the attribute.
+easiest to meet with the finest values of this attribute, so a box is checked with the finest
+values. For models that compare a class with the whole table, this does not hold. They are not
+checked until the box has only one mask for the attribute.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class InMemory:
         Time limit; counting then ends with `OutOfTimeError`.
     shared
         Cached counts from searches under other rules: one cache for rules that depend only on class
-        sizes, and one for all others. New counts are added to it.
+        sizes, and one for all other rules. New counts are added to these caches.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class InMemory:
 
     @property
     def by_sizes(self) -> bool:
-        """Whether the rule depends on nothing but the numbers of rows of the classes."""
+        """Whether the rule depends only on the number of rows of each class."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
@@ -122,10 +122,10 @@ class InMemory:
         return self.rule is not None or self._bounds
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail while all other variables are at their
-        coarsest.
+        """Return the box without candidates that fail while all other variables have their coarsest
+        grouping.
 
-        Very large domains stay unchanged, but the result is None if the whole box fails.
+        Very large domains stay unchanged. The result is None if the whole box fails.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -350,7 +350,7 @@ class InMemory:
         return self._judge.admits(ids[self.cells.of_cell], space, masks)
 
     def count(self) -> None:
-        """Count one check of the classes of a configuration."""
+        """Increase the number of checked configurations by one."""
         self.checked += 1
         self.problem.work.add(_LOOK + _PER_CELL * self.frequency.cells)
 
@@ -362,7 +362,8 @@ class InMemory:
 class InEngine:
     """Checks feasibility with database queries, for frequency tables that do not fit in memory.
 
-    Each check of a configuration needs a query, so the search checks only those that could be best.
+    Each check of a configuration needs a query, so the search checks only configurations that could
+    be the best.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, clock: Clock) -> None:
@@ -416,7 +417,7 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the criteria that can remove candidates: they are monotone, and need only counts.
+    """Return the criteria that can remove candidates: the monotone ones that need only counts.
 
     If the other criteria require more rows per class than these do, the result also has that number
     as k.

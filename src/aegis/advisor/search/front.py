@@ -1,4 +1,4 @@
-"""Compute the Pareto front of privacy and utility, and share work between its points."""
+"""Compute the Pareto front of privacy and utility; the searches for its points share work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
 
 @dataclass(frozen=True)
 class Varied:
-    """The allowed values of a parameter of the rule, and their order of strength.
+    """The allowed values of a parameter of the rule, and which of them are stricter.
 
     Attributes
     ----------
@@ -59,7 +59,8 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 def varying() -> dict[str, Varied]:
     """Return the parameters that a front can vary.
 
-    These are the parameters whose stricter direction is the same in all models that have them.
+    A front can vary a parameter only if, in all models that have it, the same direction is
+    stricter.
     """
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
@@ -169,8 +170,8 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
     Raises
     ------
     PolicyError
-        `span.parameter` does not fit the rule, or with `rows` rows and `values` distinct sensitive
-        values (by attribute), no point can be met.
+        `span.parameter` does not fit the rule, or a table with `rows` rows and `values` distinct
+        sensitive values per attribute cannot meet the rule at any point.
     """
     lacking = [rule_at(rule, span.parameter, value).shortage(rows, values) for value in span.values]
     weakest = lacking[0]
@@ -215,20 +216,20 @@ def trace_front(
 ) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
-    The search goes from the weakest rule to the strictest, and shares results between points. A
-    stricter monotone rule admits fewer configurations. So unless the objective depends on the rule,
-    the bound of a point is valid for every stricter point. A known configuration that reaches the
-    bound and is admissible at the point is the best, without a search.
+    The search goes from the weakest rule to the strictest, and reuses results. A stricter monotone
+    rule admits fewer configurations. So unless the objective depends on the rule, the bound of a
+    point is valid for every stricter point. If a known configuration is admissible at a point and
+    reaches its bound, it is the best there, and no search is necessary.
 
     Each search first tries all configurations from earlier points. At the end, each point without a
     proof gets the best known configuration that its rule admits. A configuration that meets a
-    stricter rule also meets a weaker one. So no point is worse than a stricter one, even with
-    little time.
+    stricter rule also meets a weaker one. So no point is worse than a stricter point, even if there
+    is little time.
 
     Parameters
     ----------
     searcher
-        The searcher with the search space, the objective and the rule.
+        The searcher, with the search space, the objective and the rule.
     span
         The parameter and its values.
     clock

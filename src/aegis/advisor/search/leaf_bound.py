@@ -1,9 +1,9 @@
-"""Exclude boxes by criteria on the leaves of hierarchies, which are not monotone.
+"""Exclude boxes by criteria that use the leaves of hierarchies; these criteria are not monotone.
 
-In any configuration of a box, the class of a row is at most as large as at the coarsest corner, and
-the masks hide at least as many bits as the finest masks. If a row fails with this class size and
-these hidden bits, it fails in the whole box: models that depend on leaves (`ModelNeed.LEAVES`) are
-never easier to meet if the class is smaller or hides more bits.
+In every configuration of a box, the class of a row is at most as large as at the coarsest corner,
+and the masks hide at least as many bits as the finest masks. Models that depend on leaves
+(`ModelNeed.LEAVES`) are never easier to meet if a class is smaller or hides more bits. So a row
+that fails with the largest class size and the fewest hidden bits fails in the whole box.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return a lower bound, over a box, of log2 of the leaf combinations of each cell, shape (cells,)."""
+    """Return the log2 of the number of leaf combinations of each cell, shape (cells,), as a lower
+    bound over a box.
+    """
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
         if variable.quasi:
@@ -60,7 +62,7 @@ class LeafBound:
     frequency
         The frequency table.
     plan
-        The plan that has the rule and counts classes.
+        The plan, which has the rule and counts classes.
     """
 
     def __init__(self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan) -> None:

@@ -1,10 +1,11 @@
-"""Improve a configuration by changes of one or two masks: the local search of all strategies.
+"""Improve a configuration by changing one or two masks; all strategies use this local search.
 
-A search starts at the coarsest masks, because these are the most likely to meet the rule and the
-cheapest to score. It repeatedly makes the change with the largest gain. It evaluates gains lazily
-(Minoux, Accelerated greedy algorithms, 1978): after a change, the gain of another one is computed
-again only when it has the largest known gain. So a step needs few scores if gains shrink as other
-masks become finer. The result is a heuristic; branch and bound proves or improves it.
+A search starts with the coarsest masks, because these are the most likely to meet the rule and the
+quickest to score. It repeatedly makes the change with the largest gain. It evaluates gains lazily
+(Minoux, Accelerated greedy algorithms, 1978): after a change, it computes the gain of another
+change again only if the known gain of this change is the largest. So a step needs few scores if
+gains shrink as other masks become finer. The result need not be the best; branch and bound proves
+or improves it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from collections.abc import Callable, Iterator, Sequence
 from aegis.advisor.search.problem import Box, Problem, Variable, members, replaced
 
 NEXT = 8
-"""Largest number of next finer masks of one attribute to try: those with the fewest groups."""
+"""Largest number of next finer masks of an attribute that are tried: those with the fewest groups.
+"""
 _NEAR = 8
 """Largest number of masks of an attribute with more groups, and with fewer, that are near."""
 _EXCHANGED = 64
 """Largest number of changes with a gain, and with a loss, that are tried in pairs."""
 TOLERANCE = 1e-12
-"""Values closer than this are the same."""
+"""Values that differ by less than this count as equal."""
 
 Nearby = Callable[[Variable, int], Sequence[int]]
-"""Returns the candidates of a variable to try in place of its current one."""
+"""A function that returns the candidates of a variable to try instead of its current one."""
 Move = tuple[float, int, int]
-"""Minus the largest possible gain of a change, the variable, and its new candidate."""
+"""A change of one mask: minus its largest possible gain, the variable, and the new candidate."""
 
 
 def coarsest(problem: Problem) -> Iterator[Box]:
@@ -67,7 +69,9 @@ def others(variable: Variable, current: int) -> list[int]:
 
 
 def near(variable: Variable, current: int) -> list[int]:
-    """Return the candidates of a variable whose numbers of groups are next to the current one's."""
+    """Return up to eight candidates just before, and up to eight just after, the current one. The
+    candidates are in order of their number of groups.
+    """
     sizes = [candidate.size for candidate in variable.candidates]
     order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
     place = order.index(current)
@@ -82,10 +86,10 @@ class LocalSearch:
     problem
         The search space.
     upper
-        Returns an upper bound of a configuration's value, which is quick to compute; -inf to leave
-        the configuration out.
+        Function that quickly returns an upper bound of a configuration's value; -inf leaves the
+        configuration out.
     value
-        Returns the value of a configuration; -inf if it does not meet the rule.
+        Function that returns the value of a configuration; -inf if it does not meet the rule.
     """
 
     def __init__(
@@ -99,7 +103,9 @@ class LocalSearch:
         self._value = value
 
     def from_coarsest(self) -> Box | None:
-        """Return a configuration that no next finer mask improves; None if the coarsest one fails."""
+        """Return a configuration that no next finer mask improves; None if the coarsest
+        configuration fails the rule.
+        """
         for box in coarsest(self._problem):
             if self._value(box) > -math.inf:
                 return self.improved(box, next_finer)
@@ -108,7 +114,8 @@ class LocalSearch:
     def improved(
         self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
     ) -> Box:
-        """Return a configuration that no change of one mask improves; with `pairs`, of two masks.
+        """Return a configuration that no change of one mask improves; if `pairs` is True, no change
+        of two masks either.
 
         Parameters
         ----------
@@ -117,7 +124,7 @@ class LocalSearch:
         nearby
             The candidates to try for each variable.
         pairs
-            Whether to also try pairs of changes, one with a gain and one with a loss.
+            Whether to also try two changes together, one with a gain and one with a loss.
         thorough
             Whether to evaluate all neighbours again after each change.
         """
@@ -131,7 +138,7 @@ class LocalSearch:
             box = better
 
     def moves(self, box: Box, nearby: Nearby) -> list[Move]:
-        """Return all changes of one mask, the one with the largest possible gain first."""
+        """Return all changes of one mask, sorted by their largest possible gain, largest first."""
         value = self._value(box)
         return sorted(
             self._move(box, value, index, candidate)
@@ -178,7 +185,8 @@ class LocalSearch:
 
 
 def exchanges(moves: Sequence[Move]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs of changes, one with a gain and one with a loss, whose sum is a gain, best first.
+    """Return pairs of changes, best first: one change has a gain, the other a loss, and both
+    together have a gain.
 
     Each change is a variable and its new candidate.
     """

@@ -13,24 +13,27 @@ from aegis.measures import Direction, Measure
 from aegis.registry import Registry
 
 CUBED = 1e-10
-"""Seconds of a fit per cubed level, on a machine of the slow kind."""
+"""A fit of n levels takes n ** 3 times this many seconds on a slow machine."""
 _SCORE, _FITS = 5e-3, 2
-"""Work of a score in any case, and how many fits a score by fold counts as."""
+"""The fixed work of a score, and the number of fits that a score by fold counts as."""
 
 
 class Objective(ABC):
-    """A figure to maximise, with an upper bound for all configurations of a box."""
+    """A figure that the search maximises, with an upper bound for all configurations of a box."""
 
     name: str
     sign: int
     """1 if the search maximises the figure, -1 if it minimises the figure."""
     bounded = True
-    """Whether the bound is good enough to find the best by splitting boxes; if not, the search lists
-    configurations by another objective."""
+    """Whether the bound is good enough to find the best configuration by splitting boxes; if not,
+    the search lists configurations by another objective.
+    """
     loose = False
     """Whether an objective that is not `bounded` has a finite bound over boxes."""
     divides = False
-    """Whether many masks that are not nested are bounded far better one by one than together."""
+    """Whether the bound is much better for each of many masks that are not nested than for all of
+    them together.
+    """
     follows_rule = False
     """Whether the figure depends on the rule, for example if it penalises suppressed rows."""
 
@@ -40,17 +43,20 @@ class Objective(ABC):
 
     @abstractmethod
     def bound(self, box: Box) -> float:
-        """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
+        """Return an upper bound of `sign * figure` over a box; for a single configuration, it is
+        the exact value.
+        """
 
     def upper(self, box: Box) -> float:
         """Return an upper bound that is quick to compute, also for a single configuration.
 
-        It is never below `bound`.
+        The result is never below `bound`.
         """
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return a quicker estimate of `upper`, which the search uses only to choose a split.
+        """Return an estimate of `upper` that is quicker to compute; the search uses it only to
+        choose a split.
 
         The search compares the estimates for a box and for its halves. It does less harm to
         overestimate the difference than to underestimate it.
@@ -64,14 +70,14 @@ class Objective(ABC):
 
 @dataclass(frozen=True)
 class ObjectiveType:
-    """A registered objective that is not a measure, such as a loss that another tool minimises.
+    """A registered objective that is not a measure, for example a loss that another tool minimises.
 
     Packages add objective types through the entry points `aegis.objectives`.
 
     Attributes
     ----------
     name
-        The name that users write; options may follow in brackets.
+        The name by which users request it; options may follow in brackets.
     title, formula, reference
         As in the registry of measures.
     make
@@ -130,12 +136,16 @@ class OfMeasure(Objective):
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return the approximate seconds to fit a configuration or the finest masks of a box."""
+    """Return the approximate seconds that fitting a configuration, or the finest masks of a box,
+    takes.
+    """
     return CUBED * float(sum(levels_of(problem, box))) ** 3
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return the levels of a configuration: of attributes with several candidates, and of the others."""
+    """Return two numbers of levels in a configuration: of attributes with several candidates, and
+    of all other attributes.
+    """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):
         settled = len(variable.candidates) == 1
@@ -149,8 +159,9 @@ def score_work(chosen: int, levels: int) -> float:
     Parameters
     ----------
     chosen
-        Levels of the attributes whose masks vary; the others are factorised once for all scores.
+        Number of levels of the attributes whose masks vary; all other levels are factorised once
+        for all scores.
     levels
-        Levels of all attributes.
+        Number of levels of all attributes.
     """
     return _SCORE + _FITS * CUBED * float(chosen) ** 2 * levels

@@ -1,8 +1,8 @@
 """Define the objectives that a search maximises, with bounds for whole boxes.
 
-Every objective returns one number for a box, which the search maximises: an upper bound on all
-configurations in the box, and the exact value if the box is a single configuration. Figures for
-which smaller values are better are negated here, and negated again in the result.
+Every objective returns one number for a box, and the search maximises this number. It is an upper
+bound for all configurations in the box; for a single configuration, it is the exact value. Figures
+for which smaller values are better are negated here, and negated again in the result.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _MOST = 1.0 - 1e-9
 class Additive(Objective):
     """An objective that is a sum over attributes.
 
-    The sum of the best values in each domain bounds a box. This needs no monotonicity, so the
-    search is exact for corrected measures, too. If the label has candidates, the bound is the
-    largest sum over the candidates in its domain.
+    The bound of a box is the sum of each attribute's best value in its domain. The bound is valid
+    even if values do not grow with finer masks, so the search is exact for corrected measures, too.
+    If the label has candidates, the bound is the largest of the sums for the candidates in its
+    domain.
     """
 
     def __init__(self, name: str, sign: int, values: list[list[list[float]]]) -> None:
@@ -72,7 +73,9 @@ class Additive(Objective):
 
 
 class Unbounded(OfMeasure):
-    """A measure without a bound: the search has to visit every admissible configuration."""
+    """A measure without a bound; to prove the best, a search must score every admissible
+    configuration.
+    """
 
     bounded = False
 
@@ -81,13 +84,13 @@ class Unbounded(OfMeasure):
 
 
 class BelowBound(OfMeasure):
-    """A measure whose upper bound is computed from the finest masks of a box.
+    """A measure with an upper bound that is computed from the finest masks of a box.
 
     The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
     held-out rows only lower a figure. Plug-in figures cannot grow when indicators are grouped. The
     expected AUC never exceeds `reachable_auc`, and the expected R2 never exceeds `explained_share`.
-    These bounds ignore the effect of penalties and held-out rows. So a proof may need many more
-    boxes than for `adjusted-pillai`. The bounds of expected figures are loose.
+    These bounds ignore the effect of penalties and held-out rows, so a proof may need many more
+    boxes than for `adjusted-pillai`. The bounds for the expected AUC and R2 are loose.
     """
 
     divides = True
@@ -112,7 +115,8 @@ class BelowBound(OfMeasure):
         return self._trace.bound(box) if by_trace else self._finest.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; for an AUC, twice the AUC of two classes with the plug-in trace.
+        """Return `upper`; for an AUC, return twice the AUC that two classes with the plug-in trace
+        would have.
 
         The trace is quicker to compute than the bound of an AUC.
         """
@@ -154,7 +158,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
 def shares_kept(
     name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
 ) -> SharesKept:
-    """Return the combination of the shares kept of several labels as an objective.
+    """Return an objective that combines the shares kept of several labels.
 
     Each label is scored by its measure. If `name` is a measure of label classes, it replaces each
     measure that has no bound: the search then lists configurations by `name`, and scores them

@@ -18,12 +18,14 @@ _SECONDS_PER_CELL = 2e-8
 
 
 class Pairwise(OfMeasure):
-    """The mean over pairs of attributes i and j of a value w_ij(a, b), for the masks a of i and b of j.
+    """An objective: the mean over pairs of attributes i and j of a value w_ij(a, b), if i has mask
+    a and j has mask b.
 
     The value of a pair is divided equally between its two attributes. Attribute i with mask a
-    contributes 1/2 sum_j w_ij(a, b_j), which is at most 1/2 sum_j max_b w_ij(a, b). The largest
-    such value over the candidates a in the domain of i, summed over i, bounds a box. It is exact
-    for a single configuration. The bound needs no monotonicity and no label.
+    contributes 1/2 sum_j w_ij(a, b_j), which is at most 1/2 sum_j max_b w_ij(a, b). The bound of a
+    box takes, for each attribute i, the largest such value of the candidates a in its domain, and
+    adds these values. It is exact for a single configuration. It is valid even if values do not
+    grow with finer masks, and it needs no label.
     """
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
@@ -59,7 +61,9 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return the approximate seconds to read all pairs, which only the first configuration needs."""
+        """Return the approximate seconds to count all pairs; only the first configuration needs
+        this.
+        """
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
 

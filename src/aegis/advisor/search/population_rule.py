@@ -14,9 +14,10 @@ from aegis.summary import FrequencyTable
 class BesidePopulation(InMemory):
     """Checks feasibility on the frequency table and the population.
 
-    Criteria on the table remove candidates in the same way as without a population. Criteria on the
+    Criteria on the table remove candidates as in a search without a population. Criteria on the
     population are checked at the coarsest corner of a box, if there is such a corner. If a monotone
-    criterion fails there, or a criterion is `hopeless`, no configuration in the box is admissible.
+    criterion fails there, or if `hopeless` is True for a criterion, no configuration in the box is
+    admissible.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class BesidePopulation(InMemory):
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail while all other variables are at their coarsest."""
+        """Return the box without candidates that fail while all other variables have their coarsest
+        grouping.
+        """
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):
             return None

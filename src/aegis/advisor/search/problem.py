@@ -20,11 +20,13 @@ from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
 Ints = npt.NDArray[np.integer]
 Levels = npt.NDArray[Any]
-"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
+"""The level of each atom, shape (A,); for a noise mask, P(level | atom), shape (A, L)."""
 Box = tuple[int, ...]
-"""One domain for each variable: a bit mask of candidates."""
+"""One domain for each variable, as a bit mask of candidates."""
 Division = tuple[int, tuple[int, ...]]
-"""The index of a variable, and domains that together cover its domain, finer candidates first."""
+"""The index of a variable, and domains that together cover its domain; domains with finer
+candidates come first.
+"""
 
 _MANY = 16
 """With more candidates that are not comparable, a domain is divided, to get a good bound."""
@@ -60,8 +62,9 @@ class Variable:
     channels
         For each noise mask among the candidates, P(level | atom), shape (A, L).
     people
-        For each candidate, the group of each value of the population, shape (n, W); None without a
-        population. Candidates with equal groups for the table's values may differ here.
+        For each candidate, the group of each value of the population, shape (n, W); None if there
+        is no population. Two candidates may group the values of the table in the same way, but
+        other values of the population differently.
     """
 
     attribute: AttributeSummary
@@ -123,14 +126,16 @@ class Variable:
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate that all others of a domain refine; None if there is none."""
+        """Return the candidate of a domain that all other candidates refine; None if there is none."""
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate that refines all others of a domain; None if there is none."""
+        """Return the candidate of a domain that refines all other candidates; None if there is
+        none.
+        """
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
                 return c
@@ -161,11 +166,11 @@ class Variable:
         return self._joins[domain]
 
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return subsets of a domain; each has one candidate and the candidates whose levels it
-        refines.
+        """Return subsets of a domain. Each contains one candidate, and the candidates whose levels
+        this candidate refines.
 
-        Together they cover the domain, the finest first. The result is empty if only few candidates
-        are not comparable, because then their common refinement gives a good bound.
+        Together the subsets cover the domain; the finest comes first. The result is empty if only
+        few candidates are not comparable, because then their common refinement gives a good bound.
         """
         if domain not in self._covers:
             few = domain.bit_count() <= _MANY
@@ -192,8 +197,9 @@ class Variable:
     def level_join(self, domain: int) -> Levels:
         """Return the common refinement of the levels of a domain's candidates, shape (A,).
 
-        For a noise mask, the levels are the atoms, which carry at least as much information as any
-        channel. If the domain has only one noise mask, the result is its channel, shape (A, L).
+        A noise mask counts as if it showed the atoms, which carry at least as much information as
+        any channel. If the domain consists of one noise mask, the result is its channel, shape (A,
+        L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -209,7 +215,7 @@ class Variable:
         """Return the finest levels that the levels of every candidate of a domain refine, shape
         (A,).
 
-        With a noise mask there is only one level, because noise refines no grouping.
+        If the domain has a noise mask, there is only one level, because noise refines no grouping.
         """
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
@@ -219,7 +225,9 @@ class Variable:
         return self._level_meets[domain]
 
     def most_levels(self, domain: int) -> int:
-        """Return the largest number of levels among a domain's noise masks; 0 without one."""
+        """Return the largest number of levels of a noise mask in the domain, or 0 if there is no
+        noise mask.
+        """
         return max(
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
         )
@@ -239,9 +247,9 @@ class Problem:
     variables
         The scored attributes in the summary's order, then the label if it has candidates.
     duplicates
-        Sentences on candidates that were left out because another one has the same groups.
+        Sentences on candidates that were left out because another candidate has the same groups.
     work
-        The work of all searches of this space.
+        The work that all searches of this space have done.
     """
 
     summary: Summary
@@ -255,10 +263,11 @@ class Problem:
         return tuple(v.full for v in self.variables)
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable with many candidates that are not comparable, and its covers.
+        """Return the first variable with many candidates that are not comparable, and the domains
+        that cover its domain.
 
-        Such candidates together distinguish more values than any single one, so the bound of the
-        undivided domain is weak. The result is None if there is no such variable.
+        Such candidates together distinguish more values than any single candidate, so the bound of
+        the undivided domain is weak. The result is None if there is no such variable.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -268,7 +277,8 @@ class Problem:
     def corner(self, box: Box) -> Box | None:
         """Return the configuration of a box that is the most likely to meet a rule; None if unknown.
 
-        It has the coarsest candidate of each quasi-identifier, and the finest of other variables.
+        It has the coarsest candidate of each quasi-identifier, and the finest candidate of each
+        other variable.
         """
         corner = []
         for variable, domain in zip(self.variables, box, strict=True):
@@ -287,7 +297,9 @@ class Problem:
 
 
 GroupsOfPeople = Callable[[str, Candidate], "Ints | None"]
-"""Returns the group of each value of the population under a candidate; None without a population."""
+"""A function that returns the group of each value of the population under a candidate; None if
+there is no population.
+"""
 
 
 def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> Problem:
@@ -298,7 +310,8 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     summary
         The aggregates that the search is based on.
     of_people
-        Function that returns the population's groups under a candidate; None without a population.
+        Function that returns the population's groups under a candidate; None if there is no
+        population.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []

@@ -16,7 +16,9 @@ from aegis.requests import SearchRequest
 
 
 def check_request(policy: Policy, request: SearchRequest) -> None:
-    """Raise `PolicyError` if a search cannot answer the request; the table is not read for this."""
+    """Raise `PolicyError` if no search can answer the request. The table is not read for this
+    check.
+    """
     if request.top < 1:
         raise PolicyError(
             f"Aegis cannot return the best {request.top} configurations.",
@@ -34,7 +36,9 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of several tied configurations to recommend; by default the one that masks least."""
+    """Return which of several tied configurations is recommended; by default the one that masks
+    least.
+    """
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
 

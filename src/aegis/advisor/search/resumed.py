@@ -36,7 +36,7 @@ class SearchFile:
         Path of the file, which need not exist yet.
     digests
         Digests of the table and of the policy with its rule, and the measure. They identify the
-        search; `read` refuses the file of another search.
+        search, so that `read` can refuse the file of another search.
     full
         For each variable of the search, the domain with all candidates.
     """

@@ -23,7 +23,7 @@ from aegis.summary import Candidate, FrequencyTable
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = Candidate | None
-"""The candidate of a protected attribute; None without one."""
+"""The candidate of a protected attribute; None if it has no candidate."""
 
 _PLACES = 1 << 21
 """Largest number of entries in a matrix of classes by values.
@@ -41,13 +41,15 @@ _SPREAD = 4
 
 
 class Worth:
-    """Decides from the results so far whether a test that may exclude a box is worth its time."""
+    """Decides whether a test that may exclude a box is worth its time, from the test's results so
+    far.
+    """
 
     def __init__(self) -> None:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether to run the test; if it seldom excludes a box, it runs only now and then."""
+        """Return whether to run the test. A test that seldom excludes a box runs only now and then."""
         if self._balance > 0:
             return True
         self._balance -= 1
@@ -62,7 +64,7 @@ class Worth:
 
 
 class Judge:
-    """Checks configurations, and all finer ones together, against a rule.
+    """Checks a rule for a configuration alone, or for a configuration and all finer ones together.
 
     Parameters
     ----------
@@ -100,14 +102,14 @@ class Judge:
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """The criteria that give a bound on the number of rows that finer configurations can keep."""
+        """The criteria that limit the number of rows that finer configurations can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
         """Whether a class that fails a criterion proves that all finer tables fail, too.
 
-        Without suppression, this holds for every monotone model. With suppression, it holds only
-        for models under which all parts of a failing class also fail.
+        If the rule allows no suppression, this holds for every monotone model. If it allows
+        suppression, it holds only for models under which all parts of a failing class also fail.
         """
         model = criterion.model
         if model.least_size is not None:
@@ -117,7 +119,8 @@ class Judge:
         return model.monotone_with_suppression if self._room else model.monotone
 
     def possible(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration, or any finer one, may meet the rule; False is a proof.
+        """Return whether a configuration, or any finer one, may meet the rule; False proves that
+        none does.
 
         Parameters are those of `admits`.
         """
@@ -146,7 +149,8 @@ class Judge:
         return enough
 
     def possible_in_parts(self, ids: Ids, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration between a coarser and a finer one may meet the rule; False is a proof.
+        """Return whether a configuration between a coarser and a finer one may meet the rule; False
+        proves that none does.
 
         Parameters
         ----------
@@ -203,7 +207,8 @@ class Judge:
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration meets the rule; `PrivacyPlan.counts_alone` must be True.
+        """Return whether a configuration meets the rule. This is valid only if
+        `PrivacyPlan.counts_alone` is True.
 
         Parameters
         ----------
@@ -212,7 +217,8 @@ class Judge:
         space
             A number above all ids.
         masks
-            The candidate of each sensitive attribute of the rule, in its order; None without one.
+            The candidate of each sensitive attribute of the rule, in the rule's order; None if an
+            attribute has no candidate.
         """
         sizes, large, room = self._large(ids, space, masks)
         if room < 0 or not large.any():

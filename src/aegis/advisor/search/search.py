@@ -41,9 +41,13 @@ from aegis.requests import SearchOptions, SearchRequest
 from aegis.summary import Summary
 
 SEARCHED = 0.8
-"""Share of the time limit for the search; the rest is for standard errors and explanations."""
+"""Share of the time limit that the search may use; the rest is for standard errors and
+explanations.
+"""
 SHARED = 0.5
-"""The same for several labels, because the best configuration for each label is searched afterwards."""
+"""`SEARCHED` if there are several labels. It is smaller, because Aegis then also searches the best
+configuration for each label.
+"""
 
 
 @one_blas_thread
@@ -57,7 +61,8 @@ def search_combinations(
     prepared: Prepared | None = None,
     **options: Unpack[SearchOptions],
 ) -> Advice:
-    """Return the best admissible configurations of all combinations, with proof if a bound exists.
+    """Return the best admissible configurations of all combinations. They are proven to be the best
+    if the objective has a bound.
 
     The method is branch and bound over boxes of candidates (`aegis.advisor.search.branch`). The
     objective scores the masks before suppression. The time limit covers the search, the explanation
@@ -66,25 +71,25 @@ def search_combinations(
     Parameters
     ----------
     summary
-        The aggregates for the scores.
+        The counts from which scores are computed.
     plan
         The plan that checks configurations against the rule.
     policy
         Roles, candidate masks, the privacy rule and the measure.
     request, options
-        How to search: a request, or its fields as keywords.
+        How to search: as a request, or as keywords with the names of its fields.
     progress
-        Receives the best value so far, the bound and the gap.
+        Receives the best value so far, the bound and the gap between them.
     prepared
-        Results of an earlier search that do not depend on the rule, for the same summary, masks and
-        measure. Its best configurations are tried first, and it stores the new ones. Only one
-        search at a time may use it.
+        Results of an earlier search with the same summary, masks and measure that do not depend on
+        the rule. The search tries the best configurations from there first, and stores its own best
+        ones there. Only one search at a time may use this object.
 
     Returns
     -------
     Advice
-        The advice with `search` and, if requested, `binding` and `front`. If no configuration is
-        admissible, the ranking has the closest one.
+        The advice, with `search` and, if requested, `binding` and `front`. If no configuration is
+        admissible, the ranking contains the closest one.
 
     Raises
     ------
@@ -238,7 +243,7 @@ class Prepared:
     unmasked
         Score of the unmasked table.
     warnings
-        Warnings on the measure.
+        Warnings about the measure.
     file
         The file in which unsearched boxes are saved; None for no file.
     tried

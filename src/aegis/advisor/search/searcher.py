@@ -1,4 +1,4 @@
-"""Search one summary under any rule, with shared scores and bounds."""
+"""Search one summary under several rules, which share scores and bounds."""
 
 from __future__ import annotations
 
@@ -38,13 +38,19 @@ from aegis.summary import Summary
 from aegis.words import amount
 
 LISTED, BRIEFLY = 100, 10
-"""Largest number of configurations to list by the trace if the objective has no bound."""
+"""Largest number of configurations that are listed by the trace if the objective has no bound: in a
+full search, and in a brief one.
+"""
 ENUMERATED = 3_000
-"""Largest space in which every admissible configuration is scored by such an objective."""
+"""If the objective has no bound and there are at most this many combinations, every admissible
+configuration is scored.
+"""
 _PER_PAIR = 3e-8
 """Seconds in which a pair of values is counted without one fold of the rows."""
 TRACES = ("adjusted-pillai", "pillai-plain")
-"""The measures that list configurations; the second one is used if the first one is never above 0."""
+"""The measures by which configurations are listed; the second one is used if the first one is never
+above 0.
+"""
 
 
 class Searcher:
@@ -73,7 +79,7 @@ class Searcher:
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def for_label(self, place: int) -> Searcher:
-        """Return a searcher for one of several labels alone."""
+        """Return a searcher for only one of several labels."""
         other = copy(self)
         other.objective = _of_label(self.objective, place)
         other._traces = [_of_label(trace, place) for trace in self._traces]
@@ -85,12 +91,14 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Return whether the unmasked table has no utility by the measure, so that it cannot rank masks."""
+        """Return whether the unmasked table has no utility by the measure, so that the measure
+        cannot rank masks.
+        """
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 
     def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
-        """Return a searcher under another rule that shares scores and bounds with this one."""
+        """Return a searcher for another rule; it shares scores and bounds with this searcher."""
         if plan is self.plan and progress is self.progress:
             return self
         other = copy(self)
@@ -102,7 +110,9 @@ class Searcher:
         return self.plan if rule is self.plan.rule else self.plan.under(rule)
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> InMemory | InEngine:
-        """Return the check of combinations under a rule; without a clock it has no time limit."""
+        """Return an object that checks combinations against a rule; if there is no clock, it has no
+        time limit.
+        """
         plan, clock = self._plan_of(rule), clock or Clock(None)
         if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
@@ -146,11 +156,11 @@ class Searcher:
         briefly
             Whether to list and score only few configurations if the objective has no good bounds.
         prove
-            Whether to continue, if the objective has no good bounds, until the best is proven or
-            time runs out.
+            Whether to continue, if the objective has no good bounds, until the best configuration
+            is proven or time runs out.
         file
-            The file with the unsearched boxes of an earlier search; those of this search replace
-            them.
+            The file with the unsearched boxes of an earlier search; the unsearched boxes of this
+            search replace them.
         """
         began = time.perf_counter()
         clock = Clock.of(time_limit)
@@ -260,7 +270,9 @@ class Searcher:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
     def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
-        """Return the search's configurations, best first; if none is admissible, the closest one."""
+        """Return the configurations that the search found, best first; if none is admissible,
+        return the closest one.
+        """
         if outcome.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
@@ -270,14 +282,15 @@ class Searcher:
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
-        """Return the configuration that needs the fewest rows removed, if it meets a rule."""
+        """Return the configuration that needs the fewest rows removed, if it meets the rule."""
         box = find_closest(self.problem, self._plan_of(rule), clock)
         return None if box is None or not self.verdict(box, rule).admissible else box
 
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
-        """If a stopped search has no configuration, use the one that needs the fewest rows removed.
+        """If a stopped search found no configuration, try the one that needs the fewest rows
+        removed.
 
         If that configuration is admissible, it becomes the best of `outcome`, and the figures say
         so.
@@ -321,14 +334,14 @@ class Searcher:
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
     def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
-        """Return whether a configuration meets a rule, and its suppressed rows and classes."""
+        """Return the verdict of a rule on a configuration, with its suppressed rows and classes."""
         return self._plan_of(rule).check(self.problem.choice(box))
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
     ) -> tuple[list[Ranked], tuple[str, ...]]:
-        """Add masking and standard errors to the ranking; also return notes on figures that took
-        too long.
+        """Add amounts of masking and standard errors to the ranking. Also return notes on figures
+        that would take too long.
         """
         if self.objective.name != self.measure.name:
             return ranking, ()
@@ -355,8 +368,8 @@ class Searcher:
         lacking: tuple[str, ...],
         unmasked: float,
     ) -> SearchFigures:
-        """Return the figures of the search with the reason for the first choice, and without a
-        proof if the scores mean nothing.
+        """Return the figures of the search with the reason for the first choice. If the scores mean
+        nothing, the figures claim no proof.
         """
         notes = (*figures.notes, *lacking)
         blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)

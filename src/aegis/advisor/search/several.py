@@ -1,9 +1,9 @@
 """Maximise the shares kept of several labels, or a combination of them.
 
-Let B_t be an upper bound on the score of label t over a box. Shares grow with scores, so the share
-that corresponds to B_t is an upper bound on the share kept of label t. The weighted mean of these
-shares bounds the weighted mean share, and the smallest of them bounds the smallest share. A search
-can prove its result if the objective of each label has bounds.
+Let B_t be an upper bound on the score for label t over a box. The share kept of label t grows with
+its score, so the share for the score B_t is an upper bound on it. The weighted mean of these bounds
+is a bound on the weighted mean share, and the smallest of them is a bound on the smallest share. A
+search can prove its result if the objective of each label has bounds.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from aegis.summary import Candidate
 
 
 class ShareOfLabel(Objective):
-    """The share kept of one of several labels, as an objective.
+    """An objective: the share kept of one of several labels.
 
     Parameters
     ----------
     problem
         The search space of the whole table.
     own
-        The search space of the label's table, without columns that its scores ignore.
+        The search space of the label's table, which lacks the columns that scores for this label
+        ignore.
     task
         The scorer of the label.
     measure
-        The measure of the share.
+        The measure from which the share is computed.
     inner
         The objective for `measure` on the label's table.
     """
@@ -90,7 +91,9 @@ class ShareOfLabel(Objective):
 
 
 class SharesKept(Objective):
-    """Search objective for several labels: the combined share of the utility of each label that is kept."""
+    """An objective for several labels: it combines, over labels, the share of the utility that is
+    kept.
+    """
 
     sign = 1
 
@@ -105,7 +108,9 @@ class SharesKept(Objective):
         self._combine = scorer.combine
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; with loose and slow bounds, the weighted mean of the labels' estimates."""
+        """Return `upper`; if the bounds are loose and slow, return the weighted mean of the labels'
+        estimates.
+        """
         if not self.loose:
             return self.upper(box)
         return sum(

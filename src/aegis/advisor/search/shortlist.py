@@ -1,10 +1,10 @@
 """Search by a measure without a sharp bound: score the configurations with the highest trace.
 
-Branch and bound lists all admissible configurations whose adjusted trace is above a stated value,
-and the search scores each of them. If a label class is rare, the trace can miss differences that an
+Branch and bound lists all admissible configurations whose adjusted trace is above some value, and
+the search scores each of them. If a label class is rare, the trace can miss differences that an
 expected model metric shows. So the search then changes the masks of the best configurations one at
-a time, as long as the score improves. On request, it uses the remaining time to narrow the gap to
-the loose bound.
+a time, as long as the score improves. On request, it uses the remaining time to lower the loose
+bound towards the best score.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from aegis.advisor.search.problem import Box, Problem
 from aegis.progress import Step
 
 SPLITS = 2_000
-"""Largest number of boxes of a large space to split for the list, once it has an entry."""
+"""Largest number of boxes that are split for the list in a large space, once the list has an entry.
+"""
 _IMPROVED = 3
 """Number of configurations whose masks are changed one at a time."""
 _REACHING = 3
@@ -38,17 +39,17 @@ class Shortlist:
     problem, objective, feasibility
         The search space, the objective to maximise, and the check of the rule.
     traces
-        The objectives that list configurations. The second one is used if the first one is not
-        above 0 for any configuration.
+        The objectives by which configurations are listed. The second one is used if the first one
+        is not above 0 for any configuration.
     listed
         Largest number of configurations in the list.
     bounds
         Whether to bound all configurations, if `objective` has a bound.
     prove
-        Whether to also split boxes until the bound proves the best or time runs out.
+        Whether to also split boxes until the best configuration is proven or time runs out.
     clock
-        Time limit; the search then returns the best configurations so far. Half of the time is for
-        the list.
+        Time limit; when it is reached, the search returns the best configurations so far. Half of
+        the time is for the list.
     step
         Receives the progress.
     """
@@ -84,18 +85,20 @@ class Shortlist:
         most_splits: float,
         resumed: tuple[OpenBox, ...] | None = None,
     ) -> Found:
-        """Return all configurations that were scored, best first, and the proof for the list.
+        """Return all configurations that were scored, best first, and what is proven about the
+        list.
 
-        `proven` is None if the list is empty, or if the best is proven among all combinations. The
-        `bound` is infinite if the objective has no bound and not every admissible configuration was
-        scored. `complete` is True if the search ran to its end.
+        In the result, `proven` is None if the list is empty, or if the best configuration is proven
+        to be the best of all combinations. `bound` is infinite if the objective has no bound and
+        some admissible configurations were not scored. `complete` is True if the search ran to its
+        end.
 
         Parameters
         ----------
         start
-            Configurations to score in any case.
+            Configurations that are scored in any case.
         most_splits
-            Largest number of boxes to split for the list.
+            Largest number of boxes that are split for the list.
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """

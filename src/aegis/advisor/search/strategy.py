@@ -1,4 +1,4 @@
-"""Search strategies that packages add, for objectives without good bounds over boxes."""
+"""Define search strategies, which packages can add for objectives without good bounds over boxes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class SearchStrategy(Protocol):
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the best configurations, proven, or the best found when time ran out.
+        """Return the best configurations, with a proof; if time runs out, return the best ones so
+        far.
 
         Parameters
         ----------
@@ -55,7 +56,7 @@ class SearchStrategy(Protocol):
 
 
 STRATEGIES: Registry[SearchStrategy] = Registry("search strategy")
-"""Strategies by name; a search uses the first that suits it."""
+"""Strategies by name; a search uses the first one that suits it."""
 
 
 def suiting(

@@ -1,8 +1,9 @@
 """Among configurations that score about the same, recommend the one that masks least.
 
-Scores within a stated margin of the best count as equal, because trained models show no difference
-on new rows. If the search scored a list, the whole list is compared. If the score has a bound, a
-second search finds the least masking among all configurations within the margin.
+Scores within a stated margin of the best score count as equal, because trained models show no
+difference on new rows. If the search scored a list, the whole list is compared. If the score has a
+bound, a second search finds the configuration that masks least among all configurations within the
+margin.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def masking(variable: Variable, candidate: int) -> float:
 
 
 class Masking(Additive):
-    """The amount of masking as an objective: the mean over attributes of `masking`."""
+    """An objective: the amount of masking, which is the mean of `masking` over attributes."""
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
         self.divides = divides
@@ -48,7 +49,7 @@ class Masking(Additive):
 
 
 class AboveScore:
-    """Checks whether configurations meet the rule and reach a given score.
+    """Checks whether configurations meet the rule and also reach a given score.
 
     Parameters
     ----------
@@ -82,7 +83,9 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Reorder the best `top` results so that the recommended one is first; return the reason, if any."""
+    """Reorder the best `top` results so that the recommended one comes first. Return the reason, or
+    None if the order did not change.
+    """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
     if searcher.objective.name == measure.name:
@@ -99,7 +102,7 @@ def put_first(
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
 ) -> tuple[Box, str | None]:
-    """Return the recommended configuration, and the reason if another one scores higher.
+    """Return the recommended configuration, and a reason if another configuration scores higher.
 
     All configurations within the margin of the best score count as equal. They come from the list
     that was scored, or from a second search if the score has a bound. So the number of

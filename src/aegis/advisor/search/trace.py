@@ -1,4 +1,6 @@
-"""Maximise Pillai's trace: exact for a configuration, bounded for a box of configurations."""
+"""Compute Pillai's trace as an objective: an exact value for a configuration, a bound for a box of
+configurations.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +35,21 @@ _DENSE = 1 << 11
 
 
 class Pillai(Objective):
-    """Pillai's trace, plug-in or adjusted, with an exact bound.
+    """An objective: Pillai's trace, plug-in or adjusted, with a bound that is exact for single
+    configurations.
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
-    So V with each domain at the common refinement of its candidates bounds a box. The adjusted form
-    is V - (L - V) d / (N - d - 1), where L is the number of classes minus one, d the rank of the
-    indicators, and N the number of rows. L and d are smallest at the coarsest grouping of a box. So
-    a bound is V at the finest grouping, minus max(0, L - V) d / (N - d - 1) with L and d at the
-    coarsest grouping.
+    So the V of the finest grouping, in which each variable has the common refinement of its
+    candidates, is a bound for a box. The adjusted form is V - (L - V) d / (N - d - 1), where L is
+    the number of classes minus one, d the rank of the indicators, and N the number of rows. L and d
+    are smallest for the coarsest grouping of a box. So a bound is V minus max(0, L - V) d / (N -
+    d - 1), with the V of the finest grouping, and the L and d of the coarsest grouping.
 
-    A noise mask counts as its atoms in the finest grouping and as one level in the coarsest. Given
-    the atoms, the noisy values are independent of everything else, so they cannot increase V. And
-    d, without the chance of drawn rows, cannot fall below that of the other attributes. No trace
-    exceeds the number of classes minus one. This bounds a box whose finest grouping has too many
-    levels to fit.
+    A noise mask counts as its atoms in the finest grouping, and as one level in the coarsest
+    grouping. Given the atoms, the noisy values are independent of everything else, so they cannot
+    increase V. And the rank d, if the chance of drawn rows is ignored, cannot fall below the rank
+    of the other attributes alone. No trace exceeds the number of classes minus one; this is the
+    bound of a box whose finest grouping has too many levels to fit.
     """
 
     sign = 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aegis.release import Audit, CertificateCheck
 
 BESIDE = 3
-"""Sensitive attributes that one table shows next to each other."""
+"""Number of sensitive attributes that one table shows side by side."""
 LONGEST_BAR = 30
 FIELDS = {
     "after": "earlier releases",
@@ -45,15 +45,17 @@ FIELDS = {
     "utility.reference_rmse": "error of predictions from the original table",
     "utility.stderr": "sampling error of the utility",
 }
-"""Fields of a certificate in words; of a later part of a name that is said already, the empty text."""
+"""Words for the parts of field names in a certificate. The text is empty if earlier parts of the
+name already say the same.
+"""
 MASK_FIELD = "configuration.masks."
 OF_LABELS = " of each label"
 CHECK_SCHEMA = 1
-"""Version of the JSON form of a certificate's check."""
+"""Version of the JSON form of the check of a certificate."""
 
 
 def print_audit(shell: Output, audited: Audit, origin: str) -> None:
-    """Print every figure of an audit; the verdict is last."""
+    """Print every figure of an audit. The verdict comes last."""
     if shell.format is Format.JSON:
         shell.json(audited.to_dict())
     elif shell.format is Format.CSV:
@@ -98,7 +100,7 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
 
 
 def in_words(unchecked: str) -> str:
-    """Return which fields of a certificate were not checked, in words, and why.
+    """Return, in words, which fields of a certificate were not checked, and why.
 
     Examples
     --------

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from aegis.advisor import Advice
 
 SHOWN = 8
-"""Changes that are printed, the best first; JSON and the report hold all."""
+"""Number of changes that are printed, the best ones; JSON and the report contain all."""
 
 
 def change_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield a table of the effect that other masks would have on the best configuration.
 
-    Nothing is yielded unless scores are estimates.
+    If scores are not estimates, yield nothing.
     """
     from aegis.cli.tables import Column, heading, number, table
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def label_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield a table of the labels under the best configuration; nothing for one label."""
+    """Yield a table of the labels under the best configuration. If there is only one label, yield
+    nothing.
+    """
     from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
 
     lines = label_lines(advice)

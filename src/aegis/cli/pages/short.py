@@ -1,4 +1,6 @@
-"""Print the result of a search on one screen: the best masks, their effect on each column, and cautions."""
+"""Print the result of a search on one screen: the best masks, their effect on each column, and
+cautions.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ if TYPE_CHECKING:
     from aegis.policy import Policy
 
 LINES, WIDTH = 25, 80
-"""Lines and characters of the page; --explain prints the rest."""
+"""Number of lines of the page, and of characters per line; --explain prints what does not fit."""
 TAIL = 7
-"""Lines below the page: the files that were written, and the next step."""
+"""Number of lines below the page, for the written files and the next step."""
 FEWEST_MASKS = 2
-"""Lines of masks at least."""
+"""Smallest number of lines for masks."""
 LONGEST = 110
-"""Characters up to which a caution is printed whole."""
+"""A caution of at most this many characters is printed in full."""
 SHORTEST = 25
-"""Characters from which a clause says something by itself."""
+"""A clause of at least this many characters can be understood by itself."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return the page of an advice in `LINES` lines; masks and warnings share the lines below the head."""
+        """Return the page of an advice in `LINES` lines. Masks and warnings share the lines below
+        the head.
+        """
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
@@ -118,14 +122,14 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return a note on the loss from masking only this column; empty if negligible."""
+    """Return a note on the loss if only this column is masked; empty if the loss is negligible."""
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return the cautions; cut each long caution to its first clause."""
+    """Return the cautions. Each long caution is cut to its first clause."""
     return [_first_clause(text) for text in warnings]
 
 

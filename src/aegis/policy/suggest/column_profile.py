@@ -1,4 +1,4 @@
-"""Hold facts about one column, and the proposal for it."""
+"""Hold the facts about one column, and the proposal for it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class ColumnProfile:
     role
         The proposed role; None for the label.
     reason
-        Reason for the role.
+        The reason for the role.
     masks
         Candidate masks, from fine to coarse.
     masks_reason
-        Reason for the masks.
+        The reason for the masks.
     unused
         Other masks that fit but are not proposed, each with the reason.
     warning
-        Question that you must answer before you use the policy; empty if there is none.
+        A question that you must answer before you use the policy; empty if there is none.
     question
-        A question, for columns that the rule does not cover: could other people know the values?
-        Empty if the column hardly helps to single out rows.
+        For a column that the rule does not cover, a question: could other people know the values?
+        Empty if the column hardly helps to find the row of a person.
     alternative
-        Masks for the column as a quasi-identifier, if `question` is not empty.
+        Masks for the column if you make it a quasi-identifier; empty if `question` is empty.
     """
 
     facts: ColumnFacts
@@ -56,7 +56,7 @@ class ColumnProfile:
     def ordered(self) -> bool:
         """Whether the policy lists the values in ascending order.
 
-        It does if the column is a quasi-identifier whose texts are ranges of numbers.
+        This is so if the column is a quasi-identifier whose texts are ranges of numbers.
         """
         return self.role is Role.QUASI_IDENTIFIER and bool(self.facts.ranges)
 

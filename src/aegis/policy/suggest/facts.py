@@ -1,4 +1,6 @@
-"""Hold facts about a column for a first policy: measured figures and conclusions from them."""
+"""Hold the facts about a column that a first policy needs: measured figures and conclusions from
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,15 @@ from aegis.masks import Kind
 from aegis.policy.suggest.names import Concept, find_concept, names_codes
 
 FEWEST_KEYS = 10
-"""Columns with fewer values cannot be the key of persons."""
+"""A column with fewer values than this is not considered a key of persons."""
 NEARLY_ALL = 0.95
-"""Number of different values per row from which a column is near-unique."""
+"""A column is nearly unique if it has at least this many different values per row."""
 EVEN = 1.5
-"""Largest value of the evenness of a key of persons.
+"""Largest evenness of a key of persons.
 
-Evenness compares the probability that two rows have the same value with that of equally many rows
-per value. A study follows its persons for about equally long; counts and measurements are less
-even.
+The evenness is the probability that two rows have the same value, divided by this probability if
+all values had equally many rows. A study follows its persons for about the same time, so their
+evenness is near 1; counts and measurements have larger figures.
 """
 
 
@@ -31,43 +33,47 @@ class ColumnFacts:
     name, dtype
         The column and its Ibis data type as text.
     spoken
-        The name without the prefix that all columns of the table share.
+        The name of the column, without the prefix that all columns of the table share.
     kind
-        Kind of its values, for masks; None if no mask works on it.
+        Kind of its values, on which masks depend; None if no mask accepts the column.
     rows, nulls
         Number of rows of the table, and number of rows in which the column is null.
     distinct
-        Number of different values, without null, NaN counted once; 0 if `kind` is None.
+        Number of different values; null does not count, and NaN counts once. 0 if `kind` is None.
     exact
         Whether `distinct` was counted, not estimated from a sample (`estimate_distinct`).
     low, high
-        Smallest and largest finite value of numbers and dates; None otherwise, or without values.
+        For numbers and dates, the smallest and the largest finite value; None for other kinds, or
+        if there are no values.
     special
         Number of rows with NaN or an infinity.
     quantiles
-        Quantiles of finite numbers, by share of the rows (`SHARES`); empty otherwise.
+        For numbers, the quantiles of finite values, by share of the rows (`SHARES`); empty for
+        other kinds.
     frequent
-        The most frequent values as text with their share of all sampled rows, most frequent first.
+        The most frequent values as text, and their shares of all sampled rows, most frequent first.
         Only values with at least `FEWEST_ROWS` rows are listed.
     shapes
-        For texts: the share of values that have each form of `SHAPES`.
+        For texts, the share of values that have each form in `SHAPES`.
     lengths
-        For texts: the smallest and the largest number of characters.
+        For texts, the smallest and the largest number of characters.
     peak
-        Share of rows with the most frequent value among rows that are not null; only for texts,
-        whole numbers, dates and flags.
+        The share of the most frequent value among rows that are not null; only for texts, whole
+        numbers, dates and flags.
     separation
-        Share of pairs of rows whose values differ: how well the column alone distinguishes rows.
+        The share of pairs of rows whose values differ, which shows how well the column alone
+        distinguishes rows.
     ranges
-        For texts that are ranges of numbers: all of them, from low to high; empty otherwise.
+        If all texts are ranges of numbers, these ranges, from low to high; else empty.
     round_share
-        For whole numbers: the share of multiples of 10. It is about a tenth for record numbers, and
-        more for amounts that people state.
+        For whole numbers, the share of multiples of 10. It is about a tenth for record numbers, and
+        larger for amounts that people state.
     fixes
-        Names of the columns with lifelong traits of persons (`Concept.trait`) that are constant for
-        each value of this column, although its values repeat.
+        Names of the columns with lifelong traits of persons (`Concept.trait`) that this column
+        determines: they are constant for each value of this column, although its values repeat.
     once_each
-        Name of a column of times, if no time occurs twice with the same value of this column.
+        Name of a column of times in which no time occurs twice with the same value of this column;
+        None if there is none.
     """
 
     name: str
@@ -104,12 +110,14 @@ class ColumnFacts:
 
     @property
     def top_share(self) -> float:
-        """Share of all rows that have the most frequent value; 0 if it was not counted."""
+        """The share of all rows that have the most frequent value; 0 if it was not counted."""
         return self.frequent[0][1] if self.frequent else 0.0
 
     @property
     def coded(self) -> bool:
-        """Whether values are categories: text, or whole numbers whose name indicates codes."""
+        """Whether values are categories: texts, or whole numbers if the column's name indicates
+        codes.
+        """
         return self.kind is Kind.TEXT or (self.kind is Kind.INTEGER and self.coded_name)
 
     @property
@@ -124,13 +132,14 @@ class ColumnFacts:
 
     @property
     def even(self) -> bool:
-        """Whether all numbers or codes have about equally many rows, like persons in a study."""
+        """Whether all numbers or codes have about the same number of rows, like persons in a study."""
         form = self.kind is Kind.INTEGER or self.shape("code") > NEARLY_ALL
         return form and 0 < (1 - self.separation) * self.distinct <= EVEN
 
     @property
     def fractional(self) -> bool:
-        """Whether numbers have fractions, judged by their bounds and the number of values.
+        """Whether numbers have fractions. This is inferred from their bounds and the number of
+        values.
 
         Numbers that identify persons have no fractions, even if nulls turned them into floats.
         """

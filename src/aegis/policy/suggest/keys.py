@@ -1,9 +1,9 @@
-"""Detect keys of persons: for each value, sex, race or date of birth is always the same.
+"""Detect keys of persons: columns that determine the sex, race or date of birth.
 
 In panels and repeated measurements, each person has many rows. Then neither a name such as `nr` nor
 the number of rows per value distinguishes the key of persons from other codes. But a person has one
-sex and one date of birth. So each value of a column that numbers persons occurs with only one sex
-and one date of birth.
+sex and one date of birth. So each value of a column that identifies persons occurs with only one
+sex and one date of birth.
 """
 
 from __future__ import annotations
@@ -21,15 +21,23 @@ from aegis.sources import Source
 MOST_KEYS = 20
 """Largest number of columns that are tested as keys: those with the most values."""
 MOST_TRAITS = 10
-"""Largest number of traits that are tested: each costs one grouping of the table by each key."""
+"""Largest number of traits that are tested, because each trait requires one grouping of the table
+by each key.
+"""
 FIXED = 0.98
-"""Share of the values that must have a single trait each; registers contain typing errors."""
+"""A key determines a trait if at least this share of its values have a single trait; registers
+contain typing errors.
+"""
 BY_CHANCE = 1e-3
-"""Largest allowed probability that an unrelated trait looks fixed by chance."""
+"""Largest allowed probability that an unrelated trait looks determined by chance."""
 ALIKE = 0.99
-"""Share of the number of values of the finest key; other keys with at least as many are kept, too."""
+"""A key is also kept if its number of values is at least this share of the finest key's number of
+values.
+"""
 FINER = 3
-"""Smallest ratio of the numbers of values of a key and of a trait: a recoded trait is not a key."""
+"""Smallest ratio of the number of values of a key to the number of values of a trait, because a
+recoded trait is not a key.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,14 +64,14 @@ def find_fixed(
 ) -> dict[str, tuple[str, ...]]:
     """Return the traits that each column determines, from one query over all columns.
 
-    A column fixes a trait if the trait is constant for each value of the column. Of columns that
-    fix a single trait, only those with the most values are returned. Other columns that fix this
-    trait, such as the length of a stay, are measurements and not keys.
+    A column determines a trait if the trait is constant for each value of the column. If several
+    columns determine only a single trait, only those with the most values are returned: the others,
+    such as the length of a stay, are measurements and not keys.
 
-    Only values with several rows are tested, because a value with a single row fixes everything.
-    Two rows with the same value agree in the trait by chance with a probability of at most `peak`,
-    the share of the trait's most frequent value. So n values with several rows all agree by chance
-    with a probability of at most peak to the power of n.
+    Only values that occur in several rows are tested, because a value with a single row determines
+    everything. Two rows with the same value agree in the trait by chance with a probability of at
+    most `peak`, the share of the trait's most frequent value. So if n values occur in several rows,
+    the rows of every value agree by chance with a probability of at most peak ** n.
 
     Parameters
     ----------
@@ -79,7 +87,7 @@ def find_fixed(
     Returns
     -------
     dict
-        For each column the traits that it determines; columns without such traits are absent.
+        For each column, the traits that it determines; columns without such traits are absent.
 
     Raises
     ------

@@ -10,7 +10,9 @@ from typing import Any
 
 @cache
 def read_lists() -> dict[str, Any]:
-    """Read the file: `concept` is a list of concepts, `words` maps names to word lists."""
+    """Read the file. In the result, `concept` is a list of concepts, and `words` maps names to word
+    lists.
+    """
     text = files("aegis.policy.suggest").joinpath("words.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

@@ -1,4 +1,6 @@
-"""Propose candidate masks for a column: a few, from fine to coarse, chosen from its distribution."""
+"""Propose candidate masks for a column: a few masks from fine to coarse, chosen by the column's
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,23 @@ from aegis.words import percent
 MOST_MASKS = 7
 """Largest number of candidates of one attribute."""
 INTERVALS = 12
-"""Number of intervals of the narrowest proposed width in the bulk of the values."""
+"""Number of intervals of the narrowest proposed width that cover most of the values."""
 FEW = 5
-"""Up to this many values, values are not grouped by frequency unless one of them dominates."""
+"""If there are no more values than this, they are not grouped by frequency, unless one of them
+dominates.
+"""
 ROWS_PER_VALUE = 20
-"""A quasi-identifier with fewer rows per value gets no `identity`: its classes would be too small."""
+"""A quasi-identifier with fewer rows per value than this does not get `identity`, because its
+classes would be too small.
+"""
 RISKY_SHARE = 0.5
-"""Number of different values per row from which a column outside the rule is nearly a key."""
+"""A column that the rule does not cover is nearly a key if it has at least this many different
+values per row.
+"""
 FREQUENT = (2, 5, 10, 20, 50)
-"""Counts of frequent values to choose from."""
+"""Possible numbers of frequent values that a proposed mask keeps."""
 OLDEST_AGE = 90
-"""Ages above 89 go into one group (45 CFR 164.514(b)(2)(i)(C))."""
+"""Lowest age of the oldest group: all ages above 89 are one group (45 CFR 164.514(b)(2)(i)(C))."""
 
 _UNITS = (
     (31, ("day", "week")),
@@ -67,10 +75,11 @@ class Candidates:
 def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     """Return the candidate masks of a column with this role.
 
-    Identifiers and ignored columns get no masks. Features and sensitive attributes, which the rule
-    does not cover, keep only `identity`, because masking them lowers utility and does not help the
-    rule; risky columns (`_risky`) get masks. A quasi-identifier gets `identity`, some coarser masks
-    and `suppress`, but no `identity` if it has fewer than `ROWS_PER_VALUE` rows per value.
+    Identifiers and ignored columns get no masks. Features and sensitive attributes do not form
+    classes, so masking them lowers utility and does not help to meet the rule. They get only
+    `identity`, except risky columns (`_risky`), which get masks. A quasi-identifier gets
+    `identity`, some coarser masks and `suppress`; if it has fewer than `ROWS_PER_VALUE` rows per
+    value, it does not get `identity`.
     """
     if role is Role.IDENTIFIER:
         token = parse_mask({"tokenise": {"key_env": "AEGIS_TOKEN_KEY"}})

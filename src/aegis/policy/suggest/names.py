@@ -3,7 +3,7 @@
 A name is split into words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three
 words, and `dateofbirth` is recognised, too. A concept matches if one of its phrases is in the name
 as whole words. The longest phrase decides, so `marital status` is not a `status`. The concepts and
-word lists are data: `words.toml` in this folder.
+word lists are in the file `words.toml` in this folder.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Concept:
     role
         The role that the concept suggests.
     phrases
-        Spellings, lower case, words separated by one space.
+        The spellings of the concept in lower case, with words separated by one space.
     weak
-        Whether a name alone is weak evidence: the phrase must stand at its end, and nearly all
-        values must differ.
+        Whether a name alone is weak evidence. Then the phrase must be at the end of the name, and
+        nearly all values must differ.
     codes
         Whether whole numbers in such a column are codes without an order.
     whole
-        Whether a phrase must be the whole name: `first` refers to a person's name, `first contact`
-        does not.
+        Whether a phrase must be the whole name. For example, `first` refers to a person's name, but
+        `first contact` does not.
     trait
-        Whether it stays the same throughout a person's life, so that all rows of one person have
-        the same value.
+        Whether the value stays the same throughout a person's life, so that all rows of one person
+        have the same value.
     kinds
         Kinds of columns that can hold the concept; empty for all kinds.
     """
@@ -59,11 +59,15 @@ class Concept:
 
 
 AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
-"""Concepts that candidate masks depend on."""
+"""The concepts on which candidate masks depend."""
 NUMBER = "a number that names one person or record"
-"""Also applies if a word for a person or record is next to a word for a number: `patient_nbr`."""
+"""The concept also applies if a word for a person or record is next to a word for a number, as in
+`patient_nbr`.
+"""
 PERSON_NAME = "a person's name"
-"""Also applies to `name`, alone or with words for persons; see `aegis.policy.suggest.persons`."""
+"""The concept also applies to `name`, alone or with words for persons; see
+`aegis.policy.suggest.persons`.
+"""
 CONCEPTS: tuple[Concept, ...] = tuple(
     Concept(
         entry["name"],
@@ -94,7 +98,9 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Phrase:
-    """Consecutive words of a name: their text without spaces, the words, and their position."""
+    """Consecutive words of a name: their text without spaces, the words themselves, and their
+    position.
+    """
 
     text: str
     words: tuple[str, ...]
@@ -151,13 +157,14 @@ def names_thing(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
-    """Return the concept that a name refers to, by its longest matching phrase; None if there is none.
+    """Return the concept to which a name refers, by its longest matching phrase; None if no phrase
+    matches.
 
     In a name of more than six words, such as a question, the first phrase decides. A flag
-    (`is_mobile`, `has_email`) holds yes or no instead of the value, so it never suggests an
+    (`is_mobile`, `has_email`) contains yes or no instead of the value, so it never suggests an
     identifier. The name of a thing is not the name of a person. A rating (`job satisfaction`) or a
-    count (`number_diagnoses`) does not hold the values of the concept, so it is not sensitive. The
-    age of a thing (`account_age`) and the time of a job (`job_date`) do not identify anybody.
+    count (`number_diagnoses`) does not contain the values of the concept, so it is not sensitive.
+    The age of a thing (`account_age`) and the time of a job (`job_date`) do not identify anybody.
 
     Parameters
     ----------
@@ -201,7 +208,9 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
 
 
 def numbers_person(name: str) -> bool:
-    """Return whether the name states that the values identify persons by number: `patient_id`."""
+    """Return whether the name says that the values are numbers or codes of persons, as in
+    `patient_id`.
+    """
     words = read_words(name).bare
     return not word_list("person_number").isdisjoint(words) or any(
         first in word_list("person") and second in word_list("outright")
@@ -269,11 +278,13 @@ def names_measure(name: str) -> bool:
 
 
 def names_time(name: str) -> bool:
-    """Return whether the name refers to the time of an observation: `year`, `Visit`."""
+    """Return whether the name refers to the time of an observation, as in `year` or `Visit`."""
     return bool(read_words(name).bare) and set(read_words(name).bare) <= word_list("time_of_row")
 
 
 def names_thing_or_time(name: str) -> bool:
-    """Return whether a word of the name refers to a thing or a time: `plot`, `school_id`, `day_of_year`."""
+    """Return whether a word of the name refers to a thing or a time, as in `plot`, `school_id` or
+    `day_of_year`.
+    """
     words = read_words(name).bare
     return not (word_list("thing") | word_list("time_of_row")).isdisjoint(words)

@@ -1,8 +1,9 @@
-"""Detect panels: no year, visit or wave occurs twice with the same value of a column.
+"""Detect panels: tables in which no year, visit or wave occurs twice with the same value of a
+column.
 
-If persons have many rows but neither sex nor date of birth is known, a column of times next to the
-key still distinguishes it from counts and measurements: each person is observed once at each time.
-The same holds for plots, pigs and firms. So `init` asks you whether the values are persons.
+Persons may have many rows in a table without sex and date of birth. A column of times still
+distinguishes their key from counts and measurements, because each person is observed once at each
+time. The same is true for plots, pigs and firms, so `init` asks you whether the values are persons.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ from aegis.policy.suggest.keys import BY_CHANCE, stacked
 from aegis.sources import Source
 
 MOST_TIMES = 5
-"""Largest number of columns of times that are tested: each costs one grouping by each key."""
+"""Largest number of columns of times that are tested, because each requires one grouping by each
+key.
+"""
 ONCE = 0.999
-"""Share of the rows that must be alone with their value and time; tables contain typing errors."""
+"""At least this share of the rows must be the only ones with their value and time; tables contain
+typing errors.
+"""
 
 
 def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return for each key a column of times in which no time occurs twice for one value of the key.
+    """Return, for each key, a column of times in which no time occurs twice with one value of the
+    key.
 
     Suppose two columns are unrelated, and p and q are the shares of pairs of rows that agree in
     each. Then n rows have about n (n - 1) / 2 p q pairs that agree in both, and no such pair with a
@@ -39,8 +45,8 @@ def find_once_each(
     table
         Its rows.
     keys, times
-        Columns that may be keys, and columns of times, each with the share of pairs of rows that
-        agree in it, from 0 to 1.
+        Columns that may be keys, and columns of times. Each has the share of pairs of rows that
+        agree in the column, from 0 to 1.
 
     Raises
     ------

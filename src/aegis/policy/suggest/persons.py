@@ -1,10 +1,10 @@
-"""Decide whether a column called "... name" has names of persons or of things.
+"""Decide whether a column called "... name" contains names of persons or of things.
 
-`name` refers to a person, alone or with words for persons and components of a name: `name`,
-`guest_name`, `name_of_child`, `nom complet`, `Kundenname`. With a word for a thing it refers to the
-thing: `product_name`, `file name`, `nom_produit`. If there are several such words, the one next to
-`name` decides. With any other word the header is ambiguous, and the values decide
-(`aegis.policy.suggest.roles`).
+The word `name`, alone or with words for persons or components of a name, refers to a person:
+`name`, `guest_name`, `name_of_child`, `nom complet`, `Kundenname`. Together with a word for a
+thing, it refers to the thing: `product_name`, `file name`, `nom_produit`. If there are several such
+words, the one next to `name` decides. With any other word, the header is ambiguous, and the values
+decide (`aegis.policy.suggest.roles`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aegis.policy.suggest.lists import word_list
 
 
 class NameBearer(Enum):
-    """Whether a name in a column belongs to a person, to a thing, or is ambiguous."""
+    """Whether the names in a column belong to persons or to things, or whether this is ambiguous."""
 
     PERSON = "person"
     THING = "thing"
@@ -27,7 +27,7 @@ _ENDINGS = ("names", "namen", "name")
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return the bearer of the names in a column; None if the header does not refer to names.
+    """Return whose names a column contains; None if the header does not refer to names.
 
     Parameters
     ----------

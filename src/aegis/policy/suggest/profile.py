@@ -1,10 +1,10 @@
 """Measure the facts about a table that a first policy needs, with a few queries.
 
 The first query aggregates over all columns of the whole table: it counts nulls, finds ranges and,
-if the table is not large, counts distinct values. The second finds quantiles and the forms of
-texts; for a large table it uses a seeded sample. The third finds the most frequent values of all
-categories at once. The last query tests which lifelong traits each possible key of persons
-determines. Only wide tables need several queries for each of these.
+if the table is not large, counts distinct values. The second query finds quantiles and the forms of
+texts; for a large table, it uses a seeded sample. The third query finds the most frequent values of
+all categories at once. The last query tests which lifelong traits each possible key of persons
+determines. Only for wide tables, each of these steps needs several queries.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ PostgreSQL allows 1,664.
 _STACKED_AT_ONCE = 150
 """Number of columns whose values are stacked in one query of the embedded engine."""
 SAMPLE_ROWS = 200_000
-"""Number of rows of the sample for quantiles, forms of texts and most frequent values."""
+"""Number of rows in the sample for quantiles, forms of texts and most frequent values."""
 SHOWN_VALUES = 5
 """Number of most frequent values that are kept."""
 FEWEST_ROWS = 5
-"""A value with fewer rows is not shown, because it could identify a person."""
+"""A value with fewer rows than this is not shown, because it could identify a person."""
 FEW_VALUES = 50
 """Largest number of distinct whole numbers for which frequent values are shown."""
 MOST_RANGES = 60
@@ -156,7 +156,9 @@ def _count(source: Source) -> list[ColumnFacts]:
 
 
 def common_stem(names: Sequence[str]) -> str:
-    """Return the common prefix of four or more names; empty for fewer, or if it is a whole name."""
+    """Return the common prefix of four or more names. It is empty if there are fewer names, or if
+    the prefix is a whole name.
+    """
     first, last = min(names), max(names)
     pairs = zip(first, last, strict=False)
     stem = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
@@ -166,15 +168,15 @@ def common_stem(names: Sequence[str]) -> str:
 def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
     """Estimate the number of different values in a table from the number in a sample.
 
-    Solves D (1 - (1 - q)^(rows / D)) = seen for D, with q = sampled / rows. The left side is the
-    expected number of values in the sample if D values are equally frequent and each row is drawn
-    with probability q. Values of different frequencies give fewer, so the estimate is then too low.
-    It is never below `seen` or above `rows`.
+    The estimate D solves D (1 - (1 - q)^(rows / D)) = seen, where q = sampled / rows. The left side
+    is the expected number of values in the sample if D values are equally frequent and each row is
+    drawn with probability q. If values have different frequencies, the sample has fewer values, so
+    the estimate is too low. It is never below `seen` or above `rows`.
 
     Parameters
     ----------
     rows, sampled
-        Number of rows that are not null, of the table and of the sample.
+        Number of rows that are not null, in the table and in the sample.
     seen
         Number of different values in the sample.
     """

@@ -42,15 +42,21 @@ from aegis.words import joined, percent
 K = 5
 SUPPRESSION = 0.02
 BINS = 5
-"""Number of ranges if a numeric label is cut into classes instead of predicted as a number."""
+"""Number of ranges into which a numeric label is cut, if it is not predicted as a number."""
 MOST_NUMERIC_CLASSES = 20
-"""Labels with more different numbers are predicted as a number, unless their name indicates codes."""
+"""A label with more different numbers than this is predicted as a number, unless its name indicates
+codes.
+"""
 MOST_CLASSES = 1_024
 """Largest number of label classes that a summary accepts."""
 FEWEST_SENSITIVE = 4
-"""Smallest number of values of a sensitive attribute for which the rule requires 2 per class."""
+"""The rule requires two values per class of a sensitive attribute only if the attribute has at
+least this many values.
+"""
 MOST_DOMINANT = 0.8
-"""Largest share of one value of such an attribute; above it, too many classes have only this value."""
+"""It also requires this only if no value of the attribute has a larger share than this; otherwise,
+too many classes have only that value.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,14 @@ class ProposedPolicy:
     yaml
         The policy as YAML text, from which `load_policy` reads an equal policy.
     profiles
-        Facts and proposal for every column, including the label, by name in the table's order.
+        The facts and the proposal for every column, including the label, by name, in the table's
+        order.
     identifying
-        A few columns outside the rule that single out many rows; None if there are none.
+        A few columns that the rule does not cover and that make many rows unique; None if there are
+        none.
     alone
-        Number of rows that are the only ones with their values in `unmasked`; None if it was not
-        counted, because the table is large or on a server.
+        Number of rows that are the only ones with their values in the columns `unmasked`. None if
+        it was not counted, because the table is large or on a server.
     """
 
     policy: Policy
@@ -85,7 +93,7 @@ class ProposedPolicy:
 
     @property
     def person(self) -> str | None:
-        """The identifier that numbers persons, and whose values repeat; None if there is none."""
+        """The identifier whose values are numbers of persons and repeat; None if there is none."""
         return self.policy.person
 
     @property
@@ -101,7 +109,7 @@ class ProposedPolicy:
         return (*by_column, self.identifying) if self.identifying else by_column
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the YAML to a file; an existing file is overwritten only with `force`.
+        """Write the YAML to a file. An existing file is overwritten only if `force` is True.
 
         Raises
         ------
@@ -112,7 +120,7 @@ class ProposedPolicy:
         write_text(Path(path), self.yaml)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return label, rule and profiles as JSON values."""
+        """Return the label, the rule and the profiles as JSON values."""
         label = self.policy.label
         return {
             "label": {"column": label.column, "bins": label.bins} if label else None,
@@ -172,10 +180,11 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        The column to predict, or several. More than 20 distinct numbers are predicted as a number.
-        None: predict each column from the others (`labels: any`).
+        The column to predict, or several columns. A column of more than 20 distinct numbers is
+        predicted as a number. None: each column is predicted from the others (`labels: any`).
     weight
-        The column of survey weights. With None, the policy asks you about a likely one.
+        The column of survey weights. If None, the policy asks you about a column that may contain
+        weights.
     path
         The file name to show in the first lines of the YAML. Aegis writes no file.
     progress
@@ -184,8 +193,9 @@ def init_policy(
     Raises
     ------
     DataError
-        The table cannot be read or has no rows, a weight is negative or no number, or the label is
-        missing, null everywhere, constant, unmaskable, or has more than 1,024 classes.
+        The table cannot be read or has no rows; or a weight is negative or not a number; or the
+        label is missing, is null in all rows, is constant, cannot be masked, or has more than 1,024
+        classes.
     PolicyError
         Aegis can score no column other than the label.
 

@@ -1,4 +1,4 @@
-"""Sort ranges of numbers that are written as text, such as `[70-80)`, `18-24`, `<20`, `90+`."""
+"""Sort ranges of numbers that are written as texts, such as `[70-80)`, `18-24`, `<20` and `90+`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def bounds(text: str) -> tuple[float, float] | None:
 
 
 def in_order(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return ranges from low to high; empty unless all texts are ranges and no two overlap."""
+    """Return ranges from low to high. The result is empty unless all texts are ranges and no two of
+    them overlap.
+    """
     known = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
     if len(known) < len(texts):
         return ()
@@ -39,7 +41,9 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
-    """Return a mask that merges every `size` neighbouring ranges into one; the last may have fewer."""
+    """Return a mask that merges every `size` neighbouring ranges into one range; the last one may
+    consist of fewer.
+    """
     groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
     named = {_name(group): list(group) for group in groups}
     return {"group": {"groups": named, "rest": "other"}}

@@ -1,8 +1,8 @@
 """Find columns that reveal a quasi-identifier, and columns that together identify persons.
 
-A look at each column separately misses both relations. For example, a title reveals the sex, a code
-the name for which it stands, and an age in months the age in years. And four harmless numbers
-together may single out nearly every row.
+Nobody who looks at each column separately can see these relations. For example, a title reveals the
+sex, a code the name for which it stands, and an age in months the age in years. And four harmless
+numbers together may be different in nearly every row.
 """
 
 from __future__ import annotations
@@ -25,59 +25,69 @@ from aegis.privacy.singling import RowCounts, Singling, find_singling
 from aegis.sources import Source
 
 TWIN = 0.98
-"""Lift from which a column counts as a copy of a quasi-identifier; tables contain typing errors."""
+"""Smallest lift for which a column counts as a copy of a quasi-identifier. It is below 1 because
+tables contain typing errors.
+"""
 LIKELY_TWIN = 0.8
-"""Lift from which a person is asked whether a column is a copy."""
+"""Smallest lift for which `init` asks you whether a column is a copy."""
 LINEAR = 0.999
-"""Correlation from which a number counts as another number in other units."""
+"""Smallest correlation for which a number counts as another number in other units."""
 FEWEST_OTHERS = 20
-"""Smallest number of rows without the most frequent value; with fewer, a prediction may be chance."""
+"""Smallest number of rows that do not have the most frequent value. If there are fewer, a
+prediction may be chance.
+"""
 FEWEST_NUMBERS = 10
-"""Smallest number of values for which a line through two numbers is meaningful."""
+"""Smallest number of values for which a linear relation of two numbers is meaningful."""
 ROWS_PER_VALUE = 20
 """Smallest number of rows per value of a copy.
 
-With fewer rows, a column that is constant for a person predicts every other such column.
+With fewer rows, any column that is constant for a person predicts every other column that is.
 """
 TWIN_ROWS = 20_000
 """Number of sampled rows on which columns are compared in pairs."""
 SINGLED_ROWS = 100_000
-"""Number of rows on which columns are counted together; a sample singles out more rows than the table."""
+"""Number of rows in which combinations of columns are counted. In a sample, more rows are unique
+than in the table.
+"""
 MOST_CELLS = 20_000_000
-"""Largest number of values that are compared in all rows."""
+"""Largest number of values (cells) for which all rows are compared."""
 SINGLED_SHARE = 0.2
-"""Share of singled-out rows from which a person is asked about the columns."""
+"""Smallest share of unique rows for which `init` asks you about the columns."""
 MOST_ALIKE = 3
-"""Largest number of columns with the same warning, except for its figures, that are warned of one by one."""
+"""Largest number of columns that get separate warnings if the warnings differ only in their
+figures.
+"""
 MOST_COPIED = 20
 """Largest number of quasi-identifiers whose copies are searched."""
 MOST_COMPARED = 100
-"""Largest number of other columns that are compared: those with the fewest values."""
+"""Largest number of other columns that are compared; these are the columns with the fewest values.
+"""
 
 NULL = -1
-"""Code of null."""
+"""The code of null."""
 
 Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column reveals, and how well.
+    """A quasi-identifier that another column reveals, and how well the column reveals it.
 
     Attributes
     ----------
     of
         The quasi-identifier.
     right
-        Share of the rows in which the quasi-identifier is guessed right from the other column; 1 if
-        one is a linear function of the other.
+        The share of the rows in which the quasi-identifier is guessed right from the other column;
+        1 if one column is a linear function of the other.
     certain
         Whether the other column is certainly a copy; otherwise `init` asks you.
     linear
         Whether one number is a linear function of the other, such as a length in other units.
     coarse
         Whether the quasi-identifier determines the other column instead, as an age determines its
-        decade. `right` is then the share of the rows in which the other column follows from it.
+        decade. `right` is then the share of the rows in which the other column follows from the
+        quasi-identifier.
     """
 
     of: str
@@ -90,7 +100,7 @@ class Twin:
 def find_twins(
     source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
 ) -> dict[str, Twin]:
-    """Return for each column the quasi-identifier that it reveals best, if there is one.
+    """Return, for each column, the quasi-identifier that it reveals best, if there is one.
 
     The share of right guesses (`Twin.right`) is measured on held-out rows of a sample. So a key, which
     has a different value in each row, reveals nothing. Only rows with a value to guess count, so columns
@@ -129,8 +139,8 @@ def find_twins(
 
 
 def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the warnings of columns; if many say the same except for figures, only the first of them,
-    with the number of other columns and the names of a few.
+    """Return the warnings about columns. If many warnings differ only in their figures, return only
+    the first of them, and state the number of the other columns and the names of a few.
 
     Examples
     --------
@@ -155,9 +165,9 @@ def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
 def find_derived(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
-    """Return the numeric columns that order the rows (nearly) as a numeric label does.
+    """Return the numeric columns that order the rows in nearly the same way as a numeric label.
 
-    Such columns may be derived from the label, as its logarithm or its multiples are.
+    Such columns may be derived from the label, for example as its logarithm or as a multiple.
 
     Raises
     ------
@@ -202,10 +212,10 @@ def _ranks(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
-    """Return a few columns that the rule does not cover and that single out many rows.
+    """Return a few columns that the rule does not cover and that make many rows unique.
 
-    Also return the number of rows that were examined. None if such columns single out less than a
-    fifth of the rows.
+    Also return the number of rows that were examined. The result is None if such columns make less
+    than a fifth of the rows unique.
 
     Raises
     ------
@@ -233,7 +243,7 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
 
 
 def count_alone(source: Source, columns: Sequence[str], person: str | None) -> int | None:
-    """Count the rows that are the only ones with their values in some columns.
+    """Return the number of rows that are the only ones with their values in some columns.
 
     Parameters
     ----------
@@ -242,13 +252,14 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
     columns
         The columns that are compared.
     person
-        The identifier of persons with several rows: their rows count as if others did not repeat
-        them.
+        The identifier of persons, who may have several rows. Values that only other rows of the
+        same person repeat count as unique.
 
     Returns
     -------
     int or None
-        None without columns, on a server, and for more than `MOST_CELLS` cells: that takes too long.
+        The number. It is None if there are no columns, if the table is on a server, or if it has
+        more than `MOST_CELLS` cells, because the count would take too long.
     """
     if not columns or not source.engine.in_process or source.rows * len(columns) > MOST_CELLS:
         return None

@@ -1,4 +1,4 @@
-"""Propose the most likely role of a column, with the reason."""
+"""Propose the most likely role of a column, and give the reason."""
 
 from __future__ import annotations
 
@@ -22,42 +22,55 @@ from aegis.policy.suggest.names import (
 from aegis.words import percent
 
 FEWEST_FOR_UNIQUE = 20
-"""Smallest number of values for which it is meaningful that all differ."""
+"""If there are fewer values than this, it means nothing that all of them differ."""
 MANY_VALUES = 50
-"""Number of different values from which the name alone suggests an identifier."""
+"""Smallest number of different values for which the name alone suggests an identifier."""
 FEW_VALUES = 5
-"""Up to this many values, a column with the name of an identifier is not taken for one."""
+"""A column with the name of an identifier is not considered an identifier if it has at most this
+many values.
+"""
 ROWS_PER_VALUE = 20
-"""With fewer rows per value, a value points at few rows."""
+"""If a column has fewer rows per value than this, each value identifies only a few rows."""
 SEPARATED = 0.95
-"""Share of pairs of rows that differ, from which texts with many values distinguish rows."""
+"""Texts with many values distinguish rows if at least this share of the pairs of rows differ."""
 CODE_LENGTHS = range(4, 13)
-"""Lengths of digit strings that are taken for codes, such as postcodes."""
+"""Lengths of digit strings that are considered codes, such as postcodes."""
 SHORTEST_KEY = 5
-"""Number of characters of the shortest code that is taken for a record number."""
+"""Smallest number of characters of a code that is considered a record number."""
 SHORTEST_GROUPED = 9
-"""Length from which texts of grouped digits, all of one length, are not amounts."""
+"""Texts of grouped digits are not amounts if all have the same length and this is at least so
+large.
+"""
 LEAST_KEY = 10_000
-"""Smallest median of record numbers; smaller whole numbers are counts or measurements."""
+"""Smallest median of record numbers. Whole numbers with a smaller median are counts or
+measurements.
+"""
 LEAST_ON_GRID = 10_000
-"""Smallest median of map coordinates: metres from the origin of the grid."""
+"""Smallest median of map coordinates, in metres from the origin of the grid."""
 KEY_UNIQUE = 0.3
-"""Number of different values per row from which repeating numbers may identify persons."""
+"""Smallest number of different values per row for which repeating numbers may identify persons."""
 KEY_PEAK = 0.005
-"""Largest share of one record number; a person may have several rows, but not a large part of the table."""
+"""Largest share of the rows with one record number. A person may have several rows, but not a large
+part of the table.
+"""
 KEY_ROUND = 0.2
-"""Largest share of multiples of ten: about 0.1 for running numbers, much more for stated amounts."""
+"""Largest share of multiples of ten among record numbers. It is about 0.1 for serial numbers, and
+much larger for amounts that people state.
+"""
 GIVEN = 0.3
-"""Share of values with a common given name from which texts count as names of persons."""
+"""Texts count as names of persons if at least this share of values contain a common given name."""
 CODED = 0.9
-"""Share of values in the form of a code system from which a column counts as that system."""
+"""A column counts as codes of a system if at least this share of values have the form of this
+system.
+"""
 MOSTLY = 0.5
-"""Share of values in forms that identify persons from which a column counts as an identifier.
+"""A column counts as an identifier if at least this share of values have a form that identifies
+persons.
 
-The other values mostly state that none is known.
+The other values mostly say that the identifier is not known.
 """
 PARTLY = 0.1
-"""Share of such values from which a person is asked."""
+"""Smallest share of such values for which `init` asks you about the column."""
 
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",
@@ -78,12 +91,12 @@ _CHECK = "make it an identifier if they point at persons, a feature if they do n
 def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
     """Return the role of a column and the reason, as part of a sentence.
 
-    The first match decides. Columns without information, or on which no mask works, are ignored.
-    Identifiers are columns with the form or name of a direct identifier, keys of persons with
-    repeated values, and nearly unique texts or whole numbers, which point at single records.
-    Quasi-identifiers are dates, columns whose name suggests it, codes of diseases, codes of one
-    length, and texts that distinguish rows (`warn_of`). All others are features. Floats and
-    decimals are measurements: that they all differ does not make them identifiers.
+    The first match decides. Columns without information, or whose type no mask accepts, are
+    ignored. Identifiers are columns with the form or name of a direct identifier, keys of persons
+    with repeated values, and nearly unique texts or whole numbers, which identify single records.
+    Quasi-identifiers are dates, columns whose name suggests this, codes of diseases, codes of one
+    length, and texts that distinguish rows (`warn_of`). All other columns are features. Floats and
+    decimals are measurements, and not identifiers even if they are all different.
     """
     if (reason := _reason_to_ignore(facts)) is not None:
         return Role.IGNORE, reason
@@ -124,7 +137,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 def warn_of(facts: ColumnFacts, role: Role) -> str:
     """Return the question that you must answer about a proposed role; empty if there is none.
 
-    Some columns are not certainly identifiers, but must not be released unnoticed: texts that
+    Some columns may be identifiers, so you should not release them unnoticed: texts that
     distinguish rows, numbers that occur once at each time, and values in the form of persons' names
     or record numbers.
     """
@@ -145,7 +158,8 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 def warn_of_label(facts: ColumnFacts) -> str:
     """Return a reason against predicting a label; empty if there is none.
 
-    Numbers of persons or records are not measured quantities.
+    For example, the label consists of numbers that identify persons or records, which are not
+    measured quantities.
     """
     concept = facts.concept
     unique = facts.unique_share > NEARLY_ALL and facts.values >= FEWEST_FOR_UNIQUE
@@ -210,9 +224,10 @@ def _tells_apart(facts: ColumnFacts) -> bool:
 
 
 def is_amount(facts: ColumnFacts) -> bool:
-    """Return whether texts are amounts: numbers with a point, a comma or a sign.
+    """Return whether texts are amounts, that is, numbers with a point, a comma or a sign.
 
-    Texts of one length are not amounts: they may be numbers of persons, such as 123 456 789.
+    Texts that all have the same length are not amounts: they may identify persons, such as 123 456
+    789.
     """
     low, high = facts.lengths or (0, 0)
     amounts = facts.shape("amount") > CODED and facts.shape("digits") < 0.5
@@ -246,7 +261,7 @@ def code_system(facts: ColumnFacts) -> str | None:
 
 
 def is_code(facts: ColumnFacts) -> bool:
-    """Return whether a column holds digit strings of one length."""
+    """Return whether a column consists of digit strings of one length."""
     return (
         facts.kind is Kind.TEXT
         and facts.lengths is not None
@@ -400,22 +415,24 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 class PersonEvidence(IntEnum):
-    """How surely an identifier numbers persons, each of whom may have several rows."""
+    """How certain it is that an identifier identifies persons, each of whom may have several rows."""
 
     NONE = 0
-    """It does not, as far as `init` can tell, or no person has two rows."""
+    """`init` found no evidence, or no person has two rows."""
     REPEATS = 1
-    """Its values repeat as numbers of persons do; codes of things may repeat so, too."""
+    """Its values repeat like numbers of persons; but codes of things may repeat in the same way."""
     RECORD = 2
-    """Its name speaks of a number of a person or of a record."""
+    """Its name refers to a number of a person or of a record."""
     TRAITS = 3
-    """Each of its values has one sex, race or date of birth."""
+    """Each of its values occurs with only one sex, race or date of birth."""
     NAME = 4
-    """Its name says that it numbers persons: `patient_id`."""
+    """Its name says that it identifies persons, as in `patient_id`."""
 
 
 def person_evidence(facts: ColumnFacts) -> PersonEvidence:
-    """Return how surely an identifier numbers persons, so that the rule can count them by it."""
+    """Return how certain it is that an identifier identifies persons, so that the rule can count
+    persons by it.
+    """
     repeats = 2 <= facts.distinct <= 0.98 * facts.values
     if not repeats or facts.nulls:
         return PersonEvidence.NONE
@@ -437,9 +454,10 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
 
 
 def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the identifiers that may group the rows of one person, the most likely first.
+    """Return the identifiers that may group the rows of each person, the most likely one first.
 
-    Those with the same evidence are ordered by their number of values: a patient has one doctor.
+    Identifiers with the same evidence are ordered by their number of values, because a doctor has
+    several patients.
     """
     keys = [(person_evidence(facts), facts.distinct, facts) for facts in identifiers]
     likely = [key for key in keys if key[0] is not PersonEvidence.NONE]

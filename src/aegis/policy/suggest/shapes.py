@@ -58,6 +58,9 @@ SHAPES: Mapping[str, str] = {
     "prose": r"^[^\s]+([\s]+[^\s]+){5,}",
     "given": r"(^|[^a-zà-ÿ])(" + "|".join(sorted(word_list("given_name"))) + r")($|[^a-zà-ÿ])",
 }
-"""Regular expressions by name; the share of matching texts of a column is counted for each."""
+"""Regular expressions by name. For each, `init` measures the share of a column's texts that match.
+"""
 LOWERED = frozenset({"date", "given", "amount", "url"})
-"""Forms that are searched in the text in lower case, without spaces around it."""
+"""The forms that are searched in the text after it is converted to lower case and spaces around it
+are removed.
+"""

@@ -12,18 +12,20 @@ from aegis.policy.suggest.lists import word_list
 from aegis.policy.suggest.names import read_words
 
 FEWEST_WEIGHTS = 5
-"""Fewer values weight nothing."""
+"""A column with fewer values than this is not considered to contain weights."""
 MOST_KILOGRAMS = 400
-"""Up to such a median, what is called a weight may be one of bodies."""
+"""If the median is at most this, a column called weight may contain weights of bodies, in
+kilograms.
+"""
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
-    """Return the profile of the column that the user names as weights, which is not released.
+    """Return the profile of the column that the user names as weights; it is not released.
 
     Raises
     ------
     DataError
-        The column holds no numbers, or some are below 0.
+        The column does not contain numbers, or some numbers are below 0.
     """
     numeric = facts.kind is not None and facts.kind.numeric
     if not numeric or facts.low is None or facts.low < 0 or facts.nulls or facts.special:

@@ -36,14 +36,16 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def show(value: object, *, most: int = MOST_SHOWN) -> str:
-    """Return a value as text for a comment: one line of printable characters, cut at `most`."""
+    """Return a value as text for a comment: one line of at most `most` printable characters."""
     text = str(value)
     cut = text if len(text) <= most else text[: most - 3] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 def scalar(text: str) -> str:
-    """Return a text as a YAML scalar on one line, quoted if necessary, that reads back as this text."""
+    """Return a text as a YAML scalar on one line, with quotation marks if necessary. YAML readers
+    read it as this text.
+    """
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
     written: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf)
@@ -59,7 +61,9 @@ def flow(value: Any) -> str:
 
 
 def describe(facts: ColumnFacts) -> str:
-    """Return type, number of values, range or frequent values, and nulls of a column."""
+    """Return a text on a column: its type, its number of values, their range or the frequent
+    values, and its nulls.
+    """
     parts = [show(facts.dtype)]
     if facts.kind is not None:
         about = "" if facts.exact else "about "
@@ -110,7 +114,7 @@ def render(
     source
         The table. Only the last part of an absolute path is shown.
     persons
-        The columns that may identify the rows of one person, the most likely first.
+        The columns that may identify the rows of one person, the most likely one first.
     path
         The path of the policy, for the command in its header.
     """

@@ -1,1 +1,1 @@
-"""The sections of the report, each made from an advice or a release."""
+"""Make the sections of the report, each from an advice or a release."""

@@ -1,4 +1,4 @@
-"""The section on the uncertainty of the ranking: standard errors and ties."""
+"""Make the section on the uncertainty of the ranking: standard errors and ties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from aegis.advisor.ranked import Ranked
 
 NAMED_TIES = 6
-"""Runners-up that the recommendation names."""
+"""Number of runners-up that the recommendation names."""
 
 
 def score_text(ranked: Ranked) -> str:
@@ -21,8 +21,8 @@ def score_text(ranked: Ranked) -> str:
 
 
 def against_best(ranked: Ranked, *, first: bool) -> str:
-    """Return, as text, whether the score differs significantly from the best one; a dash if the two
-    were not compared.
+    """Return, as text, whether the score differs significantly from the best score; a dash if the
+    two were not compared.
     """
     if first:
         return "best"

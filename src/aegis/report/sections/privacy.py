@@ -1,4 +1,6 @@
-"""The section on privacy: the table of risks and the histogram of class sizes, before and after masking."""
+"""Make the section on privacy: the table of risks and the histogram of class sizes, before and
+after masking.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from aegis.report.words import NONE, clean, count, figure, part, portion, share
 Column = tuple[str, PrivacyReport]
 
 FINEST = "With the finest masks"
-"""What represents "before masking" where the table is not known as it is."""
+"""Words that replace "before masking" if the unmasked table is not known."""
 
 _WHY_FINEST = (
     "“With the finest masks” is the table under the finest candidate mask of each attribute. "
@@ -115,7 +117,8 @@ def privacy_section(
     before, after
         Privacy of the unmasked table, and of the release in the report.
     admissible
-        Whether the release meets the rule and is recommended; if not, it came closest to the rule.
+        Whether the release meets the rule and is recommended. If not, the release is the one that
+        comes closest to the rule.
     finest
         Whether `before` describes the table under the finest candidate masks, not the unmasked
         table.

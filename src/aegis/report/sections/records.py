@@ -1,4 +1,4 @@
-"""Texts on record-level releases and their information loss."""
+"""Write texts on record-level releases and their information loss."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ LOSSES: tuple[tuple[str, str, Callable[[InformationLoss], str]], ...] = (
     ("Discernibility", "sum of squared group sizes", lambda loss: count(loss.discernibility)),
     ("Class size", "mean records in a group", lambda loss: figure(loss.average_class_size)),
 )
-"""Title and meaning of each information loss, and its value as text."""
+"""The title and the meaning of each information loss, and a function that returns its value as
+text.
+"""
 
 
 def options_text(recipe: Recipe) -> str:
-    """Return the options of a recipe on one line; an l that the method does not use is left out."""
+    """Return the options of a recipe on one line. The option l is left out if the method does not
+    use it.
+    """
     options = {name: value for name, value in recipe.options.items() if value is not None}
     unused = not recipe.anonymizer.diverse and options.pop("l", None) is not None
     told = ", ".join(f"{name} {value}" for name, value in options.items())

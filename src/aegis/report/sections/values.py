@@ -1,4 +1,4 @@
-"""Texts on masks, and on the facts that a policy and a certificate state about a release."""
+"""Write texts on masks, and on the facts that a policy and a certificate state about a release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FACTS = {
     "author": "Author",
     "date": "Date",
 }
-"""Keys of the policy's `release` block, and what they are called for people."""
+"""The keys of the policy's `release` block, and their names for people."""
 
 
 def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -61,7 +61,7 @@ def changed_masks(masks: Mapping[str, str]) -> str:
 
 
 def listed_masks(masks: Mapping[str, str]) -> str:
-    """Return masks by attribute as text."""
+    """Return a text that lists the mask of each attribute."""
     return clean(
         "; ".join(f"{name}: {mask_shown(mask)}" for name, mask in masks.items()), limit=600
     )
@@ -69,7 +69,7 @@ def listed_masks(masks: Mapping[str, str]) -> str:
 
 def unique_figure(outside: Outside | None) -> dict[str, str] | None:
     """Return the number of rows that are unique in all released columns, as a key figure; None if
-    it is unknown.
+    the number is unknown.
     """
     if outside is None or outside.unique_rows is None or not outside.rows:
         return None

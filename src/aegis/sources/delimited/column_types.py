@@ -1,8 +1,9 @@
-"""Choose types for columns of text so that different values stay different.
+"""Choose types for columns of texts, so that different values stay different.
 
-A column becomes numbers, dates or Booleans if all its values can be read as such and no two
-different texts would become one value. Codes such as 01234, 1.0 next to 1, and integers beyond 64
-bits stay text. Numbers may have surrounding blanks, and may be missing as an empty text in quotes.
+A column becomes numbers, dates or Booleans if all its texts can be converted and no two different
+texts would become one value. Codes such as 01234, 1.0 next to 1, and integers beyond 64 bits stay
+text. Numbers may have blanks around them, and an empty text in quotation marks may stand for a
+missing number.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from aegis.sources.dialect import TextDialect
 
 T = TypeVar("T")
 SAMPLE = 20_480
-"""Number of rows that determine the possible types."""
+"""Number of first rows that determine the possible types."""
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _CODE = r"[+-]?0[0-9].*|\+.*|-?[0-9]{19,}"
 """Numbers that are codes: leading zeros, a plus sign, or more digits than 64 bits hold."""
@@ -35,7 +36,8 @@ _WEEKDAYS = ("", "%A, ", "%a, ", "%A ", "%a ")
 _DAYS = ("%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
 _MONTHS = ("%b-%Y", "%b %Y", "%B-%Y", "%B %Y")
 DATES_WITH_MONTHS = (*_MONTHS, *(weekday + day for weekday, day in product(_WEEKDAYS, _DAYS)))
-"""Dates with the English name of a month; a month of a year is read as its first day."""
+"""Forms of dates with the English name of a month. A month without a day is read as its first day.
+"""
 _BOOLEANS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
 _TIMELY = re.compile(r"[0-9][-0-9/.:TZ+ ]+")
 _WITH_NAMES = re.compile(r"[A-Za-z0-9][-A-Za-z0-9, ]*[0-9]{4}")
@@ -43,7 +45,7 @@ _TIMES = ("", " %H:%M:%S", " %H:%M")
 
 
 OTHER_SPELLING = "aegis: a text of another type"
-"""The engine's error message if a text does not match the guard of its column."""
+"""The error message of the engine if a text does not match the guard of its column."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,14 @@ class CsvColumn:
     type
         Type in the embedded engine.
     value
-        SQL expression of the value, from the column of texts.
+        SQL expression that computes the value from the column of texts.
     guard
         SQL condition that each text must meet, if only the first rows were examined; else empty.
     note
         Message to the user about the column; empty if there is none.
     by_context
-        Whether the reading of each value depends on other values: on the order of day and month, or
-        the marks and units of numbers.
+        Whether other values decide how each value is read: the order of day and month, or the marks
+        and units of numbers.
     """
 
     name: str
@@ -80,7 +82,9 @@ class CsvColumn:
         return cls(name, "VARCHAR", quoted(name), note=note)
 
     def select(self) -> str:
-        """Return the SQL of the column; the engine fails if a text does not match the guard."""
+        """Return the SQL of the column. If a text does not match the guard, the engine raises an
+        error.
+        """
         value = self.value
         if self.guard:
             known = f"{_trimmed(self.name)} IS NULL OR ({self.guard})"
@@ -89,7 +93,9 @@ class CsvColumn:
 
 
 Ask = Callable[[Sequence[str], bool], list[Any]]
-"""Answers SQL aggregates over the texts, of the first `SAMPLE` rows or of all rows."""
+"""A function that computes SQL aggregates over the texts, of the first `SAMPLE` rows or of all
+rows.
+"""
 
 
 @dataclass(frozen=True)
@@ -137,10 +143,10 @@ def types_of(
     ask
         Function that computes SQL aggregates over the columns as texts.
     guarded
-        Whether a column gets a guard instead of a check of all rows, if its first rows leave no
-        doubt about its type.
+        Whether a column whose first rows leave no doubt about its type gets a guard. Otherwise, all
+        its rows are checked.
     text, numbers
-        Columns that are read as text, and columns that are read as numbers, whatever their content.
+        Columns that are read as text, and columns that are read as numbers, whatever they contain.
     """
     characters = set(text)
     made = {name: _forms(name, values, dialect) for name, values in first.items()}

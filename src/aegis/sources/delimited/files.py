@@ -54,9 +54,9 @@ class Delimited:
     dialect
         The dialect of the files.
     notes
-        Messages to the user about the reading, one sentence each.
+        Messages to the user about how the files were read, one sentence each.
     by_context
-        Columns for which the reading of each value depends on other values.
+        Columns in which other values decide how each value is read.
     """
 
     table: ir.Table
@@ -104,13 +104,13 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
     files
         The files, plain or compressed with gzip.
     reading
-        The user's statements about how the files are written.
+        What the user states about the format of the files.
 
     Raises
     ------
     DataError
         A line does not match the dialect and the header, the files have different columns, or the
-        engine reads a different number of records than were counted.
+        number of records that the engine reads differs from the separate count.
     """
     with opened(files[0]) as file:
         start = file.read(_START)

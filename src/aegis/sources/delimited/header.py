@@ -30,7 +30,7 @@ def names_of(
     dialect
         The dialect of the file.
     reading
-        The user's statements about the file.
+        What the user states about the file.
     name
         Name of the file, for messages.
 
@@ -72,7 +72,7 @@ def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
-    """Raise an error if the first line of a file looks like the rows below it and not like names."""
+    """Raise an error if the first line of a file looks like the rows below it instead of names."""
     if _is_row(first, rows):
         shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         raise DataError(
@@ -85,8 +85,8 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
     """Return the header with a unique name for each column, and messages to the user about changes.
 
-    A column without a name is named by its position. If a name occurs again (ignoring case), as in
-    exports of joined tables, a number is added: the second `age` becomes `age_2`.
+    A column without a name gets a name from its position. If a name occurs again (ignoring case),
+    as in exports of joined tables, a number is added: the second `age` becomes `age_2`.
     """
     taken = {text.lower() for text in header}
     names, notes = [], []

@@ -1,4 +1,6 @@
-"""A second CSV reader, which is slower but can name the line that does not match the dialect."""
+"""Read CSV with a second reader, which is slower but can name the line that does not match the
+dialect.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,19 @@ from aegis.sources.dialect import TextDialect, csv_options
 
 
 def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
-    """Return the number of records, including the header; raise an error for the first malformed one.
+    """Return the number of records, including the header; raise an error at the first malformed
+    record.
 
     Parameters
     ----------
     lines
         The text of the file.
     name
-        The file, for the message.
+        Name of the file, for messages.
     dialect
         The dialect of the file. The text includes the lines before the table, which are skipped.
     columns
-        Number of fields of each line; the header may have one field less.
+        Number of fields in each line; the header may have one field fewer.
 
     Raises
     ------

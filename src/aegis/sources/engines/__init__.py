@@ -1,8 +1,7 @@
 """Describe engines: one module for each known engine, and `AnyEngine` for all others that Ibis
 supports.
 
-Code outside `aegis.sources` does not ask for the name of an engine, but uses the properties of
-`Engine`.
+Code outside `aegis.sources` uses the properties of `Engine` and never the name of an engine.
 """
 
 from typing import Any

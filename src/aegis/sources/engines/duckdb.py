@@ -35,7 +35,7 @@ class DuckDB(AnyEngine):
         return turn(stream=stream)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
-        """Return a hash of the number of each row in its file and of the seed."""
+        """Return, for each row, a hash of its number in the file and the seed."""
         number = table[ROW_NUMBER] if ROW_NUMBER in table.columns else ibis.row_number()
         return (_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
 
@@ -45,7 +45,9 @@ class DuckDB(AnyEngine):
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
-        """Yield a function that runs one statement; all statements are undone if the body fails."""
+        """Yield a function that runs one statement. If the body of the context fails, all
+        statements are undone.
+        """
         connection = self.backend.con
         with turn():
             connection.execute("BEGIN")

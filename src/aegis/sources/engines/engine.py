@@ -14,9 +14,10 @@ import pyarrow as pa
 from aegis.errors import EngineError, PolicyError
 
 ROW_NUMBER = "aegis_row_number"
-"""Name of the column with row numbers, from 0 and below 2**62, if the engine has them."""
+"""Name of the column with row numbers, if the engine has them. They are at least 0 and below 2**62.
+"""
 BUCKETS = 1 << 30
-"""Upper limit (exclusive) of the hashes of rows."""
+"""The hashes of rows are below this number."""
 
 
 class Engine(Protocol):
@@ -49,23 +50,31 @@ class Engine(Protocol):
         """Return a small table of this process for use in queries."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number below `BUCKETS` for each row; None without a hash."""
+        """Return a pseudo-random number below `BUCKETS` for each row; None if the engine has no
+        hash function.
+        """
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether the engine's TABLESAMPLE works on this table and is reproducible by its seed."""
+        """Return whether the engine's TABLESAMPLE works on this table and draws the same rows for
+        the same seed.
+        """
 
     def digest(self, table: ir.Table) -> str | None:
-        """Return a digest of the rows, computed by the engine; None if rows can be transferred."""
+        """Return a digest of the rows that the engine computes; None if rows can be transferred to
+        this process.
+        """
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Yield a function that runs one statement; all statements are undone if the body fails."""
+        """Yield a function that runs one statement. If the body of the context fails, all
+        statements are undone.
+        """
 
     def require_here(self, what: str, hint: str) -> None:
         """Raise `PolicyError` if the operation `what` would transfer all rows to this process."""
 
 
 class AnyEngine:
-    """Any engine that Ibis supports and of which Aegis knows no special properties.
+    """Any engine that Ibis supports and whose special properties Aegis does not know.
 
     Parameters
     ----------
@@ -119,11 +128,15 @@ class AnyEngine:
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True: Aegis uses the engine's TABLESAMPLE, which fails if the engine has none."""
+        """Return True, because Aegis tries the engine's TABLESAMPLE. This fails if the engine has
+        none.
+        """
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return None: rows may be transferred, so `Source.digest` computes the digest here."""
+        """Return None: rows may be transferred, so `Source.digest` computes the digest in this
+        process.
+        """
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
@@ -140,14 +153,14 @@ class AnyEngine:
 
 
 def offset_of(seed: int) -> ir.Scalar:
-    """Return a number below 2**62 that is very likely far from those of other seeds."""
+    """Return a number below 2**62 that is very likely far from the numbers for other seeds."""
     number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
     return ibis.literal(number, type="int64")
 
 
 @contextmanager
 def afterwards(undo: Callable[[], None]) -> Iterator[None]:
-    """Run `undo` after the body, whether it fails or not.
+    """Run `undo` after the body of the context, whether the body fails or not.
 
     If both fail, the failure of the body is raised, because it may have ended the connection.
     """

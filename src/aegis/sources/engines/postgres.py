@@ -27,14 +27,16 @@ _HASH = ibis.udf.scalar.builtin(
 
 
 class Postgres(AnyEngine):
-    """A PostgreSQL database; Aegis numbers its rows in the order in which they are read."""
+    """A PostgreSQL database. Aegis numbers its rows in the order in which they are read."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
         """Return a hash of the seed and of each row's position, which `steady` keeps constant."""
         return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether the source is a table, because TABLESAMPLE does not work on views."""
+        """Return whether `table` is a table and not a view, because TABLESAMPLE does not work on
+        views.
+        """
         node = table.op()
         if not isinstance(node, DatabaseTable):
             return False
@@ -63,9 +65,9 @@ class Postgres(AnyEngine):
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Store the result of a query as a temporary table in the engine.
 
-        Compute statistics of the tables that were uploaded for the query, and of the result.
-        Without statistics the server expects each join to multiply the rows, hashes the larger
-        table, and sorts rows in order to group them.
+        The server computes statistics of the tables that were uploaded for the query, and of the
+        result. Without statistics, it would expect each join to multiply the rows, hash the larger
+        table, and sort rows in order to group them.
         """
         self.backend._run_pre_execute_hooks(expression)
         for uploaded in expression.op().find(InMemoryTable):
@@ -76,7 +78,9 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
-        """Yield a function that runs one statement; all statements are undone if the body fails."""
+        """Yield a function that runs one statement. If the body of the context fails, all
+        statements are undone.
+        """
         connection = self.backend.con
         with connection.transaction(), connection.cursor() as cursor:
             yield lambda sql: cursor.execute(sql)

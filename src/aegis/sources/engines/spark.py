@@ -1,8 +1,9 @@
-"""Run queries on Apache Spark: rows stay with the executors, results come as Arrow.
+"""Run queries on Apache Spark. Rows stay with the executors, and results are transferred as Arrow
+data.
 
-Ibis only writes the SQL. Ibis would transfer results through pandas, which turns whole numbers with
-nulls into floats and NaN into null. So this module runs the queries itself, and passes small tables
-as Arrow.
+Ibis only writes the SQL. If Ibis also ran the queries, it would transfer results through pandas,
+which converts whole numbers with nulls to floats, and NaN to null. So this module runs the queries
+itself, and passes small tables as Arrow data.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Spark(AnyEngine):
         return as_table(self.backend, self.backend._session.createDataFrame(table))
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return a hash of the position of each row and of the seed."""
+        """Return, for each row, a hash of its position and the seed."""
         return _HASH(_PLACE(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
@@ -79,12 +80,14 @@ class Spark(AnyEngine):
         return False
 
     def digest(self, table: ir.Table) -> str:
-        """Return a digest of the rows, in any order, that the executors compute."""
+        """Return a digest of the rows that does not depend on their order; the executors compute
+        it.
+        """
         return _digest(self.backend, table)
 
 
 def frame_of(backend: Any, expression: ir.Table) -> Any:
-    """Return a query as a Spark DataFrame, which is not computed yet."""
+    """Return a query as a Spark DataFrame, without computing its rows."""
     backend._run_pre_execute_hooks(expression)
     query = infinity_is_known(expression).unbind()
     tree = null_is_not_nan(backend.compiler.to_sqlglot(query))
@@ -92,13 +95,17 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
-    """Return the query with a correct test for infinity; Ibis's test for Spark is always false."""
+    """Return the query with a correct test for infinity, because the test that Ibis writes for
+    Spark is always false.
+    """
     known: ir.Table = expression.op().replace(_compared).to_expr()
     return known
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
-    """Return the query with tests for null only; Ibis's tests for Spark are true for NaN, too."""
+    """Return the query with tests that are true only for null; the tests that Ibis writes for Spark
+    are also true for NaN.
+    """
     changed: exp.Expression = tree.transform(_null_alone)
     return changed
 

@@ -1,1 +1,1 @@
-"""Manage Spark sessions, and the folders that Spark's executors write."""
+"""Manage Spark sessions, and folders that Spark's executors write."""

@@ -77,9 +77,11 @@ class SparkFolder:
 
     @contextmanager
     def written(self, table: ir.Table) -> Iterator[Source]:
-        """Write the result of a query to a temporary folder, yield it for checks, then rename it.
+        """Write the result of a query to a temporary folder, yield the result for checks, then
+        rename the folder.
 
-        If the body fails, nothing is left, and an earlier folder of that name stays unchanged.
+        If the body of the context fails, the temporary folder is removed, and an earlier folder
+        with the final name stays unchanged.
         """
         partial = f"{self.place.rstrip('/')}.{uuid4().hex[:12]}.partial"
         try:

@@ -1,4 +1,4 @@
-"""Open Spark sessions, and Parquet files and catalog tables in them."""
+"""Open Spark sessions, and open Parquet files and catalog tables in these sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PATIENCE = 5.0
 def is_frame(table: Any) -> bool:
     """Return whether an object is a Spark DataFrame, without importing Spark.
 
-    A DataFrame of pandas on Spark (`pyspark.pandas`) counts, too.
+    A DataFrame of pandas on Spark (`pyspark.pandas`) counts as a Spark DataFrame.
     """
     return _is_of_spark(table, "DataFrame")
 
@@ -58,10 +58,11 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
     Parameters
     ----------
     engine
-        "spark" for a new session, or the active one; a SparkSession; or an Ibis backend.
+        "spark" for the active session, or a new one if there is none; a SparkSession; or an Ibis
+        backend.
     master
-        Master URL of "spark": local[4], spark://host:7077, yarn, k8s://... By default Spark's own
-        configuration decides, else this machine is used.
+        Master URL of "spark": local[4], spark://host:7077, yarn, k8s://... By default, Spark's own
+        configuration decides; if it names no master, this machine is used.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests.
 
-A bundle may come from anybody and is not trusted. Nothing in it is executed. Aegis decompresses no
-more bytes than the manifest and the ZIP directory both declare, and checks the SHA-256 of all that
-it reads. The digests show damage and careless edits. If the manifest is signed, the signature shows
-who wrote the bundle.
+A bundle may come from anybody, so Aegis does not trust it and executes nothing in it. Aegis
+decompresses no more bytes than the manifest and the ZIP directory both declare, and checks the
+SHA-256 digest of everything that it reads. The digests reveal damage and careless edits. If the
+manifest is signed, the signature shows who wrote the bundle.
 """
 
 from __future__ import annotations
@@ -28,26 +28,30 @@ from aegis.signing import PrivateKey, PublicKey, Signature, seal, sealed_digest,
 
 FORMAT = "aegis-summary"
 VERSION = 6
-"""Version of the format; it changes whenever an older reader would misread a bundle."""
+"""The version of the format. It changes whenever an older reader would misread a bundle."""
 OF_NUMBER = 5
-"""Version of a bundle of one label that is a number."""
+"""The version of a bundle with one numeric label."""
 OF_CLASSES = 4
-"""Version of a bundle of one label of classes and rows without weights: nothing newer is in it."""
+"""The version of a bundle with one label of classes and without weights; such a bundle uses nothing
+of later versions.
+"""
 READABLE = (3, 4, 5, 6)
-"""Versions that are read; 3 does not say under which rule a summary was made."""
+"""The versions that Aegis reads. A bundle of version 3 does not contain the rule under which the
+summary was made.
+"""
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 32 << 20
-"""Most bytes of a manifest."""
+"""Largest size of a manifest, in bytes."""
 MAX_PARTS = 2_000_000
-"""Most keys and values of a manifest: each becomes its own object."""
+"""Largest number of keys and values in a manifest, because each becomes an object in memory."""
 MAX_DIRECTORY = 4 << 20
-"""Most bytes of the ZIP's directory."""
+"""Largest size of the ZIP directory, in bytes."""
 MAX_BYTES = 4 << 30
-"""Most bytes of all members together, inflated."""
+"""Largest size of all members together after decompression, in bytes."""
 MAX_RATIO = 100
-"""Most bytes that a byte of the file may inflate to, beyond `FREE_BYTES`."""
+"""Largest ratio of the decompressed size, beyond `FREE_BYTES`, to the size of the file."""
 FREE_BYTES = 64 << 20
-"""Bytes that a bundle may inflate to whatever its size."""
+"""Number of bytes that a bundle may have after decompression, whatever the size of the file."""
 AGAIN = "Make a new one: `aegis summarize TABLE --policy POLICY -o NAME.aegis`."
 
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
@@ -68,7 +72,7 @@ _BROKEN = (
 
 
 def damaged(path: Path, reason: str) -> DataError:
-    """Return the error for a bundle that is damaged."""
+    """Return the error to raise for a damaged bundle."""
     return DataError(f"{path} is truncated or was tampered with: {reason}.", hint=AGAIN)
 
 
@@ -78,14 +82,14 @@ def write_archive(
     members: Mapping[str, bytes],
     key: PrivateKey | None = None,
 ) -> None:
-    """Write a bundle completely or not at all; equal content gives equal bytes.
+    """Write a bundle, completely or not at all. Equal content gives equal bytes.
 
     Parameters
     ----------
     path
         The file to write; an existing one is replaced.
     content
-        The manifest without its list of members, as JSON values.
+        The manifest as JSON values, without its list of members.
     members
         The other members, by name.
     key
@@ -95,7 +99,7 @@ def write_archive(
     Raises
     ------
     DataError
-        The members are too large to be read back, or the file cannot be written.
+        The members are so large that Aegis could not read them back, or the file cannot be written.
     """
     total = sum(map(len, members.values()))
     if total > MAX_BYTES:
@@ -173,12 +177,12 @@ class Archive:
     _declared: Mapping[str, Any]
 
     def members(self, expected: set[str]) -> dict[str, pa.Buffer]:
-        """Return the members by name, after their digests were compared with the manifest.
+        """Return the members by name, after comparing their digests with the manifest.
 
         Raises
         ------
         ValueError
-            The listed members are not exactly the expected ones.
+            The manifest does not list exactly the expected members.
         DataError
             A member differs from the manifest in its digest.
         """
@@ -205,14 +209,14 @@ def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
     path
         The file.
     key
-        Public key that must verify the bundle's signature; without it, signatures are ignored.
+        Public key that must verify the bundle's signature; if None, signatures are ignored.
 
     Raises
     ------
     DataError
-        The file cannot be read, is not a bundle or has another version. Or it declares more bytes
-        than `MAX_BYTES`, than its size can explain or than the memory that is free. Or it differs
-        from its manifest, or is not signed with the key.
+        The file cannot be read, is not a bundle, or has another version. Or it declares more bytes
+        than `MAX_BYTES`, than its size can explain, or than the free memory. Or it differs from its
+        manifest, or is not signed with the key.
     """
     try:
         with _Guarded(path) as file, zipfile.ZipFile(file) as archive:

@@ -2,8 +2,8 @@
 bytes.
 
 A member of a bundle is a table of one row whose columns are lists. The position of a null is stored
-separately: Arrow does not define the bytes under a null or the unused bits of a validity bitmap, so
-equal arrays could otherwise become different bytes.
+separately. Otherwise, equal arrays could become different bytes, because Arrow does not define the
+bytes at a null, nor the unused bits of a validity bitmap.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
 
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
-    """Return an Arrow array of integers as NumPy; raise `ValueError` if it has another type."""
+    """Return an Arrow array of integers as a NumPy array; raise `ValueError` if it has another
+    type.
+    """
     whole = array.to_numpy(zero_copy_only=False)
     if whole.dtype != np.dtype(dtype):
         raise ValueError(f"an array holds {whole.dtype} in place of {np.dtype(dtype)}")

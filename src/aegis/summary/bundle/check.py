@@ -1,11 +1,11 @@
 """Check that the numbers of a summary from a file agree with one another.
 
-A summary contains the same totals several times: the rows of values, of atoms, of pairs of atoms
-and of cells of the frequency table. If one number is changed, by mistake or on purpose, it
-contradicts another. Only a summary without contradictions is used. No check can show that the
-numbers come from a real table; a signature shows who is responsible for them.
+A summary contains the same totals several times: the numbers of rows by value, by atom, by pair of
+atoms, and by cell of the frequency table. If a number is changed, by mistake or on purpose, it
+contradicts another number. Aegis uses only a summary without contradictions. No check can show that
+the numbers come from a real table, but a signature shows who is responsible for them.
 
-Each check passes once over an array in blocks, so it needs little additional memory.
+Each check reads an array once, in blocks, so it needs little additional memory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BLOCK = 1 << 20
 
 
 def check_summary(summary: Summary) -> None:
-    """Raise `ValueError` at the first number of a summary that contradicts another."""
+    """Raise `ValueError` at the first number of a summary that contradicts another number."""
     _check_label(summary.label, summary.rows)
     if summary.label.column in summary.attributes:
         refuse(f"the label {summary.label.column!r} is also an attribute")

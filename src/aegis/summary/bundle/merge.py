@@ -1,4 +1,4 @@
-"""Merge summaries from files; each file may occur only once, and none may be a protected summary."""
+"""Merge summaries from files. Each file may occur only once, and none may be a protected summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     Parameters
     ----------
     paths
-        Files that `save_bundle` wrote, at least one.
+        One or more files that `save_bundle` wrote.
     verify_key
         Public key. If you give it, each file must have a valid signature for it.
 

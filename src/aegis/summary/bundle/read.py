@@ -1,7 +1,7 @@
 """Rebuild a summary from the manifest and members of a bundle, which are not trusted.
 
-The type and length of every array are checked as it is read. The module `check` then compares the
-numbers with each other. A contradiction raises `ValueError`.
+This module checks the type and length of every array when it reads the array. The module `check`
+then compares the numbers with each other, and raises `ValueError` for a contradiction.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ from aegis.summary.responses import NumberUnit, ResponseSums, joined_halves
 from aegis.summary.weights import TableWeights, WeightSums
 
 MOST_HIERARCHY = 256 << 20
-"""Most bytes of a hierarchy: its texts become Python objects, several times as large."""
+"""Largest size of a hierarchy, in bytes; as Python objects, its texts need several times as much
+memory.
+"""
 
 
 class Columns:
@@ -84,7 +86,7 @@ class Columns:
         return array
 
     def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
-        """Remove an array of integers and return it as NumPy."""
+        """Remove an array of integers from the member and return it as a NumPy array."""
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:

@@ -1,4 +1,6 @@
-"""Define types and ranges of a bundle's manifest, which are checked before anything else is read."""
+"""Define the types and ranges of the entries in a bundle's manifest. They are checked before
+anything else is read.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from aegis.masks import SHARED_ROWS
 
 MOST_ROWS = 1 << 53
-"""Most rows: whole numbers up to here are exact as 64-bit floats, in which counts are added."""
+"""Largest number of rows. Counts are added as 64-bit floats, which represent whole numbers up to
+this one exactly.
+"""
 
 Rows = Annotated[int, Field(ge=0, le=MOST_ROWS)]
 Weights = Annotated[int, Field(ge=0, lt=1 << 62)]
@@ -35,7 +39,7 @@ class UnitShape(BundleMapping):
 
 
 class LabelShape(BundleMapping):
-    """The class label; without a label there is one class and no column."""
+    """The label. If there is no label, there is one class and no column."""
 
     column: str
     classes: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -44,7 +48,7 @@ class LabelShape(BundleMapping):
     mask: MaskSpec | None
     unit: UnitShape | None = None
     totals: list[Weights] | None = None
-    """Sums of the weights of each class, where rows have weights."""
+    """Sums of the weights of each class, if rows have weights."""
     ends: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
     """The smallest and largest number of a numeric label, in its unit."""
 
@@ -95,7 +99,9 @@ class PairsShape(BundleMapping):
     sizes: list[int]
     folds: Annotated[int, Field(ge=2, le=127)] | None
     response_squares: list[Large] | None = None
-    """Per fold the sum of squares of a numeric label in its unit, which may take more than 64 bits."""
+    """For each fold, the sum of squares of a numeric label in its unit, which may need more than 64
+    bits.
+    """
     weights: WeightSumsShape | None = None
 
 
@@ -165,7 +171,7 @@ class SummaryShape(BundleMapping):
     labels: LabelsShape | None = None
     weights: WeightsShape | None = None
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
-    """In bundles of earlier versions; nobody reads it."""
+    """An entry in bundles of earlier versions; it is not used."""
 
 
 def read_shape(content: object) -> SummaryShape:

@@ -1,4 +1,6 @@
-"""Turn a summary into the content of a bundle: JSON values for the manifest, and arrays as members."""
+"""Convert a summary to the content of a bundle: JSON values for the manifest, and arrays as
+members.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ from aegis.words import jsonable
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
 LABEL_KEY = "label"
-"""What the members of the label's own entry are named after."""
+"""The key in the names of the label's own members."""
 
 
 def attribute_key(index: int) -> str:
-    """Return the key of the attribute with this index: the first part of its members' names."""
+    """Return the key of the attribute with this index; the names of its members begin with it."""
     return f"attribute_{index}"
 
 
@@ -41,7 +43,7 @@ def hierarchy_member(key: str) -> str:
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return a summary as manifest entries, and as members by name."""
+    """Return the entries of the manifest, and the members by name, for a summary."""
     members: dict[str, bytes] = {}
     own = summary.label_attribute
     content: dict[str, Any] = {
