@@ -84,7 +84,7 @@ class Composition:
         For each quasi-identifier, the number of rows that would still fail without it; the smallest
         number comes first.
     rule_override
-        How the rule differs from that of the summary's owner; None if it does not.
+        How the rule differs from the rule of the summary's owner; None if it does not differ.
     """
 
     releases: tuple[str, ...]
@@ -336,7 +336,7 @@ def compose(
     released_only
         Whether to ignore the earlier releases that certificates name.
     rule_override
-        Whether to accept a rule that differs from that of the summary's owner.
+        Whether to accept a rule that differs from the rule of the summary's owner.
 
     Raises
     ------

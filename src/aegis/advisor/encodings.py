@@ -111,7 +111,7 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
     numbers
         Number of each level, NaN where it is missing, shape (L,).
     rows
-        Rows of each level, shape (L,).
+        Number of rows of each level, shape (L,).
 
     Examples
     --------
@@ -140,7 +140,7 @@ class CodedAttribute:
     level
         The level of each atom, or the channel of a noise mask.
     joint
-        Rows by fold, class and column of the encoding, shape (K, C, d).
+        Number of rows by fold, class and column of the encoding, shape (K, C, d).
     chance
         As in `PartCounts`, shape (d, k).
     there
@@ -152,7 +152,7 @@ class CodedAttribute:
     ordered
         Whether the columns are thresholds instead of levels.
     by_level
-        Rows by level, and the code of each level.
+        The number of rows by level, and the code of each level.
     steps
         If the attribute is encoded as a number: the step at each threshold, shape (t, d), and the
         attribute encoded as thresholds.

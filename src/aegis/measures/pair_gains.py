@@ -62,8 +62,8 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> Floats:
-    """Return, for each pair, how much higher the R2 of its joint table is than that of the sum of
-    its attributes' effects.
+    """Return, for each pair, the gain in R2 if its joint table is used instead of the sum of its
+    attributes' effects.
 
     The shape is (M, 1, 1 + K), as in `pair_gains` for one class. Leave out fold k. Of the n rows
     outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum of the label's

@@ -45,7 +45,7 @@ def class_codes(joint: Numbers, classes: Numbers) -> Floats:
     joint
         Number of rows per level and class, shape (d, C); expected or noisy counts are allowed.
     classes
-        Rows per class, shape (C,).
+        Number of rows per class, shape (C,).
     """
     table = np.asarray(joint, dtype=np.float64)
     count = table.sum(axis=1, keepdims=True)

@@ -298,8 +298,8 @@ class ClassTable:
         Parameters
         ----------
         class_ids
-            The identifier of the class of each cell, shape (n,): any integers, in any order, also
-            repeated. Classes are numbered in ascending order of their identifiers.
+            The identifier of the class of each cell, shape (n,): any integers, in any order and
+            with repetitions. Classes are numbered in ascending order of their identifiers.
         counts
             Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive

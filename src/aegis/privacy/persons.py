@@ -55,7 +55,7 @@ class KnownPersons(Persons):
     Attributes
     ----------
     rows
-        Rows of each class, shape (n_classes,).
+        Number of rows of each class, shape (n_classes,).
     alone
         For each class, the number of its persons whose rows are all in one cell of the counted
         table, shape (n_classes,). None of these persons is in two classes.

@@ -71,7 +71,7 @@ class Pillai(Objective):
         return self._bounds[box]
 
     def effort(self, box: Box) -> float:
-        """Return the seconds that the fit takes; 0 if it is cached."""
+        """Return the approximate seconds that the fit takes; 0 if its result is cached."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:
