@@ -180,7 +180,7 @@ class Advice:
 
     @property
     def baseline(self) -> Reference:
-        """The table that `unmasked` refers to.
+        """The table to which `unmasked` refers.
 
         Examples
         --------

@@ -108,7 +108,11 @@ class Composition:
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """Quasi-identifiers without which fewer rows would fail, strongest effect first."""
+        """Quasi-identifiers, sorted by their effect on the rule, strongest first.
+
+        The effect of a quasi-identifier is how many fewer rows would fail without it.
+        Quasi-identifiers without an effect are left out.
+        """
         failing = self.verdict.suppressed_rows
         return tuple(a.attribute for a in self.attributes if a.suppressed_rows < failing)
 

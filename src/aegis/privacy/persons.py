@@ -27,7 +27,7 @@ class Persons(ABC):
     rows
         Number of rows of each class, shape (n_classes,), int64.
     total
-        Distinct persons of the table.
+        Number of distinct persons in the table.
     """
 
     rows: IntArray
@@ -74,7 +74,7 @@ class KnownPersons(Persons):
 
     @property
     def total(self) -> int:  # type: ignore[override]
-        """Distinct persons of the table."""
+        """Number of distinct persons in the table."""
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: BoolArray) -> int:

@@ -63,7 +63,7 @@ class Advising(ABC):
 
     @property
     def source(self) -> Source | None:
-        """The table; None if the study is of a summary."""
+        """The table; None if the study has only a summary."""
         return self._subject.source
 
     @property

@@ -56,8 +56,8 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return the number of leaves of an attribute: of leaves in its hierarchy, or else of distinct
-    values.
+    """Return the number of leaves of an attribute. If it has no hierarchy, this is its number of
+    distinct values.
     """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:

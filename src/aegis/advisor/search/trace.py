@@ -23,7 +23,7 @@ from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.partial_trace import Given
 
 Key = tuple[int, ...]
-"""The number of each variable's grouping."""
+"""A key of groupings: for each variable, the number of its grouping."""
 _LEVELS = 1024
 """Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
 _FIT = 3e-4

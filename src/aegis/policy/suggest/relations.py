@@ -58,7 +58,7 @@ MOST_ALIKE = 3
 figures.
 """
 MOST_COPIED = 20
-"""Largest number of quasi-identifiers whose copies are searched."""
+"""Largest number of quasi-identifiers for which copies are searched."""
 MOST_COMPARED = 100
 """Largest number of other columns that are compared; these are the columns with the fewest values.
 """
