@@ -22,8 +22,8 @@ class CodedMasks(NamedTuple):
     Attributes
     ----------
     levels
-        For each attribute, the level of each atom, shape (A_i,), or P(level | atom), shape (A_i,
-        L_i).
+        For each attribute, the level of each atom, shape (A_i,), or P(level | atom),
+        shape (A_i, L_i).
     keys
         One key per attribute. If two keys of an attribute are equal, its levels and `numbers` are
         equal.
@@ -193,8 +193,8 @@ class CodedAttribute:
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the lower triangle of the co-occurrence of the attribute's columns, shape (K, c,
-        d, d).
+        """Return the lower triangle of the co-occurrence of the attribute's columns,
+        shape (K, c, d, d).
 
         There is one count for each class in `some`. If `some` is None, there is one count for all
         classes together (c = 1).

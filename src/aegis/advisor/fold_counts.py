@@ -252,8 +252,8 @@ class PartBlocks:
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Levels, Levels]) -> Floats:
-        """Return the deviations of a numeric label from its mean, summed by fold and bins, shape
-        (K, a, b).
+        """Return the deviations of a numeric label from its mean, summed by fold and bins,
+        shape (K, a, b).
 
         Raises
         ------
@@ -504,8 +504,8 @@ def pair_block(
     levels: tuple[Levels, Levels],
     label: Candidate | None,
 ) -> npt.NDArray[Any]:
-    """Return the number of rows by (masked) class and masked values of two attributes, shape (C,
-    L_i, L_j).
+    """Return the number of rows by (masked) class and masked values of two attributes,
+    shape (C, L_i, L_j).
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)

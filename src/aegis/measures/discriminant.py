@@ -77,8 +77,8 @@ class Scores:
     counted
         Number of rows of the rest and of the class in the scored folds, shape (K, T, 2).
     first, second
-        Sums of the scores and of the squared scores of these rows, for each of P directions, shape
-        (K, T, 2, P). The squares include the contribution of noise.
+        Sums of the scores and of the squared scores of these rows, for each of P directions,
+        shape (K, T, 2, P). The squares include the contribution of noise.
     together
         The moments by class and by the directions of all classes; None if they were not requested.
     log_odds

@@ -97,8 +97,8 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric with its best penalty, first over all folds, then without each fold, shape (1
-    + K,).
+    """Return a metric with its best penalty, first over all folds, then without each fold,
+    shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -128,8 +128,8 @@ class OfModels(ABC):
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric in a coding, first over all folds, then without each fold, shape (1 +
-        K,).
+        """Return the metric in a coding, first over all folds, then without each fold,
+        shape (1 + K,).
         """
 
     @abstractmethod

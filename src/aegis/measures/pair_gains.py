@@ -51,8 +51,8 @@ def pair_gains(tables: Floats) -> Floats:
     Parameters
     ----------
     tables
-        For M pairs, the number of rows by fold, class and the values of both attributes, shape (M,
-        K, C, A, B). All pairs count the same rows.
+        For M pairs, the number of rows by fold, class and the values of both attributes,
+        shape (M, K, C, A, B). All pairs count the same rows.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -106,8 +106,8 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair, first over all folds, then without each fold, shape (1
-    + K,).
+    """Return the gain of the strongest pair, first over all folds, then without each fold,
+    shape (1 + K,).
 
     Each pair has a gain over all folds, and one without each fold. Pairs are compared by the
     smallest of these gains, because a gain in a single fold is chance. The smallest gain of the

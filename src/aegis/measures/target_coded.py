@@ -64,8 +64,8 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     covariance
         S_xx of the codes, shape (p, p), symmetric.
     explained
-        S_xu, the covariance of the codes with the indicators of all classes except the last, shape
-        (p, C - 1).
+        S_xu, the covariance of the codes with the indicators of all classes except the last,
+        shape (p, C - 1).
     classes
         Share of each class, all above 0, shape (C,).
 

@@ -47,8 +47,8 @@ class TreeGroups:
     Attributes
     ----------
     groups
-        For each value, whether it is in each of the G groups below the root, as 0 and 1, shape (V,
-        G).
+        For each value, whether it is in each of the G groups below the root, as 0 and 1,
+        shape (V, G).
     height
         Number of steps from a value to the root.
     """

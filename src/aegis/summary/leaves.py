@@ -70,8 +70,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell, the share of the quasi-identifiers' bits that masks hide, shape
-    (cells,).
+    """Return, for each cell, the share of the quasi-identifiers' bits that masks hide,
+    shape (cells,).
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class ShownLeaves:
     whole: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return, for each class, the share of the quasi-identifiers' bits that is hidden, shape
-        (n_classes,).
+        """Return, for each class, the share of the quasi-identifiers' bits that is hidden,
+        shape (n_classes,).
 
         Parameters
         ----------
