@@ -82,7 +82,7 @@ class SearchRequest:
         offers="objectives",
     )
     measure: str | None = keyword(None, "Measure that scores the results of the search.")
-    top: int = keyword(5, "How many of the best to return, at least 1.")
+    top: int = keyword(5, "Number of best configurations to return, at least 1.")
     time_limit: float | None = option(
         None,
         "Search until the best is proven, or until this time is over. Aegis then prints the best so "
@@ -150,13 +150,14 @@ class RankRequest:
     """A ranking of configurations."""
 
     configurations: Configurations | None = keyword(
-        None, "Configurations to rank. By default: those of the policy, else 50 random ones."
+        None, "Configurations to rank. By default, those of the policy, or else 50 random ones."
     )
     generate_count: int | None = keyword(
         None, "Rank this many random combinations of the candidate masks instead."
     )
     measure: str | None = keyword(
-        None, "Name of a measure. By default: the policy's, else the default of rankings."
+        None,
+        "Name of a measure. By default, the policy's measure, or else the default for rankings.",
     )
     estimate: str | None = keyword(
         None,
@@ -169,7 +170,7 @@ class RankRequest:
         "`least-masking`, `most-private` or `score` (the default).",
     )
     seed: int | None = keyword(
-        None, "Seed of random configurations and methods. By default: the study's seed."
+        None, "Seed of random configurations and methods. By default, the seed of the study."
     )
 
 
@@ -208,8 +209,8 @@ class ReleaseRequest:
     )
     measure: str | None = option(
         None,
-        "The measure of utility that the certificate states. By default: the measure in the "
-        "configuration file, else the policy's measure.",
+        "The measure of utility that the certificate states. By default, the measure in the "
+        "configuration file, or else the policy's measure.",
         "NAME",
         offers="measures",
     )
@@ -325,12 +326,12 @@ class AnonymizeRequest(ReleaseRequest):
     kinds: Mapping[str, str] | None = keyword(
         None,
         "Kinds of quasi-identifiers (numeric, ordinal, categorical), if they differ from "
-        "those of the column and the policy.",
+        "the policy and from the default for the column's type.",
     )
     orders: Mapping[str, Sequence[Any]] | None = keyword(
         None,
         "Orders of quasi-identifiers (ascending values), if they differ from the natural "
-        "order and the policy's.",
+        "order and from the policy.",
     )
 
 
@@ -360,8 +361,8 @@ class RiskRequest:
     quasi_identifiers: Sequence[str] = keyword((), "Columns that others may know.")
     weight: str | None = option(
         None,
-        "Column with the number of people that each record represents. By default: the weight of the "
-        "policy, or 1.",
+        "Column with the number of people that each record represents. By default, the weight of the "
+        "policy, or else 1.",
         "COLUMN",
         offers="columns",
     )
@@ -373,12 +374,12 @@ class RiskRequest:
     approximate: bool = option(False, "Approximate the risk as sdcMicro does by default.")
     special: bool = option(
         False,
-        "Also find special uniques (SUDA): records that a few of their values single out.",
+        "Also find special uniques (SUDA): records that are unique by a few of their values.",
     )
     largest: int | None = option(
         None,
-        "With --special: the largest number of columns in a set that singles out a record (default: all "
-        "columns).",
+        "With --special: the largest number of columns in a set in which a record is unique (default: "
+        "all columns).",
         "N",
         least=1,
     )

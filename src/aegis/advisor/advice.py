@@ -46,7 +46,7 @@ class Advice:
     combinations
         Number of combinations of the candidates.
     summary
-        Figures of the summary that the advice is based on.
+        Figures of the summary on which the advice is based.
     policy
         The policy, in the form of its YAML.
     warnings
@@ -180,7 +180,7 @@ class Advice:
 
     @property
     def baseline(self) -> Reference:
-        """The table that `unmasked` refers to.
+        """The table to which `unmasked` refers.
 
         Examples
         --------

@@ -35,7 +35,8 @@ from aegis.summary import Information, Summary
 from aegis.words import amount, counted
 
 DEFAULT_COUNT = 50
-"""Number of configurations to generate if neither the caller nor the policy names any."""
+"""Number of configurations to generate if neither the caller nor the policy gives configurations.
+"""
 
 
 @one_blas_thread

@@ -84,7 +84,7 @@ class Composition:
         For each quasi-identifier, the number of rows that would still fail without it; the smallest
         number comes first.
     rule_override
-        How the rule differs from that of the summary's owner; None if it does not.
+        How the rule differs from the rule of the summary's owner; None if it does not differ.
     """
 
     releases: tuple[str, ...]
@@ -108,7 +108,11 @@ class Composition:
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """Quasi-identifiers without which fewer rows would fail, strongest effect first."""
+        """Quasi-identifiers, sorted by their effect on the rule, strongest first.
+
+        The effect of a quasi-identifier is how many fewer rows would fail without it.
+        Quasi-identifiers without an effect are left out.
+        """
         failing = self.verdict.suppressed_rows
         return tuple(a.attribute for a in self.attributes if a.suppressed_rows < failing)
 
@@ -336,7 +340,7 @@ def compose(
     released_only
         Whether to ignore the earlier releases that certificates name.
     rule_override
-        Whether to accept a rule that differs from that of the summary's owner.
+        Whether to accept a rule that differs from the rule of the summary's owner.
 
     Raises
     ------

@@ -29,13 +29,17 @@ from aegis.summary.folds import without_fold
 from aegis.summary.row_pairs import RowPairCounts
 
 COMPARED = 10
-"""Number of configurations, from the best on, whose standard errors are computed."""
+"""Number of best configurations whose standard errors are computed."""
 EFFORT = 6e9
-"""Largest cost of standard errors: the sum over configurations of folds times cubed levels."""
+"""Largest total cost of standard errors. The cost of one configuration is the number of folds times
+the cube of its number of levels.
+"""
 _PER_CELL = 300
 """Cost of counting one cell of the matrix of all atoms from the rows, in the same unit."""
 CERTAINTY = 0.975
-"""Quantile of Student's t that a difference must exceed: two-sided, five percent."""
+"""A difference is significant if, in standard errors, it exceeds the quantile of Student's t for
+this probability (two-sided, five percent).
+"""
 _STUDENT = (
     12.706204736174694,
     4.302652729749462,

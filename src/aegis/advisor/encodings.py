@@ -22,8 +22,8 @@ class CodedMasks(NamedTuple):
     Attributes
     ----------
     levels
-        For each attribute, the level of each atom, shape (A_i,), or P(level | atom), shape (A_i,
-        L_i).
+        For each attribute, the level of each atom, shape (A_i,), or P(level | atom),
+        shape (A_i, L_i).
     keys
         One key per attribute. If two keys of an attribute are equal, its levels and `numbers` are
         equal.
@@ -111,7 +111,7 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
     numbers
         Number of each level, NaN where it is missing, shape (L,).
     rows
-        Rows of each level, shape (L,).
+        Number of rows of each level, shape (L,).
 
     Examples
     --------
@@ -140,7 +140,7 @@ class CodedAttribute:
     level
         The level of each atom, or the channel of a noise mask.
     joint
-        Rows by fold, class and column of the encoding, shape (K, C, d).
+        Number of rows by fold, class and column of the encoding, shape (K, C, d).
     chance
         As in `PartCounts`, shape (d, k).
     there
@@ -152,7 +152,7 @@ class CodedAttribute:
     ordered
         Whether the columns are thresholds instead of levels.
     by_level
-        Rows by level, and the code of each level.
+        The number of rows by level, and the code of each level.
     steps
         If the attribute is encoded as a number: the step at each threshold, shape (t, d), and the
         attribute encoded as thresholds.
@@ -193,8 +193,8 @@ class CodedAttribute:
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the lower triangle of the co-occurrence of the attribute's columns, shape (K, c,
-        d, d).
+        """Return the lower triangle of the co-occurrence of the attribute's columns,
+        shape (K, c, d, d).
 
         There is one count for each class in `some`. If `some` is None, there is one count for all
         classes together (c = 1).

@@ -44,12 +44,12 @@ def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> C
     Parameters
     ----------
     expected
-        Expected rows per report and class, shape (R, C); class totals are whole.
+        Expected number of rows per report and class, shape (R, C); class totals are whole numbers.
     measure
         A `fractional` measure gets the counts unchanged. All other measures need integers, for
         example those that permute rows, leave one row out, or count the rows of mixed groups, and
-        those of other packages. For them, the counts are rounded class by class, so that the class
-        totals stay the same.
+        the measures of other packages. For them, the counts are rounded class by class, so that the
+        class totals stay the same.
     """
     if measure is None or not measure.fractional:
         return Contingency.of(controlled_rounding(expected))

@@ -1,6 +1,4 @@
-"""Hold the results of a search in addition to its ranking: proof, binding requirements, Pareto
-front.
-"""
+"""Hold what a search returns besides its ranking: proof, binding requirements and Pareto front."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
     ) -> Floats:
-        """Return the rows by fold, class, and bins of two attributes, shape (K, C, a, b)."""
+        """Return the number of rows by fold, class, and bins of two attributes, shape (K, C, a, b)."""
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
         height, width = map(_counted_by, bins)
@@ -252,8 +252,8 @@ class PartBlocks:
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Levels, Levels]) -> Floats:
-        """Return the deviations of a numeric label from its mean, summed by fold and bins, shape
-        (K, a, b).
+        """Return the deviations of a numeric label from its mean, summed by fold and bins,
+        shape (K, a, b).
 
         Raises
         ------
@@ -504,7 +504,9 @@ def pair_block(
     levels: tuple[Levels, Levels],
     label: Candidate | None,
 ) -> npt.NDArray[Any]:
-    """Return the rows by (masked) class and masked values of two attributes, shape (C, L_i, L_j)."""
+    """Return the number of rows by (masked) class and masked values of two attributes,
+    shape (C, L_i, L_j).
+    """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
     rows, columns = map(_counted_by, levels)

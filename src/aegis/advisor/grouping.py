@@ -32,7 +32,7 @@ class GroupedCounts(NamedTuple):
     counted
         The co-occurrence matrix, shape (d, d), or a function that counts it.
     joint
-        Rows by level and class, shape (d, C).
+        Number of rows by level and class, shape (d, C).
     offsets
         Index of each attribute's first level, shape (m + 1,).
     chance

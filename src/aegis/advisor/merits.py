@@ -1,4 +1,4 @@
-"""Warn if the best configuration by one model metric is poor by another."""
+"""Warn if the best configuration by one model metric is poor by another metric."""
 
 from __future__ import annotations
 

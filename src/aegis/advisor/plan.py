@@ -315,7 +315,7 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
     Raises
     ------
     PolicyError
-        The roles or masks of the summary are not those of the policy, or `PrivacyPlan` raises this
+        The roles or masks of the summary differ from the policy's, or `PrivacyPlan` raises this
         error.
     DataError
         `PrivacyPlan` raises this error.

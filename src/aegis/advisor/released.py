@@ -436,7 +436,7 @@ def with_utility(
     released
         Counts the rows of releases.
     scorer
-        A scorer of the summary that the advice is based on.
+        A scorer of the summary on which the advice is based.
     progress
         Receives a step.
     """

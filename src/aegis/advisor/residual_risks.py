@@ -161,7 +161,7 @@ def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
     Parameters
     ----------
     joint
-        Rows by value and class, shape (V, C).
+        Number of rows by value and class, shape (V, C).
     """
     values, classes = np.nonzero(joint)
     counts = np.asarray(joint)[values, classes]

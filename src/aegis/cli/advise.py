@@ -87,7 +87,7 @@ FIRST = (
     "front",
     "force",
 )
-"""Options that the help explains first, by parameter."""
+"""The options that the help explains first, by the names of their parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ FIRST = (
     "report",
     "force",
 )
-"""Options that the help explains first, by parameter."""
+"""The options that the help explains first, by the names of their parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)

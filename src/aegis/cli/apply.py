@@ -65,7 +65,7 @@ FIRST = (
     "format",
     "force",
 )
-"""Options that the help explains first, by parameter."""
+"""The options that the help explains first, by the names of their parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ FIRST = (
     "verify_key",
     "format",
 )
-"""Options that the help explains first, by parameter."""
+"""The options that the help explains first, by the names of their parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,7 @@ def until_the_end() -> Iterator[None]:
 
 
 class LoggedProgress:
-    """Progress that logs each step with its seconds."""
+    """Progress that logs each step and how many seconds it took."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner

@@ -101,7 +101,7 @@ def reachable_alike(
     / (1 - p q U). Here p q U is the R^2 of least squares: U is n times the sum over folds k of c_k'
     E_k^+ c_k, with c_k = J_1k / n_1 - J_0k / n_0. J_1k and J_0k are the rows by level in fold k, of
     the class and of the rest; n_1 and n_0 are the numbers of rows of the class and of the rest in
-    all folds, and n is their sum; E_k is the co-occurrence of all rows of fold k.
+    all folds, and n is n_1 + n_0; E_k is the co-occurrence of all rows of fold k.
 
     Parameters
     ----------

@@ -49,8 +49,8 @@ class CmimPath:
 
 
 def attribute_information(counts: Cooccurrence) -> Floats:
-    """Return the corrected mutual information of each attribute with the label, in bits, shape
-    (m,).
+    """Return the corrected mutual information of each attribute with the label, in bits,
+    shape (m,).
     """
     joint, starts = counts.joint, counts.offsets[:-1]
     if not len(starts):

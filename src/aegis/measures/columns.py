@@ -56,8 +56,8 @@ class ColumnFigures:
 
 
 def column_errors(counts: PartCounts) -> Floats:
-    """Return the squared errors of ridge regression of each column on all other columns, shape (K,
-    P, L).
+    """Return the squared errors of ridge regression of each column on all other columns,
+    shape (K, P, L).
 
     The errors are summed over each held-out fold, for each of the P `PENALTIES` and for the
     indicator of each of the L levels. If the counts have several classes, these are added up.

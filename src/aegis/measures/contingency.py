@@ -51,7 +51,8 @@ class Contingency:
         Raises
         ------
         DataError
-            `counts` is not two-dimensional, or holds anything but whole numbers from 0 up.
+            `counts` is not two-dimensional, or contains something other than whole numbers of at
+            least 0.
         """
         table = _whole_counts(counts)
         table = table[table.any(axis=1)]

@@ -212,7 +212,7 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, coding: Coding) -> Coding:
-        """Return the first coding whose counts by fold are the same object as those of `coding`.
+        """Return the first coding that shares its counts by fold with `coding`.
 
         Codings differ only for attributes with an order (numbers, dates). If there are no such
         attributes, all codings share their counts. If there are no counts by fold, the result is

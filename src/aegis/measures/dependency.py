@@ -28,7 +28,7 @@ def g1(table: Contingency) -> float:
 def g2(table: Contingency) -> float:
     """Return the share of rows whose value of the attribute occurs with more than one class.
 
-    The value is from 0 to 1, lower is better. It is monotone: no coarser deterministic mask can
+    The value is from 0 to 1; lower is better. It is monotone: no coarser deterministic mask can
     lower it. It is 0 for a label of one class or an empty table.
     """
     if not table.n:
@@ -59,10 +59,10 @@ def held_out_error(table: Contingency) -> float:
     is more frequent among all N - 1 rows; if these are equal, too, it predicts the first class of
     the table. For a value that no other row has, it thus predicts the most frequent class overall.
 
-    The value is from 0 to 1, lower is better, and it is not monotone. It may exceed the error of
-    the majority class, and reach 1 on a balanced label, because leave-one-out is pessimistic. A
-    constant attribute has the leave-one-out error of the majority class; a label of one class or an
-    empty table has 0.
+    The value is from 0 to 1; lower is better. It is not monotone. It may exceed the error of the
+    majority class, and reach 1 if classes are equally frequent, because leave-one-out is
+    pessimistic. A constant attribute has the leave-one-out error of the majority class; a label of
+    one class or an empty table has 0.
     """
     if table.columns < 2:
         return 0.0

@@ -77,8 +77,8 @@ class Scores:
     counted
         Number of rows of the rest and of the class in the scored folds, shape (K, T, 2).
     first, second
-        Sums of the scores and of the squared scores of these rows, for each of P directions, shape
-        (K, T, 2, P). The squares include the contribution of noise.
+        Sums of the scores and of the squared scores of these rows, for each of P directions,
+        shape (K, T, 2, P). The squares include the contribution of noise.
     together
         The moments by class and by the directions of all classes; None if they were not requested.
     log_odds
@@ -414,8 +414,8 @@ def out_of_fold(
     in W, even if the class is rare. If more than `OWN_COVARIANCES` classes are scored, W is the
     average of S_1 and S_0 weighted by rows, so that all classes use the same factorisation, and
     sums of squares come from `sums_alike`. A fold is not scored for a class that has no row outside
-    the fold. Classes are compared with the rest one after the other, so the memory need is only
-    that of the counts of one class.
+    the fold. Classes are compared with the rest one after the other, so memory is needed only for
+    the counts of one class.
 
     Parameters
     ----------
@@ -524,7 +524,7 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
     The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 - p_1v) / (1 -
     p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by level and
     class. The variance of the log-odds on the held-out fold also uses the counts of pairs, because
-    naive Bayes counts the information that two attributes share twice. `jointly` is as in
+    naive Bayes counts twice the information that two attributes share. `jointly` is as in
     `out_of_fold`.
     """
     others = _Others.of(counts)

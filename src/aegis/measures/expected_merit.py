@@ -97,8 +97,8 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric with its best penalty, first over all folds, then without each fold, shape (1
-    + K,).
+    """Return a metric with its best penalty, first over all folds, then without each fold,
+    shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -128,8 +128,8 @@ class OfModels(ABC):
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric in a coding, first over all folds, then without each fold, shape (1 +
-        K,).
+        """Return the metric in a coding, first over all folds, then without each fold,
+        shape (1 + K,).
         """
 
     @abstractmethod
@@ -152,7 +152,7 @@ class OfModels(ABC):
         return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all folds, then without each fold, shape (1 + K,)."""
+        """Return the metric over all folds, followed by the metric without each fold, shape (1 + K,)."""
         if self.learners:
             mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
             return mean
@@ -206,7 +206,7 @@ class Expected(OfModels):
             )
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all folds, then without each fold, shape (1 + K,)."""
+        """Return the metric over all folds, followed by the metric without each fold, shape (1 + K,)."""
         total = super().values(counts)
         return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
 

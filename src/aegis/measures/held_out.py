@@ -54,8 +54,8 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        As in `Cooccurrence`, shape (d, k); it changes the residual sum of squares to that of drawn
-        rows.
+        As in `Cooccurrence`, shape (d, k); it changes the residual sum of squares to the one that
+        drawn rows would have.
 
     Raises
     ------

@@ -73,8 +73,8 @@ def constant_log_loss(classes: Floats) -> float:
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of each direction, first over all folds, then without each fold, shape (1
-    + K, P).
+    """Return the accuracy of each direction, first over all folds, then without each fold,
+    shape (1 + K, P).
 
     It is never below the accuracy of a constant prediction, and equal to it if the score does not
     separate the classes.

@@ -124,9 +124,9 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 def explained_share(counts: PartCounts) -> float:
     """Return the R2 of least squares on all rows, an upper bound on the held-out R2 of coarser masks.
 
-    For any penalty, the squared errors on held-out folds are in total at least as large as those of
-    a fit to all rows. These are at least as large as the squared errors of least squares
-    (theory.md, section 5).
+    For any penalty, the squared errors on held-out folds are in total at least as large as the
+    squared errors of a fit to all rows. The latter are at least as large as the squared errors of
+    least squares (theory.md, section 5).
     """
     of_rows, response = side(counts, None), response_of(counts)
     n = float(of_rows.rows.sum())

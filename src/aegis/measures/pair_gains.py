@@ -51,8 +51,8 @@ def pair_gains(tables: Floats) -> Floats:
     Parameters
     ----------
     tables
-        For M pairs, the number of rows by fold, class and the values of both attributes, shape (M,
-        K, C, A, B). All pairs count the same rows.
+        For M pairs, the number of rows by fold, class and the values of both attributes,
+        shape (M, K, C, A, B). All pairs count the same rows.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -62,8 +62,8 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> Floats:
-    """Return, for each pair, how much higher the R2 of its joint table is than that of the sum of
-    its attributes' effects.
+    """Return, for each pair, the gain in R2 if its joint table is used instead of the sum of its
+    attributes' effects.
 
     The shape is (M, 1, 1 + K), as in `pair_gains` for one class. Leave out fold k. Of the n rows
     outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum of the label's
@@ -106,8 +106,8 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair, first over all folds, then without each fold, shape (1
-    + K,).
+    """Return the gain of the strongest pair, first over all folds, then without each fold,
+    shape (1 + K,).
 
     Each pair has a gain over all folds, and one without each fold. Pairs are compared by the
     smallest of these gains, because a gain in a single fold is chance. The smallest gain of the

@@ -39,8 +39,8 @@ class Given:
     Attributes
     ----------
     total
-        Residual covariance of the other attributes' indicators, times the number of rows, shape (D,
-        D).
+        Residual covariance of the other attributes' indicators, times the number of rows,
+        shape (D, D).
     stacked_joint
         Two blocks of columns, shape (D, C + C - 1), for the D levels of the other attributes and
         the C classes that have rows. The first block has the number of rows per level and class.

@@ -121,8 +121,8 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
     Parameters
     ----------
     solved
-        Covariance of the r whitened indicators and these classes, times the number of rows, shape
-        (r, C - 1).
+        Covariance of the r whitened indicators and these classes, times the number of rows,
+        shape (r, C - 1).
     free, last
         Number of rows of these classes, and of the last class, which is not in `solved`.
     """

@@ -24,7 +24,7 @@ def controlled_rounding(table: npt.ArrayLike) -> IntArray:
     Returns
     -------
     array of int64, the shape of `table`
-        The rounded table. Its class totals are those of `table`, rounded to the nearest whole
+        The rounded table. Its class totals are the class totals of `table`, rounded to whole
         numbers.
 
     Raises

@@ -32,8 +32,8 @@ _FAR = 1e-9
 def shape_factors(
     slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
 ) -> Floats | None:
-    """Return the factors that correct the distance between two classes along a linear score, shape
-    (1 + K,).
+    """Return the factors that correct the distance between two classes along a linear score,
+    shape (1 + K,).
 
     A factor is the ratio of two distances between the classes. One distance follows from the AUC of
     the exact distributions, the other from the AUC of normal distributions; both assume independent

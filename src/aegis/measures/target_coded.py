@@ -45,7 +45,7 @@ def class_codes(joint: Numbers, classes: Numbers) -> Floats:
     joint
         Number of rows per level and class, shape (d, C); expected or noisy counts are allowed.
     classes
-        Rows per class, shape (C,).
+        Number of rows per class, shape (C,).
     """
     table = np.asarray(joint, dtype=np.float64)
     count = table.sum(axis=1, keepdims=True)
@@ -64,8 +64,8 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     covariance
         S_xx of the codes, shape (p, p), symmetric.
     explained
-        S_xu, the covariance of the codes with the indicators of all classes except the last, shape
-        (p, C - 1).
+        S_xu, the covariance of the codes with the indicators of all classes except the last,
+        shape (p, C - 1).
     classes
         Share of each class, all above 0, shape (C,).
 

@@ -136,9 +136,9 @@ class Serve(StrEnum):
     """How the shares kept of several labels are combined into one figure."""
 
     MEAN = "mean"
-    """Their weighted mean."""
+    """The weighted mean of the shares."""
     WORST = "worst"
-    """The smallest of them."""
+    """The smallest of the shares."""
 
 
 @dataclass(frozen=True)
@@ -251,4 +251,4 @@ def several_labels(
 NO_LABEL = Label("", kind=LabelKind.NONE)
 """The label of a table that has none: each column is then predicted from the others."""
 ANY_LABEL = several_labels(())
-"""The same, if the policy declares it with `labels: any`."""
+"""The label if the policy has `labels: any`: each column is then predicted from the others."""

@@ -7,7 +7,7 @@ column may be called 2024, on or null.
 
 A file may come from an untrusted source, so its length, depth and number of nodes are limited. The
 content of an alias counts once for each use, although it is in memory only once. Otherwise, a few
-aliases of aliases could stand for billions of nodes.
+aliases of aliases could represent billions of nodes.
 """
 
 from __future__ import annotations

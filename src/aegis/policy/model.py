@@ -686,7 +686,9 @@ class Policy:
 
     @property
     def label_mask(self) -> Mask | None:
-        """The only mask of a label that is a feature, if it shows classes or a number."""
+        """The label's mask, if the label is a feature with a single mask that shows classes or a
+        number; else None.
+        """
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None

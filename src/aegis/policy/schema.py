@@ -151,7 +151,9 @@ class PolicyShape(PolicyMapping):
     version: Literal[1]
     """Version of the format."""
     label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
-    """The label: the column to predict. Without a label, Aegis predicts each column from the others, as with `labels: any`."""
+    """The label: the column to predict. If there is no label, Aegis predicts each column from the
+    others, as with `labels: any`.
+    """
     labels: list[Annotated[TaskEntry, BeforeValidator(_label)]] | Literal["any"] | None = None
     """Several labels, instead of `label`. Give a list of columns, each as in `label`, with `weight`
     and `measure`. Aegis then combines the shares of utility that a configuration keeps for each
@@ -168,8 +170,9 @@ class PolicyShape(PolicyMapping):
     precedence."""
     measure: str | None = None
     """The measure for rankings, searches and releases. The default is `held-out-auc`, or
-    `held-out-pillai` (with a note) if Aegis cannot predict an AUC. For a numeric label, the
-    default is `held-out-r2`. Without a label, it is `held-out-any`."""
+    `held-out-pillai` (with a note) if Aegis cannot predict an AUC. For a numeric label, the default
+    is `held-out-r2`. If there is no label, it is `held-out-any`.
+    """
     merit: Literal["auc", "accuracy", "log-loss", "r2"] | None = None
     """A predicted metric of models, instead of a measure. The metric selects the measure
     `held-out-auc`, `held-out-accuracy`, `held-out-log-loss` or, for a numeric label, `held-out-r2`.

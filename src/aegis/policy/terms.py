@@ -150,7 +150,7 @@ class Terms:
     policy
         Canonical form of the policy: the JSON text whose SHA-256 is the policy's digest.
     locked
-        Whether no rule weaker than that of the policy may be used with the summary.
+        Whether the summary may not be used with a rule that is weaker than the policy's rule.
     binding
         Whether a different rule must be confirmed. This is True if the summary was read from a
         bundle or its rule is locked. Somebody who has just summarised a table has the table, so no

@@ -158,16 +158,16 @@ class SensitiveCounts:
         return base - 1 - (keys - self.classes * base)
 
     def sum_by_class(self, figures: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return the sum of `figures`, shape (nnz,), over the cells of each class, shape
-        (n_classes,).
+        """Return the sum of `figures`, shape (nnz,), over the cells of each class,
+        shape (n_classes,).
         """
         # bincount adds in float64, exact for fewer than 2**53 rows, and beats reduceat on the
         # short runs that classes are.
         return np.bincount(self.classes, weights=figures).astype(figures.dtype, copy=False)
 
     def max_by_class(self, figures: FloatArray) -> FloatArray:
-        """Return the largest of `figures`, shape (nnz,), over the cells of each class, shape
-        (n_classes,).
+        """Return the largest of `figures`, shape (nnz,), over the cells of each class,
+        shape (n_classes,).
         """
         if not len(self.starts):
             return figures[:0]
@@ -202,9 +202,9 @@ class ClassTable:
     sensitive
         For each sensitive attribute, its contingency table with the classes.
     population
-        Number of people per class in the population from which the table is a sample, shape
-        (n_classes,), or None. The numbers are counts or sums of survey weights, and never below
-        `sizes`. Journalist risk, k-map and delta-presence need them.
+        Number of people per class in the population from which the table is a sample,
+        shape (n_classes,), or None. The numbers are counts or sums of survey weights, and never
+        below `sizes`. Journalist risk, k-map and delta-presence need them.
     absent
         Number of people of the population in classes that have no row in the table; 0 if there is
         no population.
@@ -298,8 +298,8 @@ class ClassTable:
         Parameters
         ----------
         class_ids
-            The identifier of the class of each cell, shape (n,): any integers, in any order, also
-            repeated. Classes are numbered in ascending order of their identifiers.
+            The identifier of the class of each cell, shape (n,): any integers, in any order and
+            with repetitions. Classes are numbered in ascending order of their identifiers.
         counts
             Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive

@@ -1,7 +1,7 @@
 """Measure the diversity of the sensitive values in each equivalence class.
 
-All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
-(n_classes,). The figure of a class does not depend on any other class.
+All functions are pure functions of a `SensitiveCounts` and return one figure per class,
+shape (n_classes,). The figure of a class does not depend on any other class.
 """
 
 from __future__ import annotations

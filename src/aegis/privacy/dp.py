@@ -70,8 +70,8 @@ class PrivacyAccount:
         One loss for each attribute with noise; if an attribute gets noise twice, it has two.
     exact
         Everything that is released without noise: attributes, missing values, and parameters learnt
-        from the data. If there is anything, differential privacy holds neither for this nor for the
-        whole release.
+        from the data. If there is anything of this kind, neither it nor the whole release is
+        differentially private.
     """
 
     losses: tuple[PrivacyLoss, ...]

@@ -47,8 +47,8 @@ class TreeGroups:
     Attributes
     ----------
     groups
-        For each value, whether it is in each of the G groups below the root, as 0 and 1, shape (V,
-        G).
+        For each value, whether it is in each of the G groups below the root, as 0 and 1,
+        shape (V, G).
     height
         Number of steps from a value to the root.
     """
@@ -94,7 +94,7 @@ class Histograms:
 
     @cached_property
     def totals(self) -> FloatArray:
-        """Rows of each value, shape (V,)."""
+        """Number of rows of each value, shape (V,)."""
         totals: FloatArray = self.counts.sum(axis=0)
         return totals
 
@@ -135,8 +135,8 @@ def ordered_distance(table: Histograms) -> FloatArray:
 
 
 def hierarchical_distance(table: Histograms) -> FloatArray:
-    """Return, for each class, the earth mover's distance of its sensitive values from those of the
-    table, shape (n,).
+    """Return, for each class, the earth mover's distance between its sensitive values and the
+    values of the table, shape (n,).
 
     Each distance is from 0 to 1. The distance of two values is the height of their lowest common
     ancestor in the hierarchy, divided by the height of the hierarchy. This is the length of the
@@ -231,7 +231,7 @@ class Bounds:
     Attributes
     ----------
     totals
-        Rows of each value, shape (V,).
+        Number of rows of each value, shape (V,).
     room
         Number of rows that may be suppressed.
     tree
@@ -286,7 +286,7 @@ class ShareCaps:
         Parameters
         ----------
         counts
-            Rows by class and value, shape (n, V).
+            Number of rows by class and value, shape (n, V).
 
         Examples
         --------
@@ -316,8 +316,8 @@ class ShareCaps:
         Parameters
         ----------
         parts
-            Number of rows by part and value, shape (m, V), with the parts of a class together; no
-            part is empty.
+            Number of rows by part and value, shape (m, V). The parts of a class follow each other;
+            no part is empty.
         starts
             The index of the first part of each class, shape (n,), ascending.
         """

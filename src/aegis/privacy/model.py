@@ -47,7 +47,7 @@ class Compared(StrEnum):
     RELEASED = "released"
     """The kept rows, so that people who have only the release get the same figures."""
     INPUT = "input"
-    """All rows of the table before suppression, as ARX does."""
+    """All rows of the table before suppression, as in ARX."""
 
 
 class Comparison(StrEnum):

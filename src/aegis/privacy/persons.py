@@ -27,7 +27,7 @@ class Persons(ABC):
     rows
         Number of rows of each class, shape (n_classes,), int64.
     total
-        Distinct persons of the table.
+        Number of distinct persons in the table.
     """
 
     rows: IntArray
@@ -55,7 +55,7 @@ class KnownPersons(Persons):
     Attributes
     ----------
     rows
-        Rows of each class, shape (n_classes,).
+        Number of rows of each class, shape (n_classes,).
     alone
         For each class, the number of its persons whose rows are all in one cell of the counted
         table, shape (n_classes,). None of these persons is in two classes.
@@ -74,7 +74,7 @@ class KnownPersons(Persons):
 
     @property
     def total(self) -> int:  # type: ignore[override]
-        """Distinct persons of the table."""
+        """Number of distinct persons in the table."""
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: BoolArray) -> int:

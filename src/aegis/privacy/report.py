@@ -268,8 +268,8 @@ class PrivacyReport:
     def members(self) -> int:
         """The total number of members of all classes, which is the denominator of every share.
 
-        The members are rows, or persons if they are counted. A person whose rows lie in several
-        classes is a member of each.
+        The members are rows, or persons if they are counted. A person who has rows in several
+        classes is a member of each of them.
         """
         return sum(band.rows for band in self.class_size_histogram)
 

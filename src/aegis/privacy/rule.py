@@ -104,7 +104,7 @@ class PrivacyRule:
     Attributes
     ----------
     criteria
-        The criteria, all of which must hold. If there are none, every table with rows is
+        The criteria, all of which a release must meet. If there are none, every table with rows is
         admissible.
     suppression
         The share of the rows that may be removed, in [0, 1]; at least one class must be kept. If

@@ -91,7 +91,7 @@ def draw_scheme(
     Parameters
     ----------
     heights
-        Number of the coarsest mask of each attribute.
+        For each attribute, the number of its coarsest mask.
     score
         Function that returns the score of a scheme; higher is better. One record may change the
         score by at most 1.
@@ -173,7 +173,7 @@ class SchemeCells:
 
     @property
     def heights(self) -> tuple[int, ...]:
-        """Number of the coarsest mask of each attribute."""
+        """For each attribute, the number of its coarsest mask."""
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:

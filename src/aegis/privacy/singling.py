@@ -1,4 +1,4 @@
-"""Find a few columns that make most rows unique, in addition to the quasi-identifiers."""
+"""Find a few columns that make most rows unique, if the quasi-identifiers are known, too."""
 
 from __future__ import annotations
 

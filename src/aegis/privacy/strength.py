@@ -30,7 +30,7 @@ _ALIKE = 1e-12
 
 
 class Strength(StrEnum):
-    """How the strength of a rule compares with that of another rule."""
+    """How the strength of one rule compares with the strength of another rule."""
 
     SAME = "same"
     """Each rule is at least as strong as the other."""

@@ -28,8 +28,8 @@ class SpecialUniques:
     Attributes
     ----------
     sizes
-        Number of minimal sample uniques of each record that have 1, 2, ... `largest` columns, shape
-        (N, largest).
+        Number of minimal sample uniques of each record that have 1, 2, ... `largest` columns,
+        shape (N, largest).
     scores
         The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of (m -
         k)(m - k - 1)... (m - largest), where m is the number of all columns and k is the number of
@@ -38,8 +38,8 @@ class SpecialUniques:
         For each record and column, the sum of the scores of the minimal sample uniques that contain
         the column, shape (N, m).
     chances
-        DIS-SUDA: the scores converted to probabilities that a match with the record is right, shape
-        (N,).
+        DIS-SUDA: the scores converted to probabilities that a match with the record is right,
+        shape (N,).
     match
         DIS: the probability that a match with a record that is unique in the sample is right. It is
         the same for all records.

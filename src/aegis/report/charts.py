@@ -33,7 +33,7 @@ class Plot:
     Attributes
     ----------
     chart
-        An Altair chart on named data.
+        The Altair chart, which refers to data sets by name.
     data
         The rows of each named data set.
     """

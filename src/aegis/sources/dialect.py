@@ -140,7 +140,7 @@ class Reading:
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
     def over(self, other: Reading | None) -> Reading:
-        """Return these statements, with fields that are None here replaced by those of `other`."""
+        """Return these statements. Fields that are None here come from `other`."""
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
 

@@ -63,7 +63,7 @@ class Advising(ABC):
 
     @property
     def source(self) -> Source | None:
-        """The table; None if the study is of a summary."""
+        """The table; None if the study has only a summary."""
         return self._subject.source
 
     @property
@@ -428,8 +428,7 @@ class Advising(ABC):
         >>> import aegis
         >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
         >>> estimate = study.reconstruct("education")
-        >>> estimate.reconstruction.table.shape
-        (16, 2)
+        >>> estimate.reconstruction.table.shape (16, 2)
         >>> round(estimate.reconstruction.total_variation, 2)
         0.02
         """

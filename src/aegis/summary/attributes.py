@@ -166,8 +166,8 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
-    """Return, for each group of a candidate, whether it shares its level with other groups, shape
-    (size,).
+    """Return, for each group of a candidate, whether it shares its level with other groups,
+    shape (size,).
     """
     if candidate.noise is not None or candidate.size <= candidate.n_levels:
         return np.zeros(candidate.size, dtype=np.bool_)

@@ -220,8 +220,8 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Counts) -> Counts:
-        """Return the flat indices of these cells of a pair in the matrix of all atoms, shape (D,
-        D).
+        """Return the flat indices of these cells of a pair in the matrix of all atoms,
+        shape (D, D).
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])

@@ -43,9 +43,9 @@ class FrequencyTable:
     persons
         The persons in the cells, if the policy counts persons instead of rows.
     earlier
-        For each cell, a number that identifies what earlier releases show of the cell, shape
-        (cells,); 0 if no release shows it. Cells with different numbers are in different classes.
-        None if there are no earlier releases.
+        For each cell, a number that identifies what earlier releases show of the cell,
+        shape (cells,); 0 if no release shows it. Cells with different numbers are in different
+        classes. None if there are no earlier releases.
     """
 
     quasi: tuple[str, ...]
@@ -103,8 +103,8 @@ class FrequencyTable:
             For each sensitive attribute, the group of each distinct value, and the text of each
             group.
         hierarchies
-            For each sensitive attribute, the ancestors of each group in its hierarchy, shape
-            (groups, L).
+            For each sensitive attribute, the ancestors of each group in its hierarchy,
+            shape (groups, L).
         """
         ids = self.class_ids(groups)
         cells = {

@@ -56,8 +56,8 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return the number of leaves of an attribute: of leaves in its hierarchy, or else of distinct
-    values.
+    """Return the number of leaves of an attribute. If it has no hierarchy, this is its number of
+    distinct values.
     """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
@@ -70,8 +70,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell, the share of the quasi-identifiers' bits that masks hide, shape
-    (cells,).
+    """Return, for each cell, the share of the quasi-identifiers' bits that masks hide,
+    shape (cells,).
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class ShownLeaves:
     whole: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return, for each class, the share of the quasi-identifiers' bits that is hidden, shape
-        (n_classes,).
+        """Return, for each class, the share of the quasi-identifiers' bits that is hidden,
+        shape (n_classes,).
 
         Parameters
         ----------

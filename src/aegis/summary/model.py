@@ -141,7 +141,9 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in model metrics: of ranges if the values are ordered, else of levels."""
+        """Number of columns in model metrics: the number of ranges if the values are ordered, else
+        the number of levels.
+        """
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 

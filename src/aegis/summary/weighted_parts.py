@@ -34,7 +34,7 @@ def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
 
 
 def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
-    """Convert the parts to the smallest unit of weight among them.
+    """Convert the weights of the parts to the smallest unit among them.
 
     Raises
     ------

@@ -277,7 +277,7 @@ def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray
 
 
 class ScaledCounts(Mapping[tuple[int, int], npt.NDArray[np.float64]]):
-    """The counts of each pair of attributes in effective rows, computed at each access."""
+    """The counts of each pair of attributes in effective rows; they are computed at each access."""
 
     def __init__(
         self, counts: Mapping[tuple[int, int], npt.NDArray[Any]], weights: WeightSums

@@ -36,7 +36,7 @@ def explain(
         The best score and its configuration, which need not be the preferred one. Gains of weaker
         rules are relative to it.
     clock
-        Time limit of all searches under weaker rules together.
+        Time limit for all searches under weaker rules together.
     """
     value, box = outcome.best[0]
     return Binding(

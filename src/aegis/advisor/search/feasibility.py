@@ -11,7 +11,7 @@ can keep (`aegis.privacy.histograms`), which can exclude a box.
 
 A protected attribute may have several candidate masks. Models that check each class separately are
 easiest to meet with the finest values of this attribute, so a box is checked with the finest
-values. For models that compare a class with the whole table, this does not hold. They are not
+values. This is not true for models that compare a class with the whole table, so these are not
 checked until the box has only one mask for the attribute.
 """
 
@@ -38,7 +38,7 @@ from aegis.summary import Candidate, FrequencyTable
 _PARTS = 1 << 18
 """Classes at the finest masks of a box up to which they are looked at as parts of coarser ones."""
 _LOOK, _PER_CELL, _QUERY = 1e-4, 5e-9, 0.1
-"""Work of a count of classes in memory, of each of its cells, and of a query."""
+"""The work of counting classes in memory, of each cell in this count, and of a query."""
 _FILTERED = 256
 """Largest number of candidates in a domain that are checked one by one; larger domains are divided."""
 

@@ -233,7 +233,8 @@ def trace_front(
     span
         The parameter and its values.
     clock
-        Time limit of all searches together. Each point gets an equal share of the remaining time.
+        Time limit for all searches together. The remaining time is divided equally among the
+        remaining points.
     known
         Configurations to try first.
     bound

@@ -28,8 +28,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return the log2 of the number of leaf combinations of each cell, shape (cells,), as a lower
-    bound over a box.
+    """Return, for each cell, a lower bound over a box: log2 of the smallest number of leaf
+    combinations, shape (cells,).
     """
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):

@@ -55,7 +55,7 @@ def coarsest(problem: Problem) -> Iterator[Box]:
 
 
 def next_finer(variable: Variable, current: int) -> list[int]:
-    """Return up to `NEXT` of a variable's next finer candidates, those with the fewest groups."""
+    """Return a variable's next finer candidates: at most `NEXT`, those with the fewest groups."""
     finer = variable.finer[current] & ~(1 << current)
     # A next finer candidate refines the current one with no other candidate in between.
     covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]

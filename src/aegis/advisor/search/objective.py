@@ -143,8 +143,8 @@ def seconds_of(problem: Problem, box: Box) -> float:
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return two numbers of levels in a configuration: of attributes with several candidates, and
-    of all other attributes.
+    """Return two numbers for a configuration: the number of levels of attributes with several
+    candidates, and the number of levels of all other attributes.
     """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):

@@ -198,8 +198,8 @@ class Variable:
         """Return the common refinement of the levels of a domain's candidates, shape (A,).
 
         A noise mask counts as if it showed the atoms, which carry at least as much information as
-        any channel. If the domain consists of one noise mask, the result is its channel, shape (A,
-        L).
+        any channel. If the domain consists of one noise mask, the result is its channel,
+        shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -212,8 +212,8 @@ class Variable:
         return self._level_joins[domain]
 
     def level_meet(self, domain: int) -> Levels:
-        """Return the finest levels that the levels of every candidate of a domain refine, shape
-        (A,).
+        """Return the finest levels that the levels of every candidate of a domain refine,
+        shape (A,).
 
         If the domain has a noise mask, there is only one level, because noise refines no grouping.
         """

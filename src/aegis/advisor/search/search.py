@@ -45,8 +45,8 @@ SEARCHED = 0.8
 explanations.
 """
 SHARED = 0.5
-"""`SEARCHED` if there are several labels. It is smaller, because Aegis then also searches the best
-configuration for each label.
+"""The same share if there are several labels. It is smaller, because Aegis then also searches the
+best configuration for each label.
 """
 
 

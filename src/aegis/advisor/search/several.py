@@ -91,9 +91,7 @@ class ShareOfLabel(Objective):
 
 
 class SharesKept(Objective):
-    """An objective for several labels: it combines, over labels, the share of the utility that is
-    kept.
-    """
+    """An objective for several labels, which combines the shares kept of all labels."""
 
     sign = 1
 

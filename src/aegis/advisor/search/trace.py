@@ -23,7 +23,7 @@ from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.partial_trace import Given
 
 Key = tuple[int, ...]
-"""The number of each variable's grouping."""
+"""A key of groupings: for each variable, the number of its grouping."""
 _LEVELS = 1024
 """Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
 _FIT = 3e-4
@@ -71,7 +71,7 @@ class Pillai(Objective):
         return self._bounds[box]
 
     def effort(self, box: Box) -> float:
-        """Return the seconds that the fit takes; 0 if it is cached."""
+        """Return the approximate seconds that the fit takes; 0 if its result is cached."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:

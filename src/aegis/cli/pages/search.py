@@ -1,4 +1,4 @@
-"""Print the results of a search in addition to the ranking: proof, obstacles and trade-off front."""
+"""Print what a search returns besides its ranking: proof, obstacles and trade-off front."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class ColumnFacts:
 
     @property
     def concept(self) -> Concept | None:
-        """The concept that the name refers to; None if it is unknown."""
+        """The concept to which the name refers; None if it is unknown."""
         return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
 
     @property

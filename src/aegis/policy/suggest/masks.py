@@ -29,8 +29,8 @@ FEW = 5
 dominates.
 """
 ROWS_PER_VALUE = 20
-"""A quasi-identifier with fewer rows per value than this does not get `identity`, because its
-classes would be too small.
+"""A quasi-identifier with fewer rows per value than this does not get `identity`, because classes
+would be too small.
 """
 RISKY_SHARE = 0.5
 """A column that the rule does not cover is nearly a key if it has at least this many different

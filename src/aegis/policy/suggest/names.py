@@ -45,7 +45,7 @@ class Concept:
         Whether the value stays the same throughout a person's life, so that all rows of one person
         have the same value.
     kinds
-        Kinds of columns that can hold the concept; empty for all kinds.
+        Kinds of columns that can contain the concept; empty if all kinds can.
     """
 
     name: str

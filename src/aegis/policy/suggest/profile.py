@@ -55,7 +55,7 @@ FEWEST_ROWS = 5
 FEW_VALUES = 50
 """Largest number of distinct whole numbers for which frequent values are shown."""
 MOST_RANGES = 60
-"""Largest number of ranges of numbers written as text that are sorted."""
+"""Ranges of numbers that are written as texts are sorted only if there are at most this many."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 

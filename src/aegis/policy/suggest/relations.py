@@ -1,8 +1,8 @@
 """Find columns that reveal a quasi-identifier, and columns that together identify persons.
 
 Nobody who looks at each column separately can see these relations. For example, a title reveals the
-sex, a code the name for which it stands, and an age in months the age in years. And four harmless
-numbers together may be different in nearly every row.
+sex, the code of a place reveals its name, and an age in months reveals the age in years. And four
+harmless numbers together may be different in nearly every row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MOST_ALIKE = 3
 figures.
 """
 MOST_COPIED = 20
-"""Largest number of quasi-identifiers whose copies are searched."""
+"""Largest number of quasi-identifiers for which copies are searched."""
 MOST_COMPARED = 100
 """Largest number of other columns that are compared; these are the columns with the fewest values.
 """
@@ -189,7 +189,7 @@ def find_derived(
 
 
 def one_row_share(source: Source, label: ColumnFacts) -> float:
-    """Return the largest share that a single row contributes to the variance of a numeric column.
+    """Return the largest share of a numeric column's variance that comes from a single row.
 
     Raises
     ------

@@ -38,8 +38,8 @@ CODE_LENGTHS = range(4, 13)
 SHORTEST_KEY = 5
 """Smallest number of characters of a code that is considered a record number."""
 SHORTEST_GROUPED = 9
-"""Texts of grouped digits are not amounts if all have the same length and this is at least so
-large.
+"""Texts of grouped digits are not amounts if all have the same length and at least this many
+characters.
 """
 LEAST_KEY = 10_000
 """Smallest median of record numbers. Whole numbers with a smaller median are counts or

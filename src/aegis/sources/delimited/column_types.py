@@ -2,7 +2,7 @@
 
 A column becomes numbers, dates or Booleans if all its texts can be converted and no two different
 texts would become one value. Codes such as 01234, 1.0 next to 1, and integers beyond 64 bits stay
-text. Numbers may have blanks around them, and an empty text in quotation marks may stand for a
+text. Numbers may have blanks around them, and an empty text in quotation marks may represent a
 missing number.
 """
 
