@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -259,7 +260,8 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
     moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
 
     def number(row: int, place: int, value: float) -> None:
-        if value == value and abs(value) < _EXACT:
+        # A cell holds a double: it would round a large integer, but is as exact as any float.
+        if math.isfinite(value) and (isinstance(value, float) or abs(value) < _EXACT):
             sheet.write_number(row, place, value)
         else:
             sheet.write_string(row, place, str(value))
