@@ -260,11 +260,15 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
     moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
 
     def number(row: int, place: int, value: float) -> None:
-        # A cell holds a double: it would round a large integer, but is as exact as any float.
-        if math.isfinite(value) and (isinstance(value, float) or abs(value) < _EXACT):
+        if math.isfinite(value):
             sheet.write_number(row, place, value)
         else:
             sheet.write_string(row, place, str(value))
+
+    def whole(row: int, place: int, value: int) -> None:
+        # A cell holds a double, which would round a larger integer.
+        write = sheet.write_number if abs(value) < _EXACT else sheet.write_string
+        write(row, place, value if abs(value) < _EXACT else str(value))
 
     def time(row: int, place: int, value: dt.datetime) -> None:
         sheet.write_datetime(row, place, value.replace(tzinfo=None), moment)
@@ -273,7 +277,7 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
         {
             str: sheet.write_string,
             bool: sheet.write_boolean,
-            int: number,
+            int: whole,
             float: number,
             dt.date: lambda row, place, value: sheet.write_datetime(row, place, value, day),
             dt.datetime: time,
