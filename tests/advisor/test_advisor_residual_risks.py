@@ -246,6 +246,35 @@ def test_nulls_that_follow_the_label_give_one_alarm() -> None:
     assert sum("boat is" in sentence for sentence in told.sentences) == 1
 
 
+def test_columns_that_know_the_label_come_first_and_in_one_sentence() -> None:
+    random = np.random.default_rng(3)
+    sick = random.random(ROWS) < 0.4
+    seen = pa.array([1 + i % 3 if ill else None for i, ill in enumerate(sick)])
+    data = pa.table(
+        {
+            "age": pa.array(random.integers(20, 60, ROWS)),
+            "height": pa.array(random.integers(1500, 1900, ROWS)),
+            "dose": seen,
+            "days": seen,
+            "y": pa.array(sick.astype(int)),
+        }
+    )
+    attributes = {
+        "age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+        "height": {"role": "feature"},
+        "dose": {"role": "feature"},
+        "days": {"role": "feature"},
+    }
+    rules = aegis.load_policy(
+        {"version": 1, "label": "y", "privacy": {"k": 5}, "attributes": attributes}
+    )
+    advice = aegis.Study(data, rules).search()
+    first, second, *rest = advice.warnings
+    assert first.startswith("dose and days are empty in 100 % of the rows with y = 0 and in 0 %")
+    assert "the only ones with their values" in second
+    assert not any("empty in" in text for text in rest)
+
+
 @pytest.mark.parametrize("copies", [1, 2])
 def test_a_nearly_unique_number_does_not_explain_the_label(copies: int) -> None:
     random = np.random.default_rng(5)

@@ -75,7 +75,7 @@ def test_warnings_stand_with_the_result_before_the_next_step(said) -> None:
     words = ("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
     out, err = said(*words)
     warned, then = out.index("Before you rely on this"), out.index("Next: ")
-    leak = "the column weeks alone explains"
+    leak = "The column weeks alone explains"
     assert warned < out.index(leak) < then
     assert leak not in err
     assert "Before you rely" not in said(*words, "--quiet")[0]
@@ -157,8 +157,8 @@ def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk
     assert highest[3] != "~"
     assert rows[0][3] == "~"
     assert (
-        "score higher by less than Aegis can measure; of these, it took the one that masks least"
-        in plain(out)
+        "does better by more than Aegis can measure: proven. Of those found that are as good, it is "
+        "the one that masks least." in plain(out)
     )
     assert "proven best" not in out
     assert "~: not significantly different from the highest score" in plain(out)

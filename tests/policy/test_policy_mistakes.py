@@ -29,6 +29,7 @@ MISTAKES = {
     "role": (HEAD + "  a:\n    role: featur\n", r"role is 'featur'.*Did you mean 'feature'", 5),
     "attribute key": (HEAD + "  a: {role: feature, mask: [x]}", r"'mask'.*mean 'masks'", 4),
     "top key": (HEAD + A + "mesure: mi", r"'mesure'.*mean 'measure'", 5),
+    "population": (HEAD + A + "population: {size: 9}", r"population is .*path of a table", 5),
     "label key": (
         "version: 1\nlabel: {colum: y}\nattributes: {a: {role: feature}}",
         r"'colum'.*mean 'column'",

@@ -35,6 +35,8 @@ from aegis.policy.suggest.names import (
         ("Geburtsdatum", "a date of birth"),
         ("gender", "sex or gender"),
         ("Geschlecht", "sex or gender"),
+        ("last_initial", "a person's name"),
+        ("block_group", "a place"),
         ("zip", "a postcode"),
         ("zip_code", "a postcode"),
         ("PLZ", "a postcode"),

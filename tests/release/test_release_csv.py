@@ -106,6 +106,10 @@ def test_numbers_and_dates_keep_their_types_in_a_workbook(tmp_path: Path) -> Non
     release = aegis.apply(table, policy, policy.configurations["plain"], output=tmp_path / "n.xlsx")
     # A workbook's numbers are doubles: whole numbers that these merge are written as texts.
     assert sorted(release.to_arrow()["n"].to_pylist()) == sorted(map(str, numbers))
+    large: list[object] = [9e18, 1.5e300, 2.5, -9e18] * 4
+    table, policy = plain("x", large)
+    release = aegis.apply(table, policy, policy.configurations["plain"], output=tmp_path / "x.xlsx")
+    assert sorted(release.to_arrow()["x"].to_pylist()) == sorted(large)
 
 
 def test_formulas_are_warned_of_and_written_safely_on_request(tmp_path: Path) -> None:

@@ -155,10 +155,10 @@ def test_the_page_does_not_call_proven_what_scores_less_than_another():
     assert advice.optimal
     assert advice.search.preferred is not None
     page = best_of(bench, advice)
-    assert "does better" not in page
+    assert "does better: proven" not in page
     ties = (
-        "score higher by less than Aegis can measure; of these, it took the one that masks least. "
-        "Proven: no combination scores higher than these."
+        "does better by more than Aegis can measure: proven. Of those found that are as good, it is "
+        "the one that masks least."
     )
     assert ties in html.unescape(page)
     higher = replace(advice, search=replace(advice.search, preferred=None))

@@ -100,6 +100,14 @@ def test_workbooks(tmp_path: Path) -> None:
     assert len(source.digest()) == 64
 
 
+def test_a_workbook_says_that_long_numbers_were_rounded(tmp_path: Path) -> None:
+    cells = [["patient", "age"], *[[9_000_000_000_000_000_000 + i, 30 + i] for i in range(4)]]
+    source = open_table(workbook(tmp_path / "t.xlsx", {"People": cells}))
+    assert len({row["patient"] for row in rows(source)}) == 1
+    (note,) = source.notes
+    assert note.startswith("patient: a workbook rounds numbers of more than 15 digits")
+
+
 ERRORS = ("#N/A", "#DIV/0!", "#REF!", "#NUM!", "#NAME?")
 
 

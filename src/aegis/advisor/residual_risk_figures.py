@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from aegis.summary.outside import Outside
-from aegis.words import percent
+from aegis.words import joined, percent
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,30 @@ class Uncovered(Outside):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The risks as sentences for a privacy officer."""
-        said = list(super().sentences)
+        """The risks as sentences for a privacy officer: first those that make the utility doubtful."""
+        return (*self._repeated(), *self._filled_later(), *super().sentences)
+
+    def _repeated(self) -> Iterator[str]:
         for name, share in self.leaks.items():
-            said.append(
-                f"the column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may repeat the label "
+            yield (
+                f"The column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may repeat the label "
                 "in other words. If it is not known when a model is used, leave it out (--leave-out)"
             )
+
+    def _filled_later(self) -> Iterator[str]:
+        together: dict[str, list[str]] = {}
         for name, leak in self.missing_leaks.items():
-            said.append(
-                f"the column {name} is empty in {percent(100 * leak.within, 0)} of the rows with {self.label} = "
-                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others. If it is filled in "
-                f"only after {self.label} is known, leave it out (--leave-out)"
+            shares = (
+                f"empty in {percent(100 * leak.within, 0)} of the rows with {self.label} = "
+                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others"
             )
-        return tuple(said)
+            together.setdefault(shares, []).append(name)
+        for shares, names in together.items():
+            are, columns = ("is", "the column") if len(names) == 1 else ("are", "the columns")
+            yield (
+                f"{joined(names)} {are} {shares}: if {columns} can be filled in only after {self.label} is known, "
+                "the utility is too high. Leave out what a model cannot know (--leave-out)"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

@@ -56,9 +56,11 @@ _HINTS = {
     "model_type": "Write a mapping: {key: value, ...}.",
     "dict_type": "Write a mapping: {key: value, ...}.",
     "list_type": "Write a list: [one, two].",
-    "string_type": "Write a text, in quotes where it looks like something else.",
+    "string_type": "Write {text}, in quotes where it looks like something else.",
     "too_short": "Give at least one, or leave the key out.",
 }
+_TEXTS = {"population": "the path of a table with the rows of the population"}
+"""What a text states, by key."""
 
 
 def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
@@ -393,6 +395,7 @@ class _Loader:
             hint = f"Add one of: {', '.join(Role)}." if path[-1] == "role" else "Add it."
             return PolicyError(f"{where}: {name!r} is missing.", hint=hint)
         hint = _HINTS.get(first["type"], f"{first['msg']}.")
+        hint = hint.replace("{text}", _TEXTS.get(str(path[-1]), "a text"))
         if first["type"] in ("enum", "literal_error") and path[2:] == ("role",):
             hint = choices(str(first["input"]), map(str, Role))
         if len(path) < len(loc):

@@ -153,15 +153,14 @@ def _proof(advice: Advice) -> str:
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
-        more = (
-            "Proven: no combination scores higher than these"
-            if advice.optimal
-            else f"Not proven: {_possible(search)}"
-        )
         how = "most" if "masks most" in search.preferred else "least"  # as you prefer
+        chosen = f"Of those found that are as good, it is the one that masks {how}"
+        if advice.optimal:
+            return (
+                f"None of the {among} does better by more than Aegis can measure: proven. {chosen}."
+            )
         return (
-            f"Some of the {among} score higher by less than Aegis can measure; of these, it took the one "
-            f"that masks {how}. {more}."
+            f"It is about as good as the best found among {among}; {_possible(search)}. {chosen}."
         )
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."

@@ -141,6 +141,11 @@ def _from_rows(
         arrays.append(array)
         if mixed:
             notes.append(f"{column}: cells of several types are read as text.")
+        elif _rounded(values):
+            notes.append(
+                f"{column}: a workbook rounds numbers of more than 15 digits, so different ones may have "
+                "become equal. Store them as texts, or give a CSV file."
+            )
     return pa.Table.from_arrays(arrays, names=names), notes
 
 
@@ -169,6 +174,12 @@ def _numbers(values: list[Any]) -> list[Any]:
     if all(float(value).is_integer() and abs(value) < _EXACT for value in known):
         return [None if value is None else int(value) for value in values]
     return [None if value is None else float(value) for value in values]
+
+
+def _rounded(values: list[Any]) -> bool:
+    """Return whether some of the numbers are whole and so large that a workbook has rounded them."""
+    numbers = (value for value in values if isinstance(value, int | float))
+    return any(abs(value) >= _EXACT and float(value).is_integer() for value in numbers)
 
 
 def _text(value: Any) -> str:

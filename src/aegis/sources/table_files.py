@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -261,10 +262,15 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
     moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
 
     def number(row: int, place: int, value: float) -> None:
-        if value == value and abs(value) < _EXACT:
+        if math.isfinite(value):
             sheet.write_number(row, place, value)
         else:
             sheet.write_string(row, place, str(value))
+
+    def whole(row: int, place: int, value: int) -> None:
+        # A cell holds a double, which would round a larger integer.
+        write = sheet.write_number if abs(value) < _EXACT else sheet.write_string
+        write(row, place, value if abs(value) < _EXACT else str(value))
 
     def time(row: int, place: int, value: dt.datetime) -> None:
         sheet.write_datetime(row, place, value.replace(tzinfo=None), moment)
@@ -273,7 +279,7 @@ def _cell_writers(book: Any, sheet: Any) -> _ByType:
         {
             str: sheet.write_string,
             bool: sheet.write_boolean,
-            int: number,
+            int: whole,
             float: number,
             dt.date: lambda row, place, value: sheet.write_datetime(row, place, value, day),
             dt.datetime: time,
