@@ -93,7 +93,8 @@ def test_without_a_seed_nobody_can_repeat_the_draws(tmp_path, age):
         )
         shown = pq.read_table(release.path)["age"].to_pylist()
         assert shown not in guessed
-        assert release.warnings == release.seeded_noise == ()
+        assert release.seeded_noise == ()
+        assert not any("seed" in warning for warning in release.warnings)
         guessed.append(shown)
         assert "seed" not in (tmp_path / f"{number}.json").read_text()
 

@@ -11,6 +11,7 @@ import pytest
 
 import aegis
 from aegis.errors import PolicyError
+from aegis.present.cautions import cautions_of, release_document
 
 ROWS = 120
 POLICY = {
@@ -30,6 +31,33 @@ def table() -> pa.Table:
     age = draw.integers(20, 60, ROWS)
     columns = {"age": age, "town": draw.choice(list("ab"), ROWS), "y": (age > 38).astype(int)}
     return pa.table({**columns, "w": draw.integers(20, 90, ROWS)})
+
+
+def test_python_warns_of_all_that_the_command_warns_of() -> None:
+    """The command lists what the certificate's page lists, and how the figures were measured."""
+    policy = aegis.load_policy(POLICY)
+    study = aegis.Study(table(), policy)
+    release = study.apply(study.advise())
+    notes = release.audit.report.notes
+    listed = [text for text in cautions_of(release_document(release, policy)) if text not in notes]
+    assert any("does not show the weights" in text for text in listed)
+    assert set(release.warnings) == set(listed)
+
+
+def test_python_warns_of_rows_that_are_unique_and_of_classes_with_one_value() -> None:
+    rows = table().append_column("id", pa.array(range(ROWS)))
+    town = {"role": "sensitive"}
+    attributes = POLICY["attributes"] | {"town": town, "id": {"role": "feature"}}
+    study = aegis.Study(rows, POLICY | {"attributes": attributes, "weight": None})
+    warned = study.apply(study.advise()).warnings
+    assert any("are the only ones with their values in all columns" in text for text in warned)
+
+
+def test_an_advice_shows_the_utility_of_the_released_rows() -> None:
+    advice = aegis.Study(table(), POLICY).advise()
+    figure = advice.utility
+    assert figure.value != advice.best.score
+    assert f"{figure.value:.6g}, {figure.utility_kept:.1f} % kept" in repr(advice)
 
 
 def test_the_certificate_states_weighted_figures(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_an_approval_is_signed_by_the_command(place, tmp_path, capsys, monkeypat
         place.work()
         shown = otto.shown(number)
     assert shown["state"] == "failed"
-    assert "wants 1 signed approvals of this release and has 0" in shown["message"]
+    assert "wants 1 signed approval of this release and has 0" in shown["message"]
     assert run(["catalog", "approve", number, "--key", str(place.folder / "otto.pem")]) == 0
     with place.client("otto") as otto:
         otto.step(number, "retry")

@@ -70,8 +70,18 @@ def test_an_unprotected_bundle_is_refused(place):
         deliveries.summary(place.catalog, None, "job", 1, policy=POLICY, bundle=b"{}", signature={})
 
 
-@pytest.mark.parametrize("wrong", ["signature", "file", "masks", "rule"])
-def test_an_upload_that_does_not_fit_is_refused(place, monkeypatch, wrong):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("signature", "The signature does not come from the data set's agent."),
+        ("file", "The file is not a Parquet file."),
+        ("masks", "its masks are not those that were approved"),
+        ("rule", "it says that the rule is not met"),
+    ],
+)
+def test_an_upload_that_does_not_fit_is_refused_and_the_request_says_why(
+    place, monkeypatch, wrong, said
+):
     """An agent that hands in something else than what it signed, or than what was approved."""
     number = place.ask()
     with place.client("otto") as otto:
@@ -112,6 +122,7 @@ def test_an_upload_that_does_not_fit_is_refused(place, monkeypatch, wrong):
     with place.client("otto") as otto:
         shown = otto.shown(number)
     assert shown["state"] == "failed"
+    assert said in shown["message"]
     with place.catalog.database.reading() as session:
         assert (
             session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == number)) is None

@@ -164,7 +164,7 @@ def scene(tmp_path) -> Iterator[Scene]:
         (POLICY.replace("column: income, classes: [high, low]", "column: sex").replace("  sex: {role: quasi-identifier, masks: [identity, suppress]}\n", ""), GOOD, "it lacks sex"),
         (POLICY, RAW, "identity of age may not be used"),
         (POLICY, "configurations:\n  c: {age: {bucketize: {width: 1}}, sex: suppress}\n", "may not be used"),
-        (POLICY, GOOD, "wants 1 signed approvals of this release and has 0"),
+        (POLICY, GOOD, "wants 1 signed approval of this release and has 0"),
     ],
 )  # fmt: skip
 def test_a_catalog_that_lies_gets_no_row(scene, policy, configuration, words):
@@ -306,7 +306,7 @@ def test_a_refusal_that_noise_decided_is_paid_for(scene):
     scene.work()
     first, second = map(json.loads, scene.fake.answered("/failed"))
     assert (first["reason"], first["spent"]) == (
-        "PolicyError beside the data; the agent's own output says which.",
+        "The agent could not do this. Its own output says why, because the reason may quote rows.",
         True,
     )
     assert "0.6 is spent in 24 hours, and 1 is allowed" in second["reason"]
@@ -396,7 +396,7 @@ def test_a_ledger_that_was_tampered_with_stops_the_agent(scene):
         ("k: 3", "k: 0.5", "k in the floor of 'adult' is 0.5"),
         ("suppression: 0.1", "suppression: 2", "suppression in the floor"),
         ("k: 3", "kk: 3", "has the key 'kk'"),
-        ("approvers: {otto: otto.pub.pem}", "", "wants 1 signed approvals and knows 0"),
+        ("approvers: {otto: otto.pub.pem}", "", "wants 1 signed approval and knows 0"),
         ("approvers: {otto: otto.pub.pem}", "approvers: {otto: policy.yaml}", "no Ed25519 public"),
         ("approvers:", "approverz:", "unknown key 'approverz'"),
     ],

@@ -437,12 +437,12 @@ class Advice:
         return pandas.DataFrame(self.rows())
 
     def __repr__(self) -> str:
-        best = self.best
+        figure = self.utility
         head = f"Advice({len(self.ranking)} configurations by {self.measure}"
-        if best is None:
+        if self.best is None or figure is None:
             return f"{head}, none admissible)"
-        utility = "" if best.utility_kept is None else f", {percent(best.utility_kept)} kept"
-        return f"{head}, best {best.name!r}: {best.score:.6g}{utility})"
+        kept = "" if figure.utility_kept is None else f", {percent(figure.utility_kept)} kept"
+        return f"{head}, best {self.best.name!r}: {figure.value:.6g}{kept})"
 
     def _repr_html_(self) -> str:
         rows = self.rows(10)

@@ -14,6 +14,7 @@ from aegis.policy.mapping import policy_mapping
 from aegis.privacy.report import FORMER_NOTES, same_values
 from aegis.release.auditing import UNPROTECTED
 from aegis.release.released import Released, seed_note
+from aegis.release.weighing import not_released
 from aegis.summary.outside import Outside
 
 
@@ -99,18 +100,9 @@ def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
         yield from utility_stated(utility).caveats(int(document.get("suppressed_rows") or 0))
     weight, label = policy.get("weight"), policy.get("label")
     if weight is not None and weight in (document.get("dropped_columns") or ()):
-        yield _not_released(weight)
+        yield not_released(weight)
     if label and "utility" in document and utility is None:
         column = label.get("column") if isinstance(label, Mapping) else label
         yield nothing_to_predict(str(column))
     for note in document["privacy"].get("notes") or ():
         yield FORMER_NOTES.get(note, note)
-
-
-def _not_released(weight: str) -> str:
-    """Return a warning that the release lacks the weights of its rows, with a remedy."""
-    return (
-        f"the release does not show the weights in {weight!r}, because a rare weight singles out its row. People who "
-        "use the release count each row once. To release rounded weights, give the column masks such as "
-        "[{round: {step: 100}}, suppress]"
-    )

@@ -42,7 +42,7 @@ from aegis.release.auditing import Audit, audit
 from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned, seed_note
 from aegis.release.sql.query import create_statements, require_database
-from aegis.release.weighing import KeptWeight, kept_weight
+from aegis.release.weighing import KeptWeight, kept_weight, not_released
 from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
@@ -116,9 +116,14 @@ class Release(Released):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings to read before you pass the release on."""
-        if not self.seeded_noise:
-            return super().warnings
-        return (*super().warnings, seed_note(self.seeded_noise))
+        said = list(super().warnings)
+        if self.rule_override is not None:
+            said.append(self.rule_override.sentence)
+        if self.seeded_noise:
+            said.append(seed_note(self.seeded_noise))
+        if self.weight is not None and self.weight.column in self.dropped:
+            said.append(not_released(self.weight.column))
+        return tuple(said)
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:

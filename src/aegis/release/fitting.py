@@ -15,6 +15,8 @@ from aegis.release.mismatch import brief
 from aegis.sources import Source, open_table
 from aegis.summary.builder import shown_values
 
+_NUMERIC = (Kind.INTEGER, Kind.NUMBER)
+
 
 def unfitting(
     table: Any, policy: Policy, configuration: Configuration, kinds: Mapping[str, Kind]
@@ -77,6 +79,7 @@ def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
 def _holds(stored: Kind | None, shown: Kind) -> bool:
     """Return whether a stored column can have the kind that a mask produces.
 
-    File formats may store integers as other numbers.
+    Whole numbers may be stored as integers or as other numbers: pandas stores integers with nulls as
+    floats, and a noisy summary learns from the values, not from the type, that numbers are whole.
     """
-    return stored is shown or (stored is Kind.INTEGER and shown is Kind.NUMBER)
+    return stored is shown or (stored in _NUMERIC and shown in _NUMERIC)

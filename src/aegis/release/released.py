@@ -177,8 +177,9 @@ class Released:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings to read before you pass the release on."""
+        outside = () if self.audit.outside is None else self.audit.outside.sentences
         lost = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
-        caveats = (*self.audit.warnings, *lost)
+        caveats = (*self.audit.warnings, *outside, *self.audit.report.cautions, *lost)
         if not self.formulas:
             return caveats
         return (

@@ -107,16 +107,22 @@ class _NoSourceError(DataError):
     """The agent's file lists no table with this name."""
 
 
+class _UploadRefusedError(CatalogError):
+    """The service refuses what the agent uploaded. The words are the service's own."""
+
+
 def _sayable(error: AegisError) -> str:
     """Return the error message that the agent may send to the service, without values of rows.
 
     Most messages quote the data. The agent prints them in full only on its own machine.
     """
-    if isinstance(error, _NoSourceError | LimitError | RefusedError):
+    if isinstance(error, _NoSourceError | _UploadRefusedError | LimitError | RefusedError):
         return str(error)
     if isinstance(error, NoAdmissibleConfiguration):
         return "No configuration meets the rule, alone and with the earlier releases."
-    return f"{type(error).__name__} beside the data; the agent's own output says which."
+    return (
+        "The agent could not do this. Its own output says why, because the reason may quote rows."
+    )
 
 
 class Agent:
@@ -394,7 +400,12 @@ class Agent:
             "attempt": job.attempt,
         }
         form = {"attempt": str(job.attempt), "signature": json.dumps(seal), **fields}
-        self.client.upload(job.id, kind, form, name, file)
+        try:
+            self.client.upload(job.id, kind, form, name, file)
+        except (WrongState, TooOften):
+            raise
+        except CatalogError as error:
+            raise _UploadRefusedError(error.message, hint=error.hint) from error
 
     def _source(self, name: str) -> PinnedSource:
         if name not in self.settings.sources:

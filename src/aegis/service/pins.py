@@ -21,6 +21,7 @@ from aegis.policy import Configuration, Policy, load_policy, policy_digest
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.statements import KIND, SignedStatement, digest
 from aegis.signing import PublicKey, load_public_key
+from aegis.words import counted
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _SOURCE_KEYS = ("table", "policy", "floor")
@@ -242,7 +243,7 @@ class Approvers:
         if len(good) < self.needed:
             why = f" ({'; '.join(reasons)})" if reasons else ""
             raise RefusedError(
-                f"The agent wants {self.needed} signed approvals of this release and has "
+                f"The agent wants {counted(self.needed, 'signed approval')} of this release and has "
                 f"{len(good)}{why}.",
                 hint="Approve with a key that the agent knows: aegis catalog approve --key.",
             )
@@ -354,7 +355,8 @@ def load_approvers(given: object, needed: object, folder: Path) -> Approvers:
         )
     if len({key.text for key in keys.values()}) < wanted:
         raise PolicyError(
-            f"The agent's file wants {wanted} signed approvals and knows {len(keys)} approvers.",
+            f"The agent's file wants {counted(wanted, 'signed approval')} and knows "
+            f"{counted(len(keys), 'approver')}.",
             hint="Write approvers: {NAME: FILE.pub.pem}, or `approvals: 0` to run without.",
         )
     return Approvers(keys, wanted)
