@@ -19,6 +19,7 @@ from aegis.masks import Mask, evaluate
 from aegis.masks.mapping import mapped
 from aegis.sources import Source
 from aegis.sources.lookup import look_up
+from aegis.summary.coded_rows import stored_rows
 
 MANY_ROWS = 1_000_000
 """Smallest number of rows for which Aegis first lists the values of a column."""
@@ -66,7 +67,8 @@ def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bo
     """Return whether looking up texts is faster than formatting them."""
     kind = column.type()
     quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
-    of_values = bool(plain.op().find(ops.Field))  # a constant requires no value
+    own = plain.op()  # a constant requires no value, and the column itself no text
+    of_values = bool(own.find(ops.Field)) and not isinstance(own, ops.Field)
     return mask.deterministic and quicker and plain.type().is_string() and of_values
 
 
@@ -88,6 +90,10 @@ def _chosen(
 
 def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
     """Return the distinct values, ascending and without null, of those columns that have only few."""
+    held = stored_rows(source, names)
+    if held is not None:
+        known = {n: own.drop_null() for n, own in held.values.items()}
+        return {n: own for n, own in known.items() if 0 < len(own) <= MOST_VALUES}
     few = names
     if names and source.rows > _FEW_ROWS:
         few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import ibis
 import ibis.expr.types as ir
@@ -87,7 +87,61 @@ def suppress(
     earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
     """Remove the rows of classes that fail the rule; return the other rows and the verdict of the
-    rule.
+    rule. The parameters are those of `judge`.
+    """
+    judged = judge(source, table, quasi, sensitive, rule, hierarchies, population, leaves, earlier)
+    return judged.rest(source, table), judged.verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The verdict of a rule on a masked table.
+
+    Attributes
+    ----------
+    verdict
+        The verdict.
+    quasi
+        Columns whose values form the classes.
+    left_out
+        The values of classes that fail the rule, in columns `k0`, `k1`, ...; None if no class fails.
+    rows
+        Rows of the table.
+    """
+
+    verdict: Verdict
+    quasi: tuple[str, ...]
+    left_out: pa.Table | None
+    rows: int
+
+    def rest(self, source: Source, table: ir.Table) -> ir.Table:
+        """Remove the rows of classes that fail the rule; keep the order of the other rows."""
+        in_order = ROW_NUMBER in table.columns
+        if self.left_out is None:
+            return table.drop(ROW_NUMBER) if in_order else table
+        failing = source.upload(self.left_out)
+        rest = table.anti_join(failing, same_class(table, failing, self.quasi, self.left_out))
+        if not in_order:
+            return rest
+        # An engine joins in whatever order its threads finish: row numbers bring the rows back into
+        # the table's order, but not where sorting would cost more than all else.
+        if self.rows <= ORDERED_ROWS:
+            rest = rest.order_by(ROW_NUMBER)
+        return rest.drop(ROW_NUMBER)
+
+
+def judge(
+    source: Source,
+    table: ir.Table,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    rule: PrivacyRule,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    population: Source | None = None,
+    leaves: ShownLeaves | None = None,
+    earlier: Sequence[ShownColumns] = (),
+) -> Judged:
+    """Return the verdict of the rule, and the classes that fail it.
 
     Parameters
     ----------
@@ -109,10 +163,8 @@ def suppress(
         For each earlier release, from the first on, the columns of the table that show the rows as
         that release did. They stay in the table.
     """
-    # An engine joins in whatever order its threads finish: row numbers bring the rows back into the
-    # table's order, but not above `ORDERED_ROWS` rows, where sorting would cost more than all else.
     if earlier:
-        return _suppress_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
+        return _judge_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
     person = PERSON if rule.person is not None else None
     counted = count_classes(
         source,
@@ -129,12 +181,12 @@ def suppress(
         classes = replace(classes, hidden=leaves.hidden(members))
     verdict = rule.check(classes)
     if verdict.kept_classes.all() or not quasi:
-        return _without(source, table, quasi, None, classes.rows), verdict
+        return Judged(verdict, tuple(quasi), None, classes.rows)
     left_out = counted.members(~verdict.kept_classes)
-    return _without(source, table, quasi, left_out, classes.rows), verdict
+    return Judged(verdict, tuple(quasi), left_out, classes.rows)
 
 
-def _suppress_after(
+def _judge_after(
     source: Source,
     table: ir.Table,
     quasi: Sequence[str],
@@ -142,9 +194,9 @@ def _suppress_after(
     rule: PrivacyRule,
     hierarchies: Mapping[str, Hierarchy],
     earlier: Sequence[ShownColumns],
-) -> tuple[ir.Table, Verdict]:
-    """Suppress rows that fail the rule together with earlier releases, or that would be isolated by
-    absence.
+) -> Judged:
+    """Find the classes that fail the rule together with earlier releases, or that would be isolated
+    by absence.
     """
     own = ShownColumns(tuple(quasi), {name: name for name in sensitive})
     releases = (*earlier, own)
@@ -155,20 +207,4 @@ def _suppress_after(
         raise InternalError("Earlier releases are combined by rows, but the classes count persons.")
     last = counted.after(rule, releases)
     left_out = last.left_out if last.left_out.num_rows and names else None
-    return _without(source, table, names, left_out, last.table.rows), last.verdict
-
-
-def _without(
-    source: Source, table: ir.Table, quasi: Sequence[str], left_out: pa.Table | None, rows: int
-) -> ir.Table:
-    """Remove the rows whose values of `quasi` are in `left_out`; keep the order of the other rows."""
-    in_order = ROW_NUMBER in table.columns
-    if left_out is None:
-        return table.drop(ROW_NUMBER) if in_order else table
-    failing = source.upload(left_out)
-    rest = table.anti_join(failing, same_class(table, failing, quasi, left_out))
-    if not in_order:
-        return rest
-    if rows <= ORDERED_ROWS:
-        rest = rest.order_by(ROW_NUMBER)
-    return rest.drop(ROW_NUMBER)
+    return Judged(last.verdict, names, left_out, last.table.rows)

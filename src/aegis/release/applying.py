@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
+
+import pyarrow as pa
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import record
@@ -14,13 +16,14 @@ from aegis.masking import (
     count_unseen,
     draw,
     fit_masks,
+    judge,
     masked_population,
     masked_table,
     noise_of,
     refuse_unseen,
     seeded_noise,
-    suppress,
 )
+from aegis.masking.masked_codes import masked_batches
 from aegis.masking.noised import DrawnTable
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Mask
@@ -48,6 +51,7 @@ from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
 from aegis.summary.classes import WEIGHT
+from aegis.summary.coded_rows import holding
 from aegis.summary.leaves import shown_leaves
 from aegis.words import brief, json_fields
 
@@ -218,11 +222,12 @@ def _apply(
         source.engine.require_here(
             "The masked rows would all come", "Name an output, which the executors write."
         )
-    plan = _MaskedPlan(source, policy, configuration, request, progress)
-    plan.rule_override = instead
-    if into is not None:
-        return plan.in_database(into, request.form, force=request.force)
-    return release_rows(plan, destination)
+    with holding(source):
+        plan = _MaskedPlan(source, policy, configuration, request, progress)
+        plan.rule_override = instead
+        if into is not None:
+            return plan.in_database(into, request.form, force=request.force)
+        return release_rows(plan, destination)
 
 
 class _MaskedPlan(ReleasePlan[Release]):
@@ -312,7 +317,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             if drawn is None
             else self.engine.table
         )
-        judged, self.verdict = suppress(
+        self.judgement = judge(
             self.engine,
             masked,
             self.quasi if drawn is None else drawn.quasi,
@@ -323,6 +328,8 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.leaves,
             widened.releases,
         )
+        self.verdict = self.judgement.verdict
+        judged = self.judgement.rest(self.engine, masked)
         added = {*widened.columns, *widened.protected}
         judged = judged.drop(*added) if added else judged
         self.with_originals = judged.drop(WEIGHT) if policy.weight is not None else judged
@@ -418,6 +425,12 @@ class _MaskedPlan(ReleasePlan[Release]):
         if outside is not None:
             outside = replace(outside, implied=self.originals.implied(self.with_originals))
         return replace(checked, person=self.policy.person, outside=outside)
+
+    def batches(self) -> Iterator[pa.RecordBatch] | None:
+        """Return the released rows, if they can be masked by their codes."""
+        if self.drawn is not None or self.after or self.policy.person is not None:
+            return None
+        return masked_batches(self.source, self.table, self.masks, self.judgement)
 
     def describe(self, **common: Any) -> Release:
         """Return the release with its fitted configuration."""

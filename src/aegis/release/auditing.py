@@ -18,7 +18,7 @@ from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import CountedClasses, count_classes
-from aegis.summary.coded_rows import CodedRows, read_rows
+from aegis.summary.coded_rows import CodedRows, read_rows, stored_rows
 from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
 from aegis.summary.outside import Outside, comparable, outside_of
 from aegis.summary.person_classes import PersonClasses
@@ -262,7 +262,8 @@ def _audit(
 
 def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
     """Read the columns of an audit as codes; None if the engine should count them."""
-    return read_rows(source, tuple(dict.fromkeys((*named, *comparable(source.table)))))
+    every = tuple(dict.fromkeys((*named, *comparable(source.table))))
+    return read_rows(source, every) or stored_rows(source, named)
 
 
 def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> Source | None:

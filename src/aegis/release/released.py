@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -25,7 +25,9 @@ from aegis.measures.several import combined
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
-from aegis.summary import count_classes, summarize
+from aegis.summary import Summary, count_classes, summarize
+from aegis.summary.coded_rows import stored_rows
+from aegis.summary.held_rows import summarize_stored
 from aegis.words import json_fields, jsonable
 
 if TYPE_CHECKING:
@@ -60,16 +62,30 @@ def utility_of(
         return _utility_of_labels(source, output, policy.measured_by(measure), measured)
     if not tells_classes_apart(output, policy):
         return None
-    before = Scorer(summarize(source, as_it_is(policy, original=True)))
+    before = Scorer(_summary(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure, policy.measure)
     shown = measured if policy.weight or policy.person else output
     if shown is None:
         raise InternalError("The policy names weights or persons, but the rows have none.")
-    summary = summarize(with_hidden(shown, policy), as_released(policy))
+    summary = _summary(shown, as_released(policy))
     after = Scorer(summary, lambda: before.column_roles)
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
     return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)
+
+
+def _summary(source: Source, policy: Policy) -> Summary:
+    """Summarise a table with its suppressed columns, from its held columns where there are any."""
+    whole = with_hidden(source, policy)
+    names = [*(a.name for a in policy.features), *policy.label.columns]
+    if policy.weight is None and policy.person is None:
+        held = stored_rows(source, [n for n in names if n in source.columns])
+        if held is not None:
+            hidden = [n for n in names if n not in source.columns]
+            return summarize_stored(
+                replace(source, table=whole.table), policy, held.with_constants(hidden, SUPPRESSED)
+            )
+    return summarize(whole, policy)
 
 
 def _utility_of_labels(

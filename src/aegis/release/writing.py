@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import ibis.expr.types as ir
+import pyarrow as pa
 
 from aegis.errors import PolicyError
 from aegis.files import check_output, replacing, spare_input
@@ -31,6 +32,7 @@ from aegis.requests import ReleaseRequest
 from aegis.signing import PrivateKey, seal
 from aegis.sources import Source, open_table
 from aegis.sources.table_files import formulas_in, with_settled_floats
+from aegis.summary.coded_rows import holding
 from aegis.summary.outside import comparable
 
 R = TypeVar("R", bound=Released)
@@ -157,6 +159,10 @@ class ReleasePlan(ABC, Generic[R]):
             The written table is not as planned.
         """
 
+    def batches(self) -> Iterator[pa.RecordBatch] | None:
+        """Return the rows of `table`, if they need no query; else None."""
+        return None
+
     @abstractmethod
     def describe(self, **common: Any) -> R:
         """Return the release object; `common` has the fields that all kinds of releases share."""
@@ -223,9 +229,15 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destina
         )
         with plan.progress.step(f"Writing {name}"):
             target = target_of(
-                plan.engine, output, safe_csv=destination.safe_csv, force=destination.force
+                plan.engine,
+                output,
+                safe_csv=destination.safe_csv,
+                force=destination.force,
+                batches=plan.batches,
             )
             made = stack.enter_context(target.written(plan.table))
+        if draft is not None:
+            stack.enter_context(holding(made))
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
             release = plan.verified(made, path=_path(plan.engine, output))

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
 from ibis.expr.operations import DatabaseTable
@@ -171,8 +173,22 @@ class Source:
         if row_hash is None:  # the engine says what it cannot do
             return self.table.sample(rows / self.rows, method="row", seed=seed)
         marked = numbered.mutate(**{_ROW_HASH: row_hash})
-        threshold = int(BUCKETS * rows / self.rows)
-        return marked.filter(marked[_ROW_HASH] < threshold).select(*self.columns)
+        return marked.filter(marked[_ROW_HASH] < self._threshold(rows)).select(*self.columns)
+
+    def sample_places(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
+        """Return the places of the rows that `sample` draws, ascending; None but for one Parquet file."""
+        if self.numbered is None or len(self.files) != 1:
+            return None
+        row_hash = self.row_hash(self.numbered, seed=seed)
+        if row_hash is None:
+            return None
+        number = self.numbered.select(ROW_NUMBER, **{_ROW_HASH: row_hash})
+        drawn = number.filter(number[_ROW_HASH] < self._threshold(rows)).select(ROW_NUMBER)
+        return np.sort(self.collect(drawn)[ROW_NUMBER].to_numpy())
+
+    def _threshold(self, rows: int) -> int:
+        """Return the number below which the hashes of `rows` rows are expected."""
+        return int(BUCKETS * rows / self.rows)
 
     def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
         """Return a pseudo-random number from 0 to 2**30 for each row; the same seed gives the same

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -392,10 +393,12 @@ class Builder:
         column = table[attribute.name]
         kind = kind_of(column, attribute)
         if self.coded is not None:
-            values, rows = self.coded.values[attribute.name], self.coded.rows(attribute.name)
+            values, joint = self.coded.values[attribute.name], self.coded.joint(attribute.name)
             check_values(attribute.name, len(values), MAX_VALUES)
-            data = ValueCounts(kind, values, rows, self.policy.shared_rows)
-            return data, self.coded.joint(attribute.name, self._held_weights())
+            data = ValueCounts(kind, values, joint.sum(axis=1), self.policy.shared_rows)
+            if self.weights is not None:
+                joint = self.coded.joint(attribute.name, self._held_weights())
+            return data, np.ascontiguousarray(joint[:, :-1])
         sums = {} if self.weights is None else {"w": _total(self.weights.expression(table))}
         counted = self.source.collect(
             table.group_by(v=column, y=self._class(table)).aggregate(n=table.count(), **sums)
@@ -529,14 +532,14 @@ class Builder:
         return None if self.weights is None else self.weights.sums.divisor
 
     def _held_weights(
-        self, rows: npt.NDArray[np.bool_] | slice = slice(None)
+        self, rows: npt.NDArray[Any] | slice = slice(None)
     ) -> npt.NDArray[np.int64] | None:
         """Return the weights of these rows in memory; None if each row counts once."""
         if self.weights is None or self.coded is None:
             return None
         return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
 
-    def _held_response(self, rows: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.int64] | None:
+    def _held_response(self, rows: npt.NDArray[Any] | slice) -> npt.NDArray[np.int64] | None:
         """Return the numeric label of these rows in memory; None if the label has classes."""
         if self.response is None or self.coded is None:
             return None
@@ -555,16 +558,16 @@ class Builder:
 
         All rows of one person are in one fold, so that no person is both held out and trained on.
         """
-        if self.coded is not None and self._held(sample_rows):
-            labelled = slice(None) if self.coded.labelled.all() else self.coded.labelled
+        held = self._held_places(sample_rows)
+        if self.coded is not None and held is not None:
             yield Chunk(
                 [
-                    a.atoms.astype(np.int32)[self.coded.codes[n][labelled]]
+                    a.atoms.astype(np.int32)[self.coded.codes[n][held]]
                     for n, a in attributes.items()
                 ],
-                self.coded.label[labelled],
-                self._held_weights(labelled),
-                response=self._held_response(labelled),
+                self.coded.label[held],
+                self._held_weights(held),
+                response=self._held_response(held),
             )
             step.advance(self.rows)
             return
@@ -596,6 +599,16 @@ class Builder:
                 else self.response.of(batch.column("r"))[labelled],
             )
             step.advance(len(batch))
+
+    def _held_places(self, sample_rows: int | None) -> npt.NDArray[Any] | slice | None:
+        """Return which rows in memory have a label and are in the sample; None to ask the engine."""
+        if self.coded is None or self.policy.person is not None:
+            return None
+        labelled = self.coded.labelled
+        if sample_rows is None or self._all_rows(sample_rows):
+            return slice(None) if labelled.all() else labelled
+        places = self.source.sample_places(sample_rows, seed=self.seed)
+        return None if places is None else places[labelled[places]]
 
     def _all_rows(self, sample_rows: int | None) -> bool:
         return sample_rows is None or self.rows <= sample_rows

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import ibis.expr.types as ir
 import numpy as np
@@ -17,7 +19,13 @@ from aegis.sources.embedded import limits
 from aegis.sources.memory import parse_size
 from aegis.sources.parquet_columns import stored_batches
 from aegis.summary.codes import encode, narrow, stored_codes
-from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
+from aegis.summary.frequency import (
+    BLOCK,
+    FrequencyTable,
+    combine,
+    distinct_keys,
+    distinct_rows,
+)
 from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 2_000_000
@@ -31,10 +39,19 @@ _CELL_BYTES = 64
 _FETCHED = 2_000_000
 """Rows times columns that are fetched at a time: as they are they take some tens of bytes a cell."""
 
+LARGE = 1_000_000
+"""Least rows of a Parquet file whose columns are held while it is released."""
+_CODE_BYTES = 8
+"""Bytes of a cell of such a file, with what is computed from its code."""
+_FIRST, _REPEATS = 100_000, 4
+"""First rows of it, and how many of them must share a value on average."""
+
 Codes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
 """The result of `stored_codes` for some rows of a column."""
+_HELD: WeakKeyDictionary[Source, dict[str, Part]] = WeakKeyDictionary()
+"""The columns of tables that are held, as far as they have been read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +97,12 @@ class CodedRows:
         values = {**self.values, copy: self.values[name]}
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
+    def with_constants(self, names: Sequence[str], value: str) -> CodedRows:
+        """Return the rows with more columns, in which every value is `value`."""
+        same = np.zeros(len(self.label), dtype=np.uint8)
+        values = {**self.values, **dict.fromkeys(names, pa.array([value]))}
+        return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
+
     def only(self, keep: Flags) -> CodedRows:
         """Return the rows for which `keep` is True. Values without a row stay in `values`."""
         codes = {name: own[keep] for name, own in self.codes.items()}
@@ -122,12 +145,20 @@ class CodedRows:
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Count the rows, or sum their weights, by value of a column and class, shape (V, C)."""
-        size, labelled = len(self.values[name]), self.labelled
-        own = self.codes[name][labelled].astype(np.int64) * self.classes + self.label[labelled]
-        some = None if weights is None else weights[labelled]
-        counted = np.bincount(own, weights=some, minlength=size * self.classes)
-        return counted.astype(np.int64).reshape(size, self.classes)
+        """Count the rows, or sum their weights, by value of a column and class, shape (V, C + 1).
+
+        The last column counts the rows without a label.
+        """
+        columns = self.classes + 1
+        counted = np.zeros(len(self.values[name]) * columns, dtype=np.int64)
+        for start in range(0, len(self.label), BLOCK):
+            rows = slice(start, start + BLOCK)
+            own = self.codes[name][rows].astype(np.int64)
+            own *= columns
+            own += self.label[rows]
+            some = None if weights is None else weights[rows]
+            counted += np.bincount(own, weights=some, minlength=len(counted)).astype(np.int64)
+        return counted.reshape(-1, columns)
 
     def frequency(
         self,
@@ -164,7 +195,7 @@ class CodedRows:
         """Return the number of rows `n` of each combination of values of these columns, which are
         called `k0`, `k1`, ...
         """
-        first, _, counts = distinct_keys(combine((self.codes[n] for n in names), len(self.label)))
+        first, counts = distinct_rows([self.codes[n] for n in names], len(self.label))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
         keys = [f"k{i}" for i in range(len(names))]
         return pa.table([*columns, pa.array(counts)], names=[*keys, "n"])
@@ -230,6 +261,59 @@ def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
         columns = source.table.select(**{f"a{i}": source.table[n] for i, n in enumerate(names)})
         parts = _parts(source, columns, names)
     return CodedRows(*_joined(source, names, parts), np.zeros(source.rows, dtype=np.int64), 1)
+
+
+@contextmanager
+def holding(source: Source) -> Iterator[None]:
+    """Keep the columns of a large Parquet file that `stored_rows` reads while the context lasts."""
+    cells = source.rows * len(source.columns) if source.is_parquet else 0
+    enough = cells * _CODE_BYTES <= parse_size(limits().memory)
+    if source in _HELD or not (source.is_parquet and source.rows >= LARGE and enough):
+        yield
+        return
+    _HELD[source] = {}
+    try:
+        yield
+    finally:
+        del _HELD[source]
+
+
+def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
+    """Return columns of all rows of a table that is held, in a single class; else None.
+
+    The result is also None if the engine should read the columns: if they are not stored as they
+    are, or if their values hardly repeat. Each column is read only once.
+    """
+    held, schema = _HELD.get(source), source.table.schema()
+    if held is None or any(n not in schema or Kind.of(schema[n]) is None for n in names):
+        return None
+    missing = [name for name in dict.fromkeys(names) if name not in held]
+    if missing and not _repeat(source, missing):
+        return None
+    for name in missing:  # one at a time, which takes the least memory
+        parts = _stored(source, [name])
+        if not parts:
+            return None
+        values, codes = _joined(source, [name], parts)
+        held[name] = codes[name], values[name]
+    pa.default_memory_pool().release_unused()
+    return CodedRows(
+        {name: held[name][1] for name in names},
+        {name: held[name][0] for name in names},
+        np.zeros(source.rows, dtype=np.int64),
+        1,
+    )
+
+
+def _repeat(source: Source, names: Sequence[str]) -> bool:
+    """Return whether the values of each column repeat in the first rows of a Parquet file."""
+    try:
+        batches = stored_batches(source, names, rows=_FIRST)
+        first = None if batches is None else next(batches, None)
+        columns = [] if first is None else [stored_codes(column)[1] for column in first.columns]
+    except (pa.ArrowException, OSError):
+        return False
+    return first is not None and all(_REPEATS * len(own) <= len(first) for own in columns)
 
 
 def _fetched(

@@ -4,9 +4,10 @@ quasi-identifiers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from aegis.summary.persons import PersonCells
 Codes = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
 _LARGEST_KEY = 1 << 62
+BLOCK = 1 << 20
+"""Rows whose keys are in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +152,30 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
         key *= size
         key += column
         space *= size
+    return key
+
+
+def distinct_rows(columns: Sequence[npt.NDArray[np.integer]], rows: int) -> tuple[Counts, Counts]:
+    """Return the first row and the number of rows of each combination of codes, ascending."""
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    if rows <= BLOCK or prod(sizes) >= _LARGEST_KEY:
+        first, _, counts = distinct_keys(combine(columns, rows))
+        return first, counts
+    parts = []
+    for start in range(0, rows, BLOCK):
+        key = mixed((column[start : start + BLOCK] for column in columns), sizes)
+        first, _, counts = distinct_keys(key)
+        parts.append((key[first], first + start, counts))
+    keys, firsts, of_parts = map(np.concatenate, zip(*parts, strict=True))
+    _, place, cell = np.unique(keys, return_index=True, return_inverse=True)
+    return firsts[place], np.bincount(cell, weights=of_parts).astype(np.int64)
+
+
+def mixed(columns: Iterable[npt.NDArray[np.integer]], sizes: Sequence[int]) -> Counts:
+    """Return the mixed-radix number of each row's codes, each of which is below its size."""
+    key: Counts = np.zeros(1, dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        key = key * size + column
     return key
 
 

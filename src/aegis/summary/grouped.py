@@ -14,7 +14,7 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from aegis.sources import Source
-from aegis.summary.coded_rows import read_rows
+from aegis.summary.coded_rows import read_rows, stored_rows
 
 TRIAL_ROWS = 100_000
 """Number of rows in the trial query. Smaller tables are counted directly."""
@@ -59,7 +59,7 @@ def _once(source: Source, base: ir.Table, columns: list[str]) -> ir.Table | None
         source.numbered is not None and base.equals(source.numbered)
     )
     stored = whole and source.is_parquet and source.rows >= TRIAL_ROWS
-    coded = read_rows(source, columns) if stored else None
+    coded = (stored_rows(source, columns) or read_rows(source, columns)) if stored else None
     if coded is not None:
         cells = coded.cells(columns)
         if source.rows < _REPEATS * cells.num_rows:
@@ -92,8 +92,10 @@ def _columns(
     fields = [f for value in expressions.values() for f in value.find(ops.Field)]
     if not fields or any(field.rel != base.op() for field in fields):
         return None
-    if any(value.find(ops.Impure) for value in expressions.values()):
-        return None
+    for value in expressions.values():
+        # Ibis takes every function of an engine that it does not know for impure; those of masks are not.
+        if any(not isinstance(found, ops.ScalarUDF) for found in value.find(ops.Impure)):
+            return None
     return base, expressions, list(dict.fromkeys(field.name for field in fields))
 
 

@@ -16,7 +16,7 @@ from aegis.masks import Mask
 from aegis.policy import Attribute, LabelTask, Policy
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
-from aegis.summary.builder import MAX_LEVELS, Builder, shown_values
+from aegis.summary.builder import MAX_LEVELS, SAMPLE_ROWS, Builder, shown_values
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import numbers_of, settle
 from aegis.summary.frequency import FrequencyTable
@@ -35,6 +35,8 @@ class HeldBuilder(Builder):
     held
         The rows, with the label's column; None if there are too many to keep in memory.
     """
+
+    label_type: type[np.integer] = np.int64
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class HeldBuilder(Builder):
             shown = values if self.label_mask is None else shown_values(self.label_mask, values)
             places = pc.index_in(settle(shown), value_set=classes)
             of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
-        label = of_value.astype(np.int64)[rows.codes[column]]
+        label = of_value.astype(self.label_type)[rows.codes[column]]
         return replace(rows, label=label, classes=len(classes))
 
     def _size(self) -> int:
@@ -98,6 +100,21 @@ def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -
     types = {name: values.type for name, values in held.values.items()}
     table = ibis.table(ibis.Schema.from_pyarrow(pa.schema(types)), name="held")
     return HeldBuilder(Source(table, origin), policy, held, seed=seed).build(None)
+
+
+def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary:
+    """Summarise a large table whose columns are held as `summarize` does, without its frequency table.
+
+    The parameters are those of `HeldBuilder`.
+    """
+    return _StoredBuilder(source, policy, held).build(SAMPLE_ROWS)
+
+
+class _StoredBuilder(HeldBuilder):
+    """The steps of `summarize` for more rows than are otherwise held."""
+
+    label_type = np.int32
+    _deviations = None
 
 
 class TaskBuilder(HeldBuilder):

@@ -1,0 +1,128 @@
+"""Mask the rows of a large Parquet file by its codes: each value once, not each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.masking.masked import Judged
+from aegis.masks import Mask, evaluate
+from aegis.sources import Source
+from aegis.summary.coded_rows import stored_rows
+from aegis.summary.codes import code_values, narrow
+from aegis.summary.frequency import mixed
+
+ROWS = 122_880
+"""Rows of a batch, as many as the engine writes together."""
+_MOST_KEYS = 1 << 62
+
+Shown = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], pa.Array]
+"""Of a column: the code of each row, the group of each code, the masked value of each group."""
+
+
+def masked_batches(
+    source: Source, table: ir.Table, masks: Mapping[str, Mask | None], judged: Judged
+) -> Iterator[pa.RecordBatch] | None:
+    """Return the rows of a release in batches, texts as dictionaries; None if the engine must mask.
+
+    Parameters
+    ----------
+    source
+        The table, which must be held (`holding`).
+    table
+        The query of the released rows: its columns and types are returned.
+    masks
+        A fitted mask for each column; None shows the column as it is.
+    judged
+        The classes that are left out.
+    """
+    types = {field.name: field.type for field in table.schema().to_pyarrow()}
+    quasi = judged.quasi if judged.left_out is not None else ()
+    names = tuple(dict.fromkeys((*types, *quasi)))
+    if not all(map(_plain, types.values())) or not all(
+        name in masks and getattr(masks[name], "deterministic", True) for name in names
+    ):
+        return None
+    rows = stored_rows(source, names)
+    if rows is None:
+        return None
+    columns = {n: _shown(masks[n], rows.codes[n], rows.values[n]) for n in names}
+    if any(columns[name][2].type != own for name, own in types.items()):
+        return None
+    if prod(len(columns[name][2]) for name in quasi) >= _MOST_KEYS:
+        return None
+    return _batches(columns, tuple(types), judged.rows, quasi, judged.left_out)
+
+
+def _plain(kind: pa.DataType) -> bool:
+    """Return whether Arrow writes values of a type as the engine does."""
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string,
+            pa.types.is_signed_integer,
+            pa.types.is_float64,
+            pa.types.is_boolean,
+            pa.types.is_date32,
+        )
+    )
+
+
+def _shown(mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa.Array) -> Shown:
+    """Return the masked values of a column; those of no mask are its own."""
+    if mask is None:
+        return codes, narrow(np.arange(len(values)), len(values)), values
+    [grouping] = evaluate([mask], values)
+    return codes, narrow(grouping.codes, grouping.size), grouping.shown
+
+
+def _batches(
+    columns: Mapping[str, Shown],
+    names: tuple[str, ...],
+    rows: int,
+    quasi: tuple[str, ...],
+    left_out: pa.Table | None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of the rows whose class is not left out."""
+    sizes = [len(columns[name][2]) for name in quasi]
+    failing = None
+    if left_out is not None:
+        known = (
+            code_values(left_out[f"k{i}"].combine_chunks(), columns[name][2])
+            for i, name in enumerate(quasi)
+        )
+        failing = pa.array(mixed(known, sizes))
+    for start in range(0, rows, ROWS):
+        place = slice(start, start + ROWS)
+        groups = {name: of[codes[place]] for name, (codes, of, _) in columns.items()}
+        keep: npt.NDArray[np.bool_] | slice = slice(None)
+        if failing is not None:
+            key = mixed((groups[name] for name in quasi), sizes)
+            keep = ~pc.is_in(pa.array(key), value_set=failing).to_numpy(zero_copy_only=False)
+        arrays = [_array(groups[name][keep], columns[name][2]) for name in names]
+        yield pa.record_batch(arrays, names=list(names))
+
+
+def _array(groups: npt.NDArray[np.unsignedinteger], shown: pa.Array) -> pa.Array:
+    """Return the values of some rows; a dictionary of texts holds no text that no row has."""
+    if not pa.types.is_string(shown.type):
+        return shown.take(pa.array(groups))
+    used = np.bincount(groups, minlength=len(shown)) > 0
+    null = shown.is_null().to_numpy(zero_copy_only=False)
+    texts = used & ~null
+    place = (np.cumsum(texts) - 1).astype(np.int32)[groups]
+    missing = null[groups] if (used & null).any() else None
+    if missing is not None:
+        place[missing] = 0
+    return pa.DictionaryArray.from_arrays(
+        pa.array(place, mask=missing), shown.filter(pa.array(texts))
+    )
+
+
+__all__ = ["masked_batches"]
