@@ -69,7 +69,7 @@ class Shown:
     hardest_hit
         Groups of masked quasi-identifiers that lose the largest share of their rows.
     header, preview
-        Column names and a few masked rows of the release; empty if the rows are not available.
+        Column names, and a few masked rows of the release; empty if the rows are not available.
     """
 
     columns: tuple[ColumnChange, ...]

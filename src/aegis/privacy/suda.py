@@ -35,8 +35,8 @@ class SpecialUniques:
         k)(m - k - 1)... (m - largest), where m is the number of all columns and k is the number of
         columns of the minimal sample unique.
     contributions
-        For each record and column, the sum of the scores of the minimal sample uniques that contain
-        the column, shape (N, m).
+        For each record and column, the sum of the scores of the record's minimal sample uniques
+        that contain the column, shape (N, m).
     chances
         DIS-SUDA: the scores converted to probabilities that a match with the record is right,
         shape (N,).

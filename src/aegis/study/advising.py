@@ -428,7 +428,8 @@ class Advising(ABC):
         >>> import aegis
         >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
         >>> estimate = study.reconstruct("education")
-        >>> estimate.reconstruction.table.shape (16, 2)
+        >>> estimate.reconstruction.table.shape
+        (16, 2)
         >>> round(estimate.reconstruction.total_variation, 2)
         0.02
         """

@@ -278,7 +278,7 @@ class ResponseSums:
         Raises
         ------
         DataError
-            The sums would be too large to be kept exactly.
+            The sums would be too large to be stored exactly.
         """
         if factor == 1:
             return self

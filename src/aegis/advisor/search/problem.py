@@ -243,7 +243,7 @@ class Problem:
     Attributes
     ----------
     summary
-        The aggregates that the search is based on.
+        The counts on which the search is based.
     variables
         The scored attributes in the summary's order, then the label if it has candidates.
     duplicates
@@ -308,7 +308,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     Parameters
     ----------
     summary
-        The aggregates that the search is based on.
+        The counts on which the search is based.
     of_people
         Function that returns the population's groups under a candidate; None if there is no
         population.

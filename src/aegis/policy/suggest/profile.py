@@ -4,7 +4,7 @@ The first query aggregates over all columns of the whole table: it counts nulls,
 if the table is not large, counts distinct values. The second query finds quantiles and the forms of
 texts; for a large table, it uses a seeded sample. The third query finds the most frequent values of
 all categories at once. The last query tests which lifelong traits each possible key of persons
-determines. Only for wide tables, each of these steps needs several queries.
+determines. For wide tables, each of these steps needs several queries.
 """
 
 from __future__ import annotations
