@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from aegis.anonymizers.records import Codes, Integers, distinct_rows
+from aegis.anonymizers.records import Codes, distinct_rows
+from aegis.arrays import Ints
 from aegis.errors import DataError, InternalError
 from aegis.records.forest import Forest
 
@@ -72,7 +73,7 @@ def disclosure_risk(
     return tuple(risks)
 
 
-def _risk(known: tuple[str, ...], of: Integers, target: Codes, values: int) -> DisclosureRisk:
+def _risk(known: tuple[str, ...], of: Ints, target: Codes, values: int) -> DisclosureRisk:
     pairs, counts = np.unique(of * values + target, return_counts=True)
     largest = np.zeros(int(of.max()) + 1)
     np.maximum.at(largest, pairs // values, counts)

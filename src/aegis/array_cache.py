@@ -6,8 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+from aegis.arrays import Floats
 
 _REMEMBERED_BYTES = 1 << 27
 """Most memory for arrays that are remembered, in one place."""
@@ -63,7 +62,7 @@ class Remembered(Generic[K, V]):
         return reversed(self._values)
 
 
-class RememberedArrays(Remembered[Hashable, npt.NDArray[np.float64]]):
+class RememberedArrays(Remembered[Hashable, Floats]):
     """A cache of arrays with a limit on memory."""
 
     def __init__(self) -> None:

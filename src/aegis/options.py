@@ -86,8 +86,7 @@ def group(record: type[R]) -> R:
 
 def group_of(described: Field[Any]) -> type[Any] | None:
     """Return the dataclass of a field that contains a group of options; None for any other field."""
-    grouped: type[Any] | None = described.metadata.get(_GROUP)
-    return grouped
+    return described.metadata.get(_GROUP)
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:

@@ -20,7 +20,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.fold_counts import PARTS
-from aegis.advisor.search.column_bound import EveryColumn
+from aegis.advisor.search.objectives import EveryColumn
 from aegis.measures import MEASURES, column_figures
 from aegis.measures.columns import PENALTIES
 from aegis.measures.cooccurrence import Need

@@ -15,7 +15,6 @@ from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint
 from aegis.advisor.preference import hidden_share
-from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search import FrontRange, Searcher
 from aegis.advisor.search.binding import relaxations
 from aegis.advisor.search.clock import Clock
@@ -31,6 +30,7 @@ from aegis.errors import PolicyError
 from aegis.masks import refines
 from aegis.policy import Policy
 from aegis.privacy import PrivacyRule
+from aegis.privacy.rule import rule_at
 from aegis.summary import Summary, summarize
 
 DIVERSE = {"attribute": "ill", "kind": "distinct", "l": 2}

@@ -8,7 +8,7 @@ import pytest
 
 import aegis
 from aegis.advisor import Scorer, generate, utility_kept
-from aegis.advisor.merits import disagreement
+from aegis.advisor.caveats import disagreement
 from aegis.advisor.search import Searcher
 from aegis.advisor.search import searcher as module
 from aegis.errors import PolicyError

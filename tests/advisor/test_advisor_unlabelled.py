@@ -15,7 +15,7 @@ from advisor_scores import mean_contingency
 import aegis
 from advisor_support import AGE, TREE, ZIP, all_choices, masked_columns, random_rows, table_of
 from aegis.advisor import Scorer
-from aegis.advisor.search.pairwise import Pairwise
+from aegis.advisor.search.objectives import Pairwise
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import NO_LABEL, Policy, dump_policy, load_policy

@@ -14,8 +14,7 @@ import pytest
 from aegis.masks import Identity
 from aegis.policy.model import Role
 from aegis.policy.suggest import ProposedPolicy, init_policy
-from aegis.policy.suggest.names import find_concept, names_thing, read_words
-from aegis.policy.suggest.persons import NameBearer, whose_name
+from aegis.policy.suggest.names import NameBearer, find_concept, names_thing, read_words, whose_name
 from aegis.policy.suggest.profile import SHAPES, measure_columns
 from aegis.sources import open_table
 

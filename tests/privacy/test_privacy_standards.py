@@ -4,7 +4,7 @@ import pytest
 
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyAccount, PrivacyLoss
-from aegis.privacy.presets import PRESETS
+from aegis.privacy.rule import PRESETS
 
 
 def test_epsilons_and_deltas_add_up() -> None:

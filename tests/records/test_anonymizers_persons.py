@@ -14,7 +14,7 @@ import pytest
 
 import aegis
 from aegis.anonymizers import read_records
-from aegis.anonymizers.persons import middle_of_each
+from aegis.anonymizers.run import middle_of_each
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.policy import Policy, load_policy
 from aegis.release import writing

@@ -16,7 +16,7 @@ import uvicorn
 from service_support import PASSWORD
 from uvicorn.config import STARTUP_FAILURE
 
-from aegis.service import supervision
+from aegis.service import run as supervision
 from aegis.service.catalog import Catalog, accounts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

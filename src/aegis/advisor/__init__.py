@@ -3,12 +3,11 @@
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import rank_configurations
 from aegis.advisor.default import measure_for
-from aegis.advisor.disclosure import with_privacy
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import PrivacyChange, Ranked
-from aegis.advisor.residual_risks import with_residual_risks
+from aegis.advisor.residual_risks import with_privacy, with_residual_risks
 from aegis.advisor.scoring import AttributeScore, Choice, Scorer, utility_kept
 
 __all__ = [

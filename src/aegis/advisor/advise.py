@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Unpack
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.caveats import label_copies, with_caveats
+from aegis.advisor.caveats import disagreement, label_copies, with_caveats
 from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.default import measure_for
 from aegis.advisor.estimates import ESTIMATES, EstimateCase
 from aegis.advisor.excluded_attributes import aside_note
 from aegis.advisor.generate import combinations, generate
-from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer, preferred_first
 from aegis.advisor.rank import lost_alone, rank_choice

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.ranked import Ranked
+from aegis.advisor.scoring import Scorer
 from aegis.masks import Suppress
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, Measure, Merit
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
 from aegis.words import percent, predicted
@@ -22,6 +24,12 @@ variance.
 """
 RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
+COMPARED = 10
+"""Number of configurations to compare, starting with the best."""
+APART = 0.01
+"""Smallest difference in AUC from which two metrics count as disagreeing."""
+ALIKE = 0.005
+"""Largest difference in accuracy up to which two releases count as equal."""
 
 
 def caveats_of(advice: Advice) -> tuple[str, ...]:
@@ -56,7 +64,7 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
     }
     if len(label_rows) < 2 or MEASURES.get(advice.measure).unit == "AUC":
-        return ()  # of other merits `aegis.advisor.merits` says more where they disagree
+        return ()  # of other merits `disagreement` says more
     name, rows = min(label_rows.items(), key=lambda entry: entry[1])
     share = rows / sum(label_rows.values())
     if share >= RARE:
@@ -150,4 +158,44 @@ def _hides_all(ranked: Ranked) -> bool:
     masks = ranked.configuration.masks
     return ranked.method is None and all(
         isinstance(masks[name], Suppress) for name in ranked.attributes
+    )
+
+
+def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
+    """Return a warning if a class is rare and the AUC disagrees with the metric of the ranking.
+
+    Aegis compares the first configuration with the one that has the largest expected AUC among the
+    best ones. There is no warning if the measure is the AUC or no model metric, or if no class is
+    rare.
+
+    Parameters
+    ----------
+    ranking
+        Configurations, best first; record-level releases are skipped.
+    scorer, measure
+        The scorer and the measure that scored them.
+    """
+    label_rows = [rows for rows in scorer.label_rows if rows > 0]
+    if measure.constant is None or measure.unit == "AUC" or len(label_rows) < 2:
+        return ()
+    if min(label_rows) / sum(label_rows) >= RARE:
+        return ()
+    able = [ranked for ranked in ranking if ranked.admissible and ranked.method is None][:COMPARED]
+    if len(able) < 2:
+        return ()
+    choices = [scorer.choose(ranked.configuration) for ranked in able]
+    _, _, models = measure.name.partition("(")
+    suffix = f"({models}" if models else ""
+    auc, accuracy = (MEASURES.get(merit.measure + suffix) for merit in (Merit.AUC, Merit.ACCURACY))
+    areas = [scorer.value(choice, auc) for choice in choices]
+    best = max(range(len(able)), key=areas.__getitem__)
+    if areas[best] - areas[0] < APART:
+        return ()
+    right = [scorer.value(choices[place], accuracy) for place in (0, best)]
+    alike = "equal" if abs(right[0] - right[1]) <= ALIKE else "close"
+    first, other = able[0].name, able[best].name
+    return (
+        f"the model metrics disagree, because a class is rare ({min(label_rows) / sum(label_rows):.1%}): "
+        f"by accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), by AUC they "
+        f"differ ({areas[0]:.3f} and {areas[best]:.3f}). To rank by AUC, give --metric auc",
     )

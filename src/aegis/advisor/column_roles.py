@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Integers
 from aegis.summary import AttributeSummary, Summary
 
 TWINS = 0.99
@@ -22,8 +22,6 @@ KEY = 0.5
 """A column whose values have no order counts as a key if it has more distinct values per row than
 this.
 """
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def _twins(summary: Summary, first: str, second: str) -> bool:
     return any(_tell_each_other(x[a], y[b], rows.astype(np.float64)) for x, y in ways)
 
 
-def _tell_each_other(x: npt.NDArray[np.integer], y: npt.NDArray[np.integer], rows: Floats) -> bool:
+def _tell_each_other(x: Integers, y: Integers, rows: Floats) -> bool:
     table = np.zeros((int(x.max(initial=0)) + 1, int(y.max(initial=0)) + 1))
     np.add.at(table, (x, y), rows)
     return min(_explained(table), _explained(table.T)) > TWINS

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.plan import PrivacyPlan, require_same
+from aegis.arrays import Integers, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
 from aegis.masks import Mask, evaluate
@@ -42,8 +42,6 @@ from aegis.progress import SILENT, Progress
 from aegis.signing import sealed_digest
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -311,7 +309,7 @@ def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
     )
 
 
-def _refines(finer: npt.NDArray[np.integer], coarser: npt.NDArray[np.integer]) -> bool:
+def _refines(finer: Integers, coarser: Integers) -> bool:
     first = np.unique(finer, return_index=True)[1]
     return bool(np.array_equal(coarser[first][finer], coarser))
 
@@ -493,7 +491,7 @@ class _Joint:
 
     def _protected(
         self, name: str, releases: Sequence[Configuration]
-    ) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+    ) -> tuple[Integers, tuple[str, ...]]:
         """Return group and group names of a protected attribute's values, at the joint detail of
         all releases.
         """

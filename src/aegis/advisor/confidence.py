@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.grouping import group_rows, masked_classes
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.arrays import Floats
 from aegis.measures import Contingency, LabelKind, Measure, Scope
 from aegis.measures.merits import area_error
 from aegis.progress import SILENT, Progress
@@ -52,8 +52,6 @@ _STUDENT = (
     2.262157162798205,
 )
 """The quantile `CERTAINTY` for 1 to 9 degrees of freedom."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class FoldScorer(Scorer):

@@ -9,11 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.grouping import Levels
+from aegis.arrays import Array, Floats
 from aegis.measures.by_fold import ShownLevels, later
 from aegis.summary import Candidate
-
-Floats = npt.NDArray[np.float64]
 
 
 class CodedMasks(NamedTuple):
@@ -34,7 +32,7 @@ class CodedMasks(NamedTuple):
         Whether ordered levels are encoded as numbers instead of thresholds.
     """
 
-    levels: Sequence[Levels]
+    levels: Sequence[Array]
     keys: Sequence[Hashable]
     numbers: Sequence[Floats | None]
     linear: bool = False
@@ -60,8 +58,8 @@ class Codings(NamedTuple):
 
 def codings(
     candidates: Sequence[Candidate],
-    levels: Sequence[Levels],
-    orders: Sequence[tuple[Levels, Floats | None]],
+    levels: Sequence[Array],
+    orders: Sequence[tuple[Array, Floats | None]],
 ) -> Codings:
     """Return a configuration in each encoding.
 
@@ -82,7 +80,7 @@ def codings(
     return Codings(names, thresholds, thresholds._replace(linear=True))
 
 
-def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
+def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
     """Return the mean of the numbers in each level, shape (L,). It is NaN if all numbers of a level
     are missing.
 
@@ -159,7 +157,7 @@ class CodedAttribute:
     """
 
     key: tuple[int, Hashable]
-    level: Levels
+    level: Array
     joint: Floats
     chance: Floats | None
     there: npt.NDArray[np.intp]
@@ -221,7 +219,7 @@ def _in_classes(joint: Floats, some: slice | None) -> Floats:
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 
-def indicators(level: Levels) -> Floats:
+def indicators(level: Array) -> Floats:
     """Return a 0/1 matrix with a 1 at the level of each atom, shape (A, L); for a noise mask,
     return its channel.
     """

@@ -15,6 +15,7 @@ from aegis.advisor.scoring import Choice
 from aegis.progress import Progress
 from aegis.registry import Registry
 from aegis.summary import Information, Summary
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True)
@@ -95,28 +96,17 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON values, including the deviation of each attribute."""
-        return {
-            "configuration": self.configuration,
-            "case": self.case,
-            "measure": self.measure,
-            "information": str(self.information),
-            "method": self.method,
-            "pud": self.pud,
-            "interval": None if self.interval is None else list(self.interval),
-            "attributes": {
-                name: {
-                    "estimate": a.estimate,
-                    "lower": a.lower,
-                    "upper": a.upper,
-                    "masked": a.masked,
-                    "deviation": a.deviation,
-                    "interval": None if a.interval is None else list(a.interval),
-                    "information": str(a.information or self.information),
-                    "method": a.method or self.method,
-                }
-                for name, a in self.attributes.items()
-            },
+        shown = ("estimate", "lower", "upper", "masked", "deviation", "interval")
+        fields = ("configuration", "case", "measure", "information", "method", "pud", "interval")
+        attributes = {
+            name: json_fields(own, *shown)
+            | {
+                "information": str(own.information or self.information),
+                "method": own.method or self.method,
+            }
+            for name, own in self.attributes.items()
         }
+        return json_fields(self, *fields) | {"attributes": attributes}
 
 
 class EstimateCase(Protocol):

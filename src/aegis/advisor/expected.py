@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.measures import Contingency, Measure
 from aegis.measures.rounding import controlled_rounding
 
@@ -38,7 +38,7 @@ class ExpectedContingency(Contingency):
         return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total
 
 
-def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> Contingency:
+def contingency(expected: Floats, measure: Measure | None) -> Contingency:
     """Return expected counts as a contingency table that `measure` accepts.
 
     Parameters

@@ -283,15 +283,9 @@ class FrontPoint:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return {
-            "value": self.value,
-            "score": self.score,
-            "objective": self.objective,
-            "utility_kept": self.utility_kept,
+            **json_fields(self, "value", "score", "objective", "utility_kept"),
             "masks": None if self.configuration is None else self.configuration.spec(),
-            "smallest_class": self.smallest_class,
-            "suppressed_rows": self.suppressed_rows,
-            "proven": self.proven,
-            "dominated": self.dominated,
+            **json_fields(self, "smallest_class", "suppressed_rows", "proven", "dominated"),
         }
 
 

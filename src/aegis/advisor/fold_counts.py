@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.encodings import CodedAttribute, CodedMasks, indicators
-from aegis.advisor.grouping import Levels, drawn_chance
+from aegis.advisor.grouping import drawn_chance
 from aegis.array_cache import Remembered, RememberedArrays
+from aegis.arrays import Array, Floats
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
@@ -46,8 +46,6 @@ MOST_NUMBERS = 1 << 25
 _AT_ONCE = 1 << 22
 """Largest number of cells of a configuration's counts in memory at once, 8 bytes each."""
 
-Floats = npt.NDArray[np.float64]
-
 
 class PartBlocks:
     """Counts the same rows by fold for many configurations.
@@ -66,7 +64,7 @@ class PartBlocks:
         self.parts = min(PARTS, pairs.folds.size)
         self._blocks = RememberedArrays()
         self._placed = RememberedArrays()
-        self._cells: dict[tuple[int, int], tuple[npt.NDArray[Any], ...]] = {}
+        self._cells: dict[tuple[int, int], tuple[Array, ...]] = {}
         self._attributes: dict[Hashable, CodedAttribute] = {}
         self._rows: dict[Candidate | None, tuple[Floats, OtherParts]] = {}
         # The factors of common levels under all penalties.
@@ -155,7 +153,7 @@ class PartBlocks:
             self._in_parts(np.array(squares, dtype=np.float64)),
         )
 
-    def _in_parts(self, by_fold: npt.NDArray[Any]) -> Floats:
+    def _in_parts(self, by_fold: Array) -> Floats:
         """Sum values by fold, shape (F, ...), to values by part, shape (K, ...).
 
         Part i contains the folds whose number is i modulo K.
@@ -236,7 +234,7 @@ class PartBlocks:
         return stacked
 
     def table(
-        self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
+        self, pair: tuple[int, int], bins: tuple[Array, Array], label: Candidate | None
     ) -> Floats:
         """Return the number of rows by fold, class, and bins of two attributes, shape (K, C, a, b)."""
         a, b, y, part, rows = self._entries(pair)
@@ -251,7 +249,7 @@ class PartBlocks:
         counted: Floats = np.bincount(place, rows, size).astype(np.float64, copy=False)
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
-    def deviations(self, pair: tuple[int, int], bins: tuple[Levels, Levels]) -> Floats:
+    def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the deviations of a numeric label from its mean, summed by fold and bins,
         shape (K, a, b).
 
@@ -324,7 +322,7 @@ class PartBlocks:
             np.add.at(by_class[fold % self.parts], group, own.T)
         return by_class
 
-    def _label_classes(self, label: Candidate | None) -> tuple[npt.NDArray[Any], int]:
+    def _label_classes(self, label: Candidate | None) -> tuple[Array, int]:
         if label is None:
             return np.arange(self._pairs.classes), self._pairs.classes
         return label.groups[: self._pairs.classes], label.size
@@ -332,7 +330,7 @@ class PartBlocks:
     def _attribute(
         self,
         key: tuple[int, Hashable],
-        level: Levels,
+        level: Array,
         numbers: Floats | None,
         label: Candidate | None,
         *,
@@ -420,7 +418,7 @@ class PartBlocks:
 
     def _entries_of(
         self, pair: tuple[int, int], label: Candidate | None, some: slice
-    ) -> tuple[npt.NDArray[Any], slice | npt.NDArray[np.intp]]:
+    ) -> tuple[Array, slice | npt.NDArray[np.intp]]:
         """Return class and index of a pair's cells whose class is in the range `some`."""
         y = self._entries(pair)[2]  # ascending
         group, label_classes = self._label_classes(label)
@@ -433,7 +431,7 @@ class PartBlocks:
         places = np.flatnonzero((own >= some.start) & (own < some.stop))
         return own[places], places
 
-    def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> npt.NDArray[Any]:
+    def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> Array:
         """Return the level of each cell of a pair, for the attribute on one side; for a noise mask,
         the atom.
         """
@@ -442,7 +440,7 @@ class PartBlocks:
             return atoms
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
-    def _entries(self, pair: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
+    def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
         """Return atom of i, atom of j, class, part and rows of every non-empty cell of a pair of
         attributes.
 
@@ -488,22 +486,19 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
     return beside
 
 
-def _counted_by(level: Levels) -> int:
+def _counted_by(level: Array) -> int:
     """Return the number of levels by which rows are counted; for a noise mask, the number of atoms."""
     return len(level) if level.ndim == 2 else widths(level)
 
 
-def widths(level: Levels) -> int:
+def widths(level: Array) -> int:
     """Return the number of levels of an attribute."""
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
 
 def pair_block(
-    pairs: PairCounts,
-    pair: tuple[int, int],
-    levels: tuple[Levels, Levels],
-    label: Candidate | None,
-) -> npt.NDArray[Any]:
+    pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
+) -> Array:
     """Return the number of rows by (masked) class and masked values of two attributes,
     shape (C, L_i, L_j).
     """
@@ -522,7 +517,7 @@ def pair_block(
     return _shown(counts.reshape(label_classes, rows, columns), levels)
 
 
-def _shown(block: Floats, levels: tuple[Levels, Levels]) -> Floats:
+def _shown(block: Floats, levels: tuple[Array, Array]) -> Floats:
     """Convert counts by atom of noise masks to expected counts by report, shape (.., L_i, L_j)."""
     shown = block
     if levels[0].ndim == 2:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.array_cache import RememberedArrays
+from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.measures import UNPOOLED, pooled_losses
 from aegis.measures.counted import Counted
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
@@ -18,8 +18,7 @@ from aegis.summary.cooccurrence import is_sparse
 if TYPE_CHECKING:
     from scipy import sparse
 
-Levels = npt.NDArray[Any]
-"""The level of each atom, shape (A,); for a noise mask, P(level | atom), shape (A, L)."""
+"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _DENSE_INDICATORS = 1 << 16
 """Largest number of entries of an attribute's indicator matrix for which the matrix is dense."""
 
@@ -41,12 +40,12 @@ class GroupedCounts(NamedTuple):
     """
 
     counted: Counted
-    joint: npt.NDArray[Any]
-    offsets: npt.NDArray[np.int64]
-    chance: npt.NDArray[np.float64] | None = None
+    joint: Array
+    offsets: Ints
+    chance: Floats | None = None
 
     @property
-    def total(self) -> npt.NDArray[Any]:
+    def total(self) -> Array:
         """The co-occurrence matrix, shape (d, d)."""
         return self.counted() if callable(self.counted) else self.counted
 
@@ -59,7 +58,7 @@ class StackedCounts(Protocol):
         """The co-occurrence matrix, shape (D, D), dense or sparse."""
 
     @property
-    def stacked_joint(self) -> npt.NDArray[np.float64]:
+    def stacked_joint(self) -> Floats:
         """Number of rows per level and class, shape (D, C)."""
 
 
@@ -68,10 +67,10 @@ class AtomCounts:
     """The counts of `StackedCounts`, as arrays."""
 
     total: Matrix
-    stacked_joint: npt.NDArray[np.float64]
+    stacked_joint: Floats
 
 
-def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+def _whole(summed: Floats) -> Array:
     """Return sums as integers if all are whole, as floats otherwise (rows with weights)."""
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
@@ -92,19 +91,16 @@ class RowGroups:
         Index of each attribute's first atom, shape (m + 1,).
     """
 
-    def __init__(self, pairs: StackedCounts, offsets: npt.NDArray[np.int64]) -> None:
+    def __init__(self, pairs: StackedCounts, offsets: Ints) -> None:
         self._pairs = pairs
         self._offsets = offsets
         self._rows = RememberedArrays()
-        self._joints: dict[Hashable, npt.NDArray[Any]] = {}
+        self._joints: dict[Hashable, Array] = {}
         self._told: dict[Hashable, Matrix | None] = {}
         self._some: dict[tuple[int, ...], AtomCounts] = {}
 
     def counts(
-        self,
-        levels: Sequence[Levels],
-        keys: Sequence[Hashable],
-        which: Sequence[int] | None = None,
+        self, levels: Sequence[Array], keys: Sequence[Hashable], which: Sequence[int] | None = None
     ) -> GroupedCounts:
         """Return the counts by level of all attributes, or only of the attributes with the indices
         `which`.
@@ -142,7 +138,7 @@ class RowGroups:
             self._some = {places: AtomCounts(total, self._pairs.stacked_joint[atoms])}
         return self._some[places]
 
-    def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:
+    def _total(self, own: Sequence[tuple[int, Array, Hashable]]) -> Floats:
         """Return the co-occurrence of the levels of attributes, which may include an attribute
         several times.
         """
@@ -152,10 +148,9 @@ class RowGroups:
             of_atoms = by_atom[:, self._offsets[i] : self._offsets[i + 1]]
             told = self._indicators(i, level, key)
             columns.append(of_atoms if told is None else of_atoms @ told)
-        total: npt.NDArray[np.float64] = np.concatenate(columns, axis=1)
-        return total
+        return np.concatenate(columns, axis=1)
 
-    def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
+    def _grouped(self, index: int, level: Array, key: Hashable) -> Floats:
         """Return the co-occurrence of an attribute's levels with the atoms of all attributes, shape
         (L, D).
 
@@ -164,11 +159,11 @@ class RowGroups:
         told = self._indicators(index, level, key)
         start, stop = self._offsets[index : index + 2]
         if told is None:
-            own: npt.NDArray[np.float64] = self._pairs.total[start:stop]
+            own: Floats = self._pairs.total[start:stop]
             return own
         return self._rows.get((index, key), lambda: told.T @ self._pairs.total[start:stop])
 
-    def _joint(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[Any]:
+    def _joint(self, index: int, level: Array, key: Hashable) -> Array:
         """Return the rows of an attribute by level and class, shape (L, C)."""
         known = (index, key)
         if known not in self._joints:
@@ -177,7 +172,7 @@ class RowGroups:
             self._joints[known] = _whole(own if told is None else told.T @ own)
         return self._joints[known]
 
-    def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
+    def _indicators(self, index: int, level: Array, key: Hashable) -> Matrix | None:
         """Return the 0/1 matrix of each atom's level, shape (A, L); None if each atom is a level."""
         known = (index, key)
         if known not in self._told:
@@ -191,9 +186,7 @@ class RowGroups:
         return self._told[known]
 
 
-def stacked_grouping(
-    levels: Sequence[npt.NDArray[np.integer]],
-) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
+def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
     """Return the 0/1 matrix that maps D atoms to d levels, and the index of each attribute's first
     level.
 
@@ -212,16 +205,14 @@ def stacked_grouping(
     return grouping, offsets
 
 
-def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64]:
+def _summed(total: Matrix, grouping: sparse.csr_array) -> Floats:
     """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
     total_by_level = (grouping.T @ total) @ grouping
-    dense: npt.NDArray[np.float64] = (
-        total_by_level.toarray() if is_sparse(total_by_level) else total_by_level
-    )
+    dense: Floats = total_by_level.toarray() if is_sparse(total_by_level) else total_by_level
     return dense
 
 
-def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
+def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCounts:
     """Return the expected counts under noise masks: K_i' G K_j, with expected rows on the diagonal."""
     from scipy import sparse  # as above
 
@@ -247,9 +238,7 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedC
     return GroupedCounts(total, joint, offsets, np.hstack(chance))
 
 
-def drawn_chance(
-    channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def drawn_chance(channel: Floats, rows: Floats) -> Floats:
     """Return a factor B, shape (L, k), of the covariance B B' by which drawn counts vary more than
     expected counts.
 
@@ -272,13 +261,11 @@ def drawn_chance(
     told = np.sqrt(rows)[:, None] * channel * scale
     spread, axes = np.linalg.eigh(told.T @ told)
     lacking = np.sqrt(np.clip(1 - spread, 0.0, 1.0))
-    factor: npt.NDArray[np.float64] = reports[:, None] * axes * lacking
+    factor: Floats = reports[:, None] * axes * lacking
     return factor
 
 
-def group_rows(
-    counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
-) -> npt.NDArray[Any]:
+def group_rows(counts: Array, groups: Integers, size: int) -> Array:
     """Sum the rows of `counts`, shape (V, C), by group; the result has shape (size, C).
 
     Sums of floats are exact below 2**53.
@@ -286,21 +273,19 @@ def group_rows(
     return _added(counts, groups, size).astype(counts.dtype)
 
 
-def _added(
-    counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
-) -> npt.NDArray[np.float64]:
+def _added(counts: Array, groups: Integers, size: int) -> Floats:
     columns = [np.bincount(groups, weights=column, minlength=size) for column in counts.T]
     return np.stack(columns, axis=1)
 
 
-def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
+def masked_classes(joint: Array, label: Candidate | None) -> Array:
     """Sum the columns of `joint`, shape (d, C), by the label's mask. If the label has no mask,
     return `joint`.
     """
     return joint if label is None else group_classes(joint, label.groups)
 
 
-def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+def group_classes(joint: Array, groups: Integers) -> Array:
     """Sum the columns of `joint`, shape (d, C), by the group of each class."""
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
@@ -308,7 +293,7 @@ def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> n
 
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Return `pooled_losses` for the groups that are pooled in the last level of a candidate."""
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))

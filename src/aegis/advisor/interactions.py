@@ -15,10 +15,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.advisor.grouping import Levels
 from aegis.array_cache import RememberedArrays
+from aegis.arrays import Array, Floats, Ints
 from aegis.errors import PolicyError
 from aegis.measures.pair_gains import pair_gains, pair_gains_of_number
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from aegis.advisor.fold_counts import PartBlocks
     from aegis.summary import Candidate
 
-Floats = npt.NDArray[np.float64]
 
 BINS = 8
 """Largest number of bins of an attribute."""
@@ -80,7 +78,7 @@ class Interactions:
         keyed = {(i, j): (which[i], keys[i], which[j], keys[j], label) for i, j in pairs}
         made = {pair: self._gains[key] for pair, key in keyed.items() if key in self._gains}
         lacking = [pair for pair in pairs if pair not in made]
-        binned: dict[int, Levels] = {}
+        binned: dict[int, Array] = {}
         size = max(1, _AT_ONCE // cells)
         for start in range(0, len(lacking), size):
             chunk = lacking[start : start + size]
@@ -108,7 +106,7 @@ class Interactions:
         return np.stack([made[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + parts))
 
 
-def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
+def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
     """Return the bin of each atom; for a noise mask, P(bin | atom).
 
     Parameters
@@ -132,11 +130,10 @@ def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
     bins = _bins(shown, ordered)
     if level.ndim == 1:
         return bins[level]
-    channel: Floats = level @ np.eye(BINS)[bins]
-    return channel
+    return level @ np.eye(BINS)[bins]
 
 
-def _bins(shown: Floats, ordered: bool) -> npt.NDArray[np.int64]:
+def _bins(shown: Floats, ordered: bool) -> Ints:
     """Return the bin of each level, given the rows of each level."""
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)

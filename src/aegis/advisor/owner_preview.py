@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.arrays import Flags, Floats, Integers
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masks import Mask
 from aegis.policy import Policy
@@ -25,9 +25,6 @@ PREVIEWED = 6
 """Number of rows in the preview."""
 HIT = 5
 """Number of groups that are named: those that lose the largest share of their rows."""
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -144,11 +141,7 @@ def _left_out(
 
 
 def _shares(
-    column: str,
-    labels: tuple[str, ...],
-    groups: npt.NDArray[np.integer],
-    counts: npt.NDArray[np.integer],
-    kept_cells: Bools,
+    column: str, labels: tuple[str, ...], groups: Integers, counts: Integers, kept_cells: Flags
 ) -> list[Share]:
     rows = np.bincount(groups, weights=counts, minlength=len(labels))
     left = np.bincount(groups, weights=counts * ~kept_cells, minlength=len(labels))

@@ -7,10 +7,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.fold_counts import pair_block
-from aegis.advisor.grouping import Levels
+from aegis.arrays import Array, Floats
 from aegis.measures import Measure, pair_information
 from aegis.summary import Candidate, PairCounts
 
@@ -27,7 +26,7 @@ class PairValues:
         atom, shape (A,), or the channel of a noise mask, shape (A, L).
     """
 
-    def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Levels]) -> None:
+    def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Array]) -> None:
         self._pairs = pairs
         self._levels = levels
         self._values: dict[Any, float] = {}
@@ -72,7 +71,7 @@ class PairValues:
 
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         """Return the corrected mutual information of every pair of attributes, shape (m, m)."""
         informations = np.zeros((len(which), len(which)))
         levels = list(map(self._levels, which, candidates))
@@ -102,7 +101,7 @@ class PairValues:
             )
         return measure.of_pair(block, told_apart)
 
-    def _told(self, place: int, candidate: Candidate, level: Levels) -> float:
+    def _told(self, place: int, candidate: Candidate, level: Array) -> float:
         """Return the effective number of values after masking: the sum of p_a P(r | a)^2 / p_r over
         a and r.
         """

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.scoring import Choice
+from aegis.arrays import Flags, Floats, Integers, Ints
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Mask
 from aegis.policy import Policy
@@ -29,8 +29,6 @@ from aegis.summary.population import Population, population_of
 
 Counter = Callable[[Mapping[str, Mask]], ClassTable]
 """A function that counts the classes of a configuration in the engine."""
-
-Groups = npt.NDArray[np.integer]
 
 
 class PrivacyPlan:
@@ -83,7 +81,7 @@ class PrivacyPlan:
         self.in_engine = summary.frequency is None
         self._counter = counter
         self._hierarchies = hierarchies or {}
-        self._ancestries: dict[tuple[str, tuple[str, ...]], npt.NDArray[np.int64]] = {}
+        self._ancestries: dict[tuple[str, tuple[str, ...]], Ints] = {}
         self._population = population
         self._check_rule()
 
@@ -146,7 +144,7 @@ class PrivacyPlan:
         """Whether the rule compares classes with the population from which the rows were sampled."""
         return self._population is not None
 
-    def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
+    def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
         """Return the group of each value in the population, shape (W,). Groups have the same
         numbers as in the table.
 
@@ -229,7 +227,7 @@ class PrivacyPlan:
             return table
         return self._population.with_people(table, frequency, choice)
 
-    def kept_cells(self, choice: Choice) -> npt.NDArray[np.bool_]:
+    def kept_cells(self, choice: Choice) -> Flags:
         """Return whether the rule keeps the class of each cell of the frequency table, shape (cells,)."""
         frequency = self.summary.frequency
         if frequency is None:
@@ -237,10 +235,9 @@ class PrivacyPlan:
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         classes = self.classes(choice)
         kept_ids = classes.kept_ids(self.rule.check(classes).kept_classes)
-        kept_cells: npt.NDArray[np.bool_] = np.isin(ids, kept_ids)
-        return kept_cells
+        return np.isin(ids, kept_ids)
 
-    def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
+    def hidden(self, choice: Choice) -> Floats:
         """Return, for each cell of the frequency table, the share of bits that the masks hide,
         shape (cells,).
         """
@@ -249,9 +246,7 @@ class PrivacyPlan:
             raise InternalError("A plan without a frequency table has no cells.")
         return hidden_shares(frequency, self._attributes, choice)
 
-    def _hidden(
-        self, table: ClassTable, frequency: FrequencyTable, choice: Choice
-    ) -> npt.NDArray[np.float64]:
+    def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
         """Return the share of bits that masks hide for each class, which all its rows have."""
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
@@ -280,7 +275,7 @@ class PrivacyPlan:
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
-    def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
+    def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, Ints]:
         """Return, for each protected attribute, the ancestors of its shown values in its hierarchy.
 
         The result contains only attributes for which the rule needs a hierarchy.
@@ -294,7 +289,7 @@ class PrivacyPlan:
                 asked[name] = self._ancestries[key]
         return asked
 
-    def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
+    def protected(self, name: str, choice: Choice) -> tuple[Integers, tuple[str, ...]]:
         """Return the group of each value of a sensitive attribute under a configuration, and the
         names of the groups.
         """

@@ -11,10 +11,10 @@ from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.measures import Direction, Measure
 from aegis.summary import AttributeSummary, Candidate, level_channel
@@ -25,8 +25,6 @@ UTILITY_MARGIN = 0.005
 """A score by any other measure counts as equal to the best one if it is lower by at most this share
 of the unmasked table's utility.
 """
-
-Floats = npt.NDArray[np.float64]
 
 
 class Prefer(StrEnum):

@@ -34,7 +34,6 @@ from aegis.advisor.kept_codes import kept_codes
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
@@ -43,6 +42,7 @@ from aegis.masking.originals import WithOriginals
 from aegis.masks import Mask, common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
+from aegis.privacy.rule import rule_at
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, Chunk, LabelSummary, Summary, count_pairs, summarize

@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.column_roles import ColumnRole, column_roles
@@ -22,7 +21,6 @@ from aegis.advisor.excluded_attributes import known_alone, summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
 from aegis.advisor.grouping import (
     GroupedCounts,
-    Levels,
     RowGroups,
     drawn_chance,
     group_rows,
@@ -38,6 +36,7 @@ from aegis.advisor.scores import (
     utility_kept,
 )
 from aegis.array_cache import Remembered
+from aegis.arrays import Array, Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import (
@@ -100,17 +99,17 @@ class Scorer:
         self._counts: Remembered[Any, tuple[Cooccurrence, frozenset[Need]]] = Remembered(
             _REMEMBERED
         )
-        self._expected: dict[Any, npt.NDArray[np.float64]] = {}
-        self._channels: dict[Any, npt.NDArray[np.float64]] = {}
-        self._orders: dict[Any, tuple[Levels, npt.NDArray[np.float64] | None]] = {}
-        self._lost: dict[Any, npt.NDArray[np.float64]] = {}
+        self._expected: dict[Any, Floats] = {}
+        self._channels: dict[Any, Floats] = {}
+        self._orders: dict[Any, tuple[Array, Floats | None]] = {}
+        self._lost: dict[Any, Floats] = {}
         self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
         self._aside = AsideScorers(summary, Scorer)
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
 
     @cached_property
-    def _weights(self) -> npt.NDArray[np.float64]:
+    def _weights(self) -> Floats:
         """Weight of each attribute in the mean of measures of single attributes, shape (m,)."""
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
@@ -206,7 +205,7 @@ class Scorer:
         """
         return self._pairs.value(places, candidates, measure)
 
-    def levels_of(self, place: int, candidate: Candidate) -> Levels:
+    def levels_of(self, place: int, candidate: Candidate) -> Array:
         """Return the level of each atom for the attribute with this index, or the channel of a
         noise mask.
         """
@@ -285,7 +284,7 @@ class Scorer:
 
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         """Return the expected number of reports of a noise mask by (masked) class, shape (R, C)."""
         key = (attribute.name, candidate, label)
         if key not in self._expected:
@@ -293,7 +292,7 @@ class Scorer:
             self._expected[key] = expected_reports(attribute, candidate, joint)
         return self._expected[key]
 
-    def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Levels:
+    def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
         """Return the level of each atom, shape (A,), or the channel of a noise mask, shape (A, L)."""
         if candidate.noise is None:
             return candidate.levels
@@ -358,7 +357,7 @@ class Scorer:
         )
 
     def _grouped(
-        self, which: Sequence[int], levels: Sequence[Levels], keys: Sequence[Any]
+        self, which: Sequence[int], levels: Sequence[Array], keys: Sequence[Any]
     ) -> GroupedCounts:
         """Return counts by level from the cache of sums; a single attribute is counted directly."""
         if len(which) > 1 or len(self._names) == 1:
@@ -367,7 +366,7 @@ class Scorer:
         counts = self.summary.pairs.joints[index]
         chance = None
         if level.ndim == 2:
-            joint: npt.NDArray[Any] = level.T @ counts
+            joint: Array = level.T @ counts
             chance = drawn_chance(level, counts.sum(axis=1).astype(np.float64))
         else:
             joint = group_rows(counts, level, int(level.max(initial=0)) + 1)
@@ -463,7 +462,7 @@ class Scorer:
 
     def _orders_of(
         self, which: Sequence[int], candidates: Sequence[Candidate]
-    ) -> list[tuple[Levels, npt.NDArray[np.float64] | None]]:
+    ) -> list[tuple[Array, Floats | None]]:
         return [self.order(*own) for own in zip(self._scored(which), candidates, strict=True)]
 
     def _scored(self, which: Sequence[int]) -> list[AttributeSummary]:
@@ -483,7 +482,7 @@ class Scorer:
 
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
-    ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
+    ) -> tuple[Array, Floats | None]:
         """Return the level of each atom under a candidate, with levels in the attribute's order,
         and the number of each level.
 
@@ -496,8 +495,8 @@ class Scorer:
 
     def _order(
         self, attribute: AttributeSummary, candidate: Candidate
-    ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
-        level: Levels | None = candidate.ranges
+    ) -> tuple[Array, Floats | None]:
+        level: Array | None = candidate.ranges
         if candidate.noise is not None and candidate.noise.ordered and attribute.kind.ordered:
             most = min(RANGES, self.summary.max_levels)
             level = level_channel(attribute, candidate, most)
@@ -507,16 +506,16 @@ class Scorer:
 
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         """Return the loss of a held-out trace by pooling rare values, summed over the attributes."""
         masked = zip(self._scored(which), candidates, strict=True)
         by_attribute = [self.losses(*attribute, label) for attribute in masked]
-        total: npt.NDArray[np.float64] = np.sum(by_attribute, axis=0)
+        total: Floats = np.sum(by_attribute, axis=0)
         return total
 
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
-    ) -> npt.NDArray[np.float64]:
+    ) -> Floats:
         """Return `pooled_losses` for the groups that are pooled in the last level of a candidate."""
         key = (attribute.name, candidate, label)
         if key not in self._lost:
@@ -534,7 +533,7 @@ class Scorer:
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
-    def _levels(self, which: Sequence[int], candidates: Sequence[Candidate]) -> list[Levels]:
+    def _levels(self, which: Sequence[int], candidates: Sequence[Candidate]) -> list[Array]:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
     def _label(self, choice: Choice) -> Candidate | None:

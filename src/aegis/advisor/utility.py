@@ -17,7 +17,7 @@ from aegis.advisor.column_figures import ColumnFigure
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.policy.labels import MUCH_IN_ONE_ROW
-from aegis.words import alike, counted, percent
+from aegis.words import alike, counted, json_fields, percent
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """The words for a metric of models in a sentence, by the unit of its measure."""
@@ -390,14 +390,8 @@ class UtilityFigure:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return {
-            "measure": self.measure,
-            "value": self.value,
-            "reference": self.reference,
-            "reference_name": str(self.reference_name),
-            "kept": self.utility_kept,
-            "stderr": self.stderr,
-            "rows": str(self.rows),
-            "lost_classes": dict(self.lost_classes),
+            **json_fields(self, "measure", "value", "reference", "reference_name"),
+            **json_fields(self, "kept=utility_kept", "stderr", "rows", "lost_classes"),
             **({} if self.number is None else self.number.to_dict()),
             **self._labels_dict(),
             **({"columns": shown} if (shown := _as_json(self.columns)) else {}),

@@ -10,14 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from aegis.anonymizers.records import (
-    Codes,
-    Floats,
-    RecordAttribute,
-    Records,
-    SensitiveAttribute,
-    ValueTree,
-)
+from aegis.anonymizers.records import Codes, RecordAttribute, Records, SensitiveAttribute, ValueTree
+from aegis.arrays import Floats
 from aegis.errors import DataError, PolicyError, member
 from aegis.policy import AttributeKind, Policy, Role
 

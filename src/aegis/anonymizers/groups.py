@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from aegis.anonymizers.records import Codes, Floats, Integers, RecordAttribute, Records
+from aegis.anonymizers.records import Codes, RecordAttribute, Records
+from aegis.arrays import Floats, Ints
 from aegis.policy import AttributeKind
 
 SUPPRESSED = -1
@@ -27,10 +28,10 @@ class RecordGroups:
         order of their first record, so equal partitions are equal arrays.
     """
 
-    of: Integers
+    of: Ints
 
     @classmethod
-    def number(cls, labels: Integers) -> RecordGroups:
+    def number(cls, labels: Ints) -> RecordGroups:
         """Return the groups of records with equal labels; records with negative labels are suppressed."""
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
@@ -41,7 +42,7 @@ class RecordGroups:
         return cls(of)
 
     @cached_property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """The number of records of each group, shape (G,)."""
         return np.bincount(self.of[self.of >= 0]).astype(np.int64)
 
@@ -51,7 +52,7 @@ class RecordGroups:
         return int(np.count_nonzero(self.of < 0))
 
     @cached_property
-    def order(self) -> Integers:
+    def order(self) -> Ints:
         """The indices of the records that belong to a group, sorted by group and then by record,
         shape (N - suppressed,).
         """
@@ -59,7 +60,7 @@ class RecordGroups:
         return order[self.suppressed :].astype(np.int64)
 
     @cached_property
-    def starts(self) -> Integers:
+    def starts(self) -> Ints:
         """The index in `order` of the first record of each group, shape (G,)."""
         return (np.cumsum(self.sizes) - self.sizes).astype(np.int64)
 
@@ -173,7 +174,7 @@ def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
     return Extent(low, high, height)
 
 
-def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Integers, Codes]:
+def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Ints, Codes]:
     """Return the distinct pairs of group and code, in ascending order: two arrays of shape (P,)."""
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)

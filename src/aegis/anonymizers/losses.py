@@ -16,7 +16,8 @@ from aegis.anonymizers.groups import (
     squared_distances,
     total_groups,
 )
-from aegis.anonymizers.records import Floats, RecordAttribute, Records
+from aegis.anonymizers.records import RecordAttribute, Records
+from aegis.arrays import Floats
 from aegis.policy import AttributeKind
 
 

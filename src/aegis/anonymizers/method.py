@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.anonymizers.losses import InformationLoss
-from aegis.anonymizers.records import Integers, Records
+from aegis.anonymizers.records import Records
+from aegis.arrays import Array, Flags, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.progress import Progress
 
@@ -94,7 +94,7 @@ class Options:
                 )
 
 
-def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDArray[np.bool_]:
+def fitting_groups(records: Records, of: Ints, options: Options) -> Flags:
     """Return whether each group has at least k records (or persons, if known) and l values of each
     sensitive attribute, shape (G,).
 
@@ -110,20 +110,19 @@ def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDAr
         subjects = np.bincount(of, minlength=groups)
     else:
         subjects = _distinct_in(of, records.persons, groups)
-    fitting: npt.NDArray[np.bool_] = subjects >= options.k
+    fitting: Flags = subjects >= options.k
     for attribute in records.sensitive if options.l > 1 else ():
         fitting &= _distinct_in(of, attribute.codes, groups) >= options.l
     return fitting
 
 
-def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integers:
+def _distinct_in(of: Ints, values: Array, groups: int) -> Ints:
     """Return the number of distinct values in each of the groups, shape (G,); `of` is the group of
     each value.
     """
     span = int(values.max(initial=0)) + 1
     pairs = np.unique(of * span + values)
-    held: Integers = np.bincount(pairs // span, minlength=groups)
-    return held
+    return np.bincount(pairs // span, minlength=groups)
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
@@ -163,7 +162,7 @@ class Outcome:
         Information loss; None if it follows from the groups.
     """
 
-    labels: Integers
+    labels: Ints
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, tuple[Any, ...]] | None = None

@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.anonymizers.records import Codes, Integers, Records
+from aegis.anonymizers.records import Codes, Records
+from aegis.arrays import Flags, Floats, Ints
 from aegis.progress import Step
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +31,21 @@ class _Cut:
 class _Partitions:
     """Records sorted by partition, and the size of each partition."""
 
-    def __init__(self, records: Records, rows: Integers, sizes: Integers) -> None:
+    def __init__(self, records: Records, rows: Ints, sizes: Ints) -> None:
         self.records = records
         self.rows = rows
         self.sizes = sizes
 
     @property
-    def starts(self) -> Integers:
-        starts: Integers = np.cumsum(self.sizes) - self.sizes
-        return starts
+    def starts(self) -> Ints:
+        return np.cumsum(self.sizes) - self.sizes
 
     @property
-    def of(self) -> Integers:
+    def of(self) -> Ints:
         """The partition of each record, in the sorted order, shape (N,)."""
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
-    def widths(self) -> npt.NDArray[np.float64]:
+    def widths(self) -> Floats:
         """Return the normalised width of each partition in each attribute, shape (A, P)."""
         starts = self.starts
         widths = np.empty((len(self.records.attributes), len(self.sizes)))
@@ -67,13 +64,8 @@ class _Partitions:
 
 
 def mondrian(
-    records: Records,
-    k: int,
-    *,
-    distinct: int = 1,
-    relaxed: bool = False,
-    step: Step | None = None,
-) -> Integers:
+    records: Records, k: int, *, distinct: int = 1, relaxed: bool = False, step: Step | None = None
+) -> Ints:
     """Partition the records by Mondrian (LeFevre, DeWitt and Ramakrishnan 2006, figure 3 and
     section 4).
 
@@ -121,8 +113,8 @@ def _cut_all(
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)
-    rows: list[Integers] = []
-    sizes: list[Integers] = []
+    rows: list[Ints] = []
+    sizes: list[Ints] = []
     for rank in range(len(widths)):
         choice = ranking[rank]
         for number in range(len(widths)):
@@ -155,9 +147,9 @@ def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
     sizes = np.column_stack([lefts, chosen.sizes - lefts]).ravel()
     # Where each record goes: its half's start plus its rank among the half's records.
     running = np.cumsum(left)
-    before: Integers = running - left
+    before: Ints = running - left
     base = chosen.starts
-    lefts_before: Integers = before - np.repeat(before[base], chosen.sizes)
+    lefts_before: Ints = before - np.repeat(before[base], chosen.sizes)
     place = np.arange(len(of)) - np.repeat(base, chosen.sizes)
     target = np.repeat(base, chosen.sizes) + np.where(
         left, lefts_before, np.repeat(lefts, chosen.sizes) + place - lefts_before
@@ -209,7 +201,7 @@ def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
     return left
 
 
-def _diverse(part: _Partitions, of: Integers, left: Flags, distinct: int) -> Flags:
+def _diverse(part: _Partitions, of: Ints, left: Flags, distinct: int) -> Flags:
     """Return which partitions would have `distinct` values of every sensitive attribute on both
     sides, shape (P,).
     """

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from aegis.anonymizers.records import Integers, Records
+from aegis.anonymizers.records import Records
+from aegis.arrays import Ints
 from aegis.policy import Policy
 
 
@@ -44,7 +45,7 @@ class RecordTable:
     unseen: Mapping[str, int]
     notes: tuple[str, ...] = ()
     carried: Mapping[str, str] = field(default_factory=dict)
-    persons: Integers | None = None
+    persons: Ints | None = None
     shown: Mapping[str, str] = field(default_factory=dict)
 
     @property

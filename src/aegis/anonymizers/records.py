@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, InternalError
 from aegis.policy import AttributeKind
 from aegis.privacy.classes import check_levels
 from aegis.summary.frequency import combine
 
 Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +183,7 @@ class RecordAttribute:
             return self.hierarchy
         return ValueTree.flat(tuple("*" if value is None else str(value) for value in self.domain))
 
-    def take(self, rows: Integers) -> RecordAttribute:
+    def take(self, rows: Ints) -> RecordAttribute:
         """Return the attribute for the records with the indices `rows`; domain and scale do not
         change.
         """
@@ -204,7 +203,7 @@ class SensitiveAttribute:
         """The number of distinct values."""
         return len(self.domain)
 
-    def take(self, rows: Integers) -> SensitiveAttribute:
+    def take(self, rows: Ints) -> SensitiveAttribute:
         """Return the attribute for the records with the indices `rows`; the domain does not change."""
         return replace(self, codes=self.codes[rows])
 
@@ -234,7 +233,7 @@ class Records:
     attributes: tuple[RecordAttribute, ...]
     sensitive: tuple[SensitiveAttribute, ...] = ()
     left_out: tuple[str, ...] = ()
-    persons: Integers | None = None
+    persons: Ints | None = None
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -252,7 +251,7 @@ class Records:
     def __len__(self) -> int:
         return len(self.attributes[0].codes)
 
-    def take(self, rows: Integers) -> Records:
+    def take(self, rows: Ints) -> Records:
         """Return the records with the indices `rows`; domains and scales do not change."""
         return Records(
             tuple(a.take(rows) for a in self.attributes),
@@ -267,7 +266,7 @@ class Records:
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property
-    def combinations(self) -> tuple[Integers, Integers]:
+    def combinations(self) -> tuple[Ints, Ints]:
         """The distinct combinations of quasi-identifier values, and which combination each record
         has.
 
@@ -288,7 +287,7 @@ class Records:
         return by_name[name]
 
 
-def distinct_rows(columns: list[Codes]) -> tuple[Integers, Integers]:
+def distinct_rows(columns: list[Codes]) -> tuple[Ints, Ints]:
     """Number the distinct combinations of codes in the order of their first record.
 
     Returns the first row of each distinct combination, shape (D,), and for each row the number of

@@ -12,7 +12,8 @@ import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
 from aegis.anonymizers.groups import RecordGroups, centroid, distinct_values, extent
-from aegis.anonymizers.records import Codes, Integers, RecordAttribute, Records
+from aegis.anonymizers.records import Codes, RecordAttribute, Records
+from aegis.arrays import Ints
 from aegis.errors import InternalError
 from aegis.policy import AttributeKind
 
@@ -71,7 +72,7 @@ def build_release(
 
 
 def _column(
-    table: pa.Table, attribute: RecordAttribute, grouped: Grouped, style: Style, chosen: Integers
+    table: pa.Table, attribute: RecordAttribute, grouped: Grouped, style: Style, chosen: Ints
 ) -> pa.Array:
     if grouped.columns is not None:
         values = grouped.columns[attribute.name]
@@ -123,7 +124,7 @@ def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
 
 
 def ancestors(
-    attribute: RecordAttribute, codes: Codes | Integers, heights: Codes | Integers
+    attribute: RecordAttribute, codes: Codes | Ints, heights: Codes | Ints
 ) -> list[str | None]:
     """Return the label of each value's group at the given height of the hierarchy.
 
@@ -167,12 +168,12 @@ def _sets(attribute: RecordAttribute, groups: RecordGroups) -> list[str | None]:
     return texts
 
 
-def class_sizes(released: pa.Table, names: Sequence[str]) -> Integers:
+def class_sizes(released: pa.Table, names: Sequence[str]) -> Ints:
     """Return the number of rows of each distinct combination of values in the columns `names`; null
     counts as a value.
     """
     counted = released.group_by(list(names), use_threads=False).aggregate([([], "count_all")])
-    sizes: Integers = counted.column("count_all").to_numpy().astype(np.int64)
+    sizes: Ints = counted.column("count_all").to_numpy().astype(np.int64)
     return sizes
 
 

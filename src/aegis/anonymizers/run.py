@@ -12,12 +12,14 @@ import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
 from aegis.anonymizers.encode import encode_declared, roles_of
+from aegis.anonymizers.groups import RecordGroups
+from aegis.anonymizers.losses import information_loss
 from aegis.anonymizers.masked_values import least_mask, shown_by_masks
-from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.record_table import RecordTable
-from aegis.anonymizers.records import Integers
+from aegis.anonymizers.records import Codes, Records
 from aegis.anonymizers.release import build_release
+from aegis.arrays import Ints
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
@@ -54,7 +56,7 @@ class Anonymized:
     grouped: Grouped
     data: pa.Table
     rows: int
-    persons: Integers | None = None
+    persons: Ints | None = None
     shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -289,3 +291,48 @@ def _nothing_left(rows: int, allowed: int) -> Verdict:
         violations=("the method leaves out every row, so nothing would be released",),
         kept_classes=np.zeros(0, dtype=np.bool_),
     )
+
+
+def middle_of_each(records: Records, persons: Ints) -> Records:
+    """Return one record per person, with the lower median of the person's codes in each attribute.
+
+    The lower median is always a value that the person has, even for categories.
+
+    Parameters
+    ----------
+    records
+        All N records.
+    persons
+        The person of each record, shape (N,), numbered from 0 without gaps.
+    """
+    counts = np.bincount(persons)
+    middle = np.cumsum(counts) - counts + (counts - 1) // 2
+
+    def chosen(codes: Codes) -> Ints:
+        rows: Ints = np.lexsort((codes, persons))[middle]
+        return rows
+
+    return Records(
+        tuple(attribute.take(chosen(attribute.codes)) for attribute in records.attributes),
+        tuple(attribute.take(chosen(attribute.codes)) for attribute in records.sensitive),
+        records.left_out,
+    )
+
+
+def rows_of_persons(grouped: Grouped, records: Records, persons: Ints) -> Grouped:
+    """Turn groups of persons into groups of their rows, with the information loss of the rows.
+
+    Raises
+    ------
+    PolicyError
+        The method releases values record by record instead of groups.
+    """
+    if grouped.columns is not None:
+        raise PolicyError(
+            f"{grouped.method} cannot count persons, because it releases values record by record.",
+            hint="Choose a method that shows groups. If each person has one row, leave out `person`.",
+        )
+    groups = RecordGroups.number(grouped.groups.of[persons])
+    loss = information_loss(records, groups, grouped.options.k, rounded=grouped.options.rounded)
+    note = "persons were grouped by the median of their rows; all rows of a person are in one group"
+    return replace(grouped, groups=groups, loss=loss, notes=(*grouped.notes, note))

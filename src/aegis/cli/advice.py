@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
 from aegis.cli.output import Output
-from aegis.cli.pages.changes import change_sections
-from aegis.cli.pages.labels import label_sections
-from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
 from aegis.cli.pages.short import ShortPage
-from aegis.present import Finding, label_words, mask_shown, score_words
+from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from aegis.advisor.column_figures import ColumnFigure
     from aegis.advisor.scores import AttributeScore
     from aegis.policy import Policy
+
 
 FIXED = (
     "rank",
@@ -46,6 +44,8 @@ _LISTED = 60
 
 ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 """Columns that follow if deviations were estimated."""
+SHOWN = 8
+"""Number of changes that are printed, the best ones; JSON and the report contain all."""
 
 
 def print_advice(
@@ -278,7 +278,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
                 _score(r, highest),
                 fixed(r.pud),
                 *(_estimated(r) if estimated else ()),
-                _k(r),
+                ("–" if r.smallest_class is None else f"{r.smallest_class:,}"),
                 "–" if r.suppressed_rows is None else share(r.suppressed_rows, rows),
                 _verdict(r),
             )
@@ -319,10 +319,6 @@ def _baseline(advice: Advice) -> str:
 def _best_shown(advice: Advice) -> str:
     """Return words that name the reference of the deviations of masked tables; empty for other tables."""
     return ", from the best that any table shows of it" if advice.masked_tables else ""
-
-
-def _k(ranked: Ranked) -> str:
-    return "–" if ranked.smallest_class is None else f"{ranked.smallest_class:,}"
 
 
 def _no_classes(shown: list[Ranked]) -> str:
@@ -509,3 +505,121 @@ def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
         return "–", "–", "–"
     before, after = figure.unmasked_explained, figure.explained
     return percent(100 * before), percent(100 * after), percent(figure.kept)
+
+
+def label_sections(advice: Advice) -> Iterator[RenderableType]:
+    """Yield a table of the labels under the best configuration. If there is only one label, yield
+    nothing.
+    """
+    from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
+
+    lines = label_lines(advice)
+    if not lines:
+        return
+    yield heading("Labels")
+    columns = (
+        Column("label", wraps=True),
+        number("weight"),
+        Column("measure", wraps=True),
+        number("unmasked"),
+        number("masked"),
+        number("kept"),
+        number("alone"),
+        number("price"),
+    )
+    yield table(
+        columns,
+        (
+            (
+                own.label,
+                f"{own.weight:g}",
+                own.measure,
+                fixed(own.reference),
+                fixed(own.value),
+                percent(own.utility_kept),
+                percent(own.alone),
+                "–" if own.price is None else f"{own.price:.1f}",
+            )
+            for own in lines
+        ),
+    )
+    proven = sum(own.proven for own in lines)
+    yield line(
+        "\nkept: share of what the unmasked table predicts of the label beyond a constant prediction. "
+        "alone: what the best configuration for this label alone keeps, on all rows"
+        f"{f' ({proven} of {len(lines)} proven)' if advice.search else ', of those ranked'}. "
+        "price: points that serving the other labels costs.",
+        style="dim",
+    )
+
+
+def change_sections(advice: Advice) -> Iterator[RenderableType]:
+    """Yield a table of the effect that other masks would have on the best configuration.
+
+    If scores are not estimates, yield nothing.
+    """
+    from aegis.cli.tables import Column, heading, number, table
+
+    if advice.estimated is None or not advice.estimated.changes:
+        return
+    changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:SHOWN]
+    yield heading("Another mask of one attribute would change the score by")
+    yield table(
+        (Column("attribute"), Column("mask"), number("change"), number("stderr"), Column("")),
+        (
+            (
+                c.attribute,
+                mask_shown(c.mask),
+                f"{c.change:+.4g}",
+                f"{c.stderr:.2g}",
+                "tied" * c.tied,
+            )
+            for c in changes
+        ),
+    )
+
+
+def method_sections(advice: Advice) -> Iterator[RenderableType]:
+    """Yield a table of the record-level releases and their losses, if there are any."""
+    from aegis.cli.tables import Column, fixed, heading, line, number, table
+
+    releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]
+    if not releases:
+        return
+    yield heading("Record-level releases")
+    columns = (
+        Column("name", wraps=True),
+        number("groups"),
+        number("IL"),
+        number("unscaled"),
+        number("NCP"),
+        number("mean size"),
+        number("left out"),
+        number("s"),
+    )
+    yield table(
+        columns,
+        (
+            (
+                name,
+                f"{release.groups:,}",
+                fixed(release.loss.scaled),
+                fixed(release.loss.unscaled),
+                fixed(release.loss.penalty),
+                f"{release.loss.average_class_size:.1f}",
+                f"{release.left_out:,}",
+                f"{release.seconds:.2f}",
+            )
+            for name, release in releases
+        ),
+    )
+    yield line(
+        "\nIL: information loss of the centroids on z-scores.\n"
+        "unscaled: the same on the numbers as they are.\n"
+        "NCP: normalised certainty penalty. mean size: records in a group. s: seconds.\n"
+        "left out: rows that the method itself dropped; rows of classes that fail the rule come on top.",
+        style="dim",
+    )
+    for name, release in releases:
+        for note in release.notes:
+            yield line(f"{name}: {note}", style="dim")

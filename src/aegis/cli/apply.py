@@ -271,7 +271,7 @@ def _print(
 ) -> None:
     if not shell.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        shell.json(data) if shell.format is Format.JSON else shell.figures(data)
+        shell.as_data(data)
         return
     if shell.quiet:
         return

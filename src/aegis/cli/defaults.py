@@ -96,7 +96,7 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
     """Return the defaults of a command and of its subcommands."""
     below: Mapping[str, Any] = getattr(command, "commands", {})
     options = _options(command)
-    everywhere = {_dashed(k): v for k, v in data.items() if not isinstance(v, Mapping)}
+    everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
     known = {
         *options,
         *(name for subcommand in below.values() for name in _all_options(subcommand)),
@@ -150,10 +150,6 @@ def _all_options(command: Any) -> Iterator[str]:
     yield from _options(command)
     for subcommand in getattr(command, "commands", {}).values():
         yield from _all_options(subcommand)
-
-
-def _dashed(key: str) -> str:
-    return key.replace("_", "-")
 
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:

@@ -80,27 +80,22 @@ class RegistryListing:
         return command
 
     def _print_all(self, shell: Output, entries: Sequence[dict[str, Any]]) -> None:
-        if shell.format is Format.JSON:
-            shell.json({"schema": SCHEMA, "entries": entries})
-        elif shell.format is Format.CSV:
-            header = list(entries[0])
-            shell.csv(header, ([_cell(entry[key]) for key in header] for entry in entries))
-        else:
-            from aegis.cli.tables import Column, line, table
+        header = list(entries[0]) if entries else []
+        cells = ([_cell(entry[key]) for key in header] for entry in entries)
+        if shell.as_data({"schema": SCHEMA, "entries": entries}, header, cells):
+            return
+        from aegis.cli.tables import Column, line, table
 
-            columns = [Column(key, wraps=key == self.shown[-1]) for key in self.shown]
-            rows = ([_short(key, entry[key]) for key in self.shown] for entry in entries)
-            shell.show(table(columns, rows))
-            shell.suggest(line(f"\n{self.EXAMPLES[0]} NAME explains one, in full.", style="dim"))
+        columns = [Column(key, wraps=key == self.shown[-1]) for key in self.shown]
+        rows = ([_short(key, entry[key]) for key in self.shown] for entry in entries)
+        shell.show(table(columns, rows))
+        shell.suggest(line(f"\n{self.EXAMPLES[0]} NAME explains one, in full.", style="dim"))
 
 
 def _print_entry(shell: Output, entry: dict[str, Any], example: str) -> None:
     """Print one entry in full, with an example for the policy."""
-    if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA, "entries": [entry]})
-        return
-    if shell.format is Format.CSV:
-        shell.csv(list(entry), [[_cell(value) for value in entry.values()]])
+    cells = [_cell(value) for value in entry.values()]
+    if shell.as_data({"schema": SCHEMA, "entries": [entry]}, list(entry), [cells]):
         return
     from aegis.cli.tables import heading, line, pairs
 

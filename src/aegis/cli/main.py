@@ -22,7 +22,6 @@ from aegis.cli import logs, startup, streams
 from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.listing import LISTINGS
-from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
 from aegis.cli.panels import (
     ALIASES,
@@ -31,6 +30,7 @@ from aegis.cli.panels import (
     command_class,
     with_help_all,
 )
+from aegis.cli.parameters import with_numbers_checked
 from aegis.errors import PackageWarning, PolicyError, RenamedWarning
 from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching

@@ -55,16 +55,9 @@ def command(
     if len(summaries) == 1:
         shell.warn([f"{summaries[0]} is the only part: {output} holds the same"])
     figures = merged.to_dict()
-    if shell.format is Format.JSON:
-        shell.json(
-            {"schema": SCHEMA}
-            | figures
-            | {"parts": len(summaries), "files": written_dict([output])}
-        )
-        return
+    made = {"parts": len(summaries), "files": written_dict([output])}
     label_classes = list(figures["classes"].items())
-    if shell.format is Format.CSV:
-        shell.csv(("class", "rows"), label_classes)
+    if shell.as_data({"schema": SCHEMA} | figures | made, ("class", "rows"), label_classes):
         return
     from aegis.cli.tables import line
 

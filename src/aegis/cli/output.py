@@ -106,6 +106,22 @@ class Output:
         """
         self.csv(("figure", "value"), _pointers(data))
 
+    def as_data(
+        self,
+        data: Mapping[str, Any],
+        header: Sequence[str] = (),
+        rows: Iterable[Sequence[object]] = (),
+    ) -> bool:
+        """Print a result as JSON, or as CSV: its rows or, without a header, its figures.
+
+        Return False, and print nothing, if people read the result.
+        """
+        if self.format is Format.JSON:
+            self.json(data)
+        elif self.format is Format.CSV:
+            self.csv(header, rows) if header else self.figures(data)
+        return not self.tabular
+
 
 def _logged(warnings: Iterable[str]) -> list[str]:
     """Log warnings and return them."""

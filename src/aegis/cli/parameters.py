@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -12,12 +13,16 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from aegis.cli import completion
+from aegis.errors import PolicyError
 from aegis.options import Option, group_of, own_options
+from aegis.words import brief
 
 LAST = ("format", "seed", "force", "quiet")
 """The options that the help of each command lists last, in this order, by the name of the
 parameter.
 """
+_LARGEST = 1 << 63
+"""Where whole numbers end: those of engines and seeds have 64 bits."""
 
 
 def takes_records(
@@ -142,3 +147,29 @@ def _filled(record: Any, given: Mapping[str, Any]) -> Any:
         elif name in given:
             values[field.name] = given[name]
     return record(**values)
+
+
+def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command so that it rejects NaN, infinities and numbers that are too large."""
+
+    @functools.wraps(command)
+    def checked(**given: Any) -> None:
+        for name, value in given.items():
+            _check(f"--{name.replace('_', '-')}", value)
+        command(**given)
+
+    return checked
+
+
+def _check(option: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    whole = isinstance(value, int)
+    if (-_LARGEST <= value < _LARGEST) if whole else math.isfinite(value):
+        return
+    raise PolicyError(
+        f"{option} is {brief(value)}.",
+        hint="Allowed are whole numbers of at most 64 bits."
+        if whole
+        else "Allowed are numbers that are finite.",
+    )

@@ -21,7 +21,6 @@ from aegis.cli.files import (
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     ExactPairs,
-    Format,
     PolicyFile,
     Table,
     VerifyKey,
@@ -190,13 +189,10 @@ def _print(
                 f"persons ({person}) needs the table"
             ]
         )
-    if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
-        return
     names = ("attribute", "role", "kind", "values", "nulls", "masks")
     rows = [_row(name, entry) for name, entry in figures["attributes"].items()]
-    if shell.format is Format.CSV:
-        shell.csv(names, rows)
+    data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
+    if shell.as_data(data, names, rows):
         return
     from aegis.cli.tables import Column, line, number, table
 

@@ -9,8 +9,9 @@ A width, step or origin with d decimal places is stored as an integer in units o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ibis
 
@@ -161,3 +162,15 @@ def scaled_text(value: ir.IntegerValue, digits: int) -> ir.StringValue:
 def interval(low: ir.Value | str, high: ir.Value | str) -> ir.StringValue:
     """Return the text of a half-open interval: "[20, 30["."""
     return "[" + low + ibis.literal(", ") + high + "["
+
+
+def by_bisection(column: ir.Value, starts: Sequence[ir.Value], values: Sequence[Any]) -> Any:
+    """Return the value of each number's interval; `starts` are where all but the first begin."""
+    if not starts:
+        return values[0]
+    middle = len(starts) // 2
+    return ibis.ifelse(
+        column < starts[middle],
+        by_bisection(column, starts[:middle], values[: middle + 1]),
+        by_bisection(column, starts[middle + 1 :], values[middle + 1 :]),
+    )

@@ -14,10 +14,9 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Ints
 from aegis.errors import InternalError, PolicyError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class ValueCounts:
 
     kind: Kind
     values: pa.Array
-    counts: npt.NDArray[np.int64]
+    counts: Ints
     shared_rows: int = SHARED_ROWS
 
 

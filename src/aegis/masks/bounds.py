@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats
 from aegis.masks.base import SHARED_ROWS
 from aegis.masks.parameters import as_fraction, plain
 
@@ -28,8 +27,6 @@ LEARNS = (
 _FINEST = 1000
 """The narrowest interval is about this fraction of the range: one in so many."""
 
-Numbers = npt.NDArray[np.float64]
-
 
 def rows_to_share(smallest_class: int) -> int:
     """Return the number of rows that must share a learnt bound.
@@ -39,9 +36,7 @@ def rows_to_share(smallest_class: int) -> int:
     return max(SHARED_ROWS, smallest_class)
 
 
-def shared_range(
-    numbers: Numbers, counts: npt.NDArray[Any], rows: int
-) -> tuple[Fraction, Fraction]:
+def shared_range(numbers: Floats, counts: Array, rows: int) -> tuple[Fraction, Fraction]:
     """Return a lower and an upper bound of the numbers, each shared by at least `rows` rows.
 
     If no interval narrower than the range of the numbers contains `rows` rows, the bound is a
@@ -61,7 +56,7 @@ def shared_range(
     return low, -_lower(-numbers[::-1], counts[::-1], rows)
 
 
-def _lower(numbers: Numbers, counts: npt.NDArray[Any], rows: int) -> Fraction:
+def _lower(numbers: Floats, counts: Array, rows: int) -> Fraction:
     least = as_fraction(float(numbers[0]))
     if counts[0] >= rows:
         return least

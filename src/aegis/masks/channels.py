@@ -15,15 +15,14 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import check_channel
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def laplace_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, epsilon: float, sensitivity: float
-) -> FloatArray:
+) -> Floats:
     """Return the channel of Laplace noise of scale sensitivity / epsilon, on a clipped grid.
 
     Parameters
@@ -47,7 +46,7 @@ def laplace_channel(
     """
     scale = _scale(epsilon, sensitivity)
 
-    def cumulative(distance: FloatArray) -> FloatArray:
+    def cumulative(distance: Floats) -> Floats:
         tail = 0.5 * np.exp(-np.abs(distance) / scale)
         return np.where(distance < 0, tail, 1 - tail)
 
@@ -56,7 +55,7 @@ def laplace_channel(
 
 def geometric_channel(
     values: npt.ArrayLike, lower: int, upper: int, *, epsilon: float, sensitivity: float = 1.0
-) -> FloatArray:
+) -> Floats:
     """Return the channel of two-sided geometric noise on integers, clipped to lower..upper.
 
     P(v + k | v) = (1 - alpha) / (1 + alpha) * alpha^|k| with alpha = exp(-epsilon / sensitivity).
@@ -102,7 +101,7 @@ def geometric_channel(
 
 def absolute_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, amount: float
-) -> FloatArray:
+) -> Floats:
     """Return the channel of v + U, rounded to the grid `reports` and clipped.
 
     v is the true value, and U is uniform in [-amount, amount]. `amount` is at least 0, in units of
@@ -119,7 +118,7 @@ def absolute_uniform_channel(
 
 def relative_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, ratio: float
-) -> FloatArray:
+) -> Floats:
     """Return the channel of v (1 + U), rounded to the grid `reports` and clipped.
 
     v is the true value, and U is uniform in [-ratio, ratio]; `ratio` is at least 0. A value of 0
@@ -135,7 +134,7 @@ def relative_uniform_channel(
 
 def randomised_response_channel(
     size: int, *, epsilon: float | None = None, keep: float | None = None
-) -> FloatArray:
+) -> Floats:
     """Return the channel of randomised response over V = `size` unordered values.
 
     Give exactly one of
@@ -175,7 +174,7 @@ def randomised_response_channel(
     return check_channel(channel, "of randomised response")
 
 
-def pram_channel(matrix: npt.ArrayLike) -> FloatArray:
+def pram_channel(matrix: npt.ArrayLike) -> Floats:
     """Return the channel of post-randomisation for the given transition matrix, shape (V, V).
 
     Raises `PolicyError` unless `matrix` is square and every row is a distribution.
@@ -194,12 +193,10 @@ def pram_channel(matrix: npt.ArrayLike) -> FloatArray:
     return channel
 
 
-Cumulative = Callable[[FloatArray, FloatArray], FloatArray]
+Cumulative = Callable[[Floats, Floats], Floats]
 
 
-def _discretised(
-    values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumulative
-) -> FloatArray:
+def _discretised(values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumulative) -> Floats:
     """Return P(nearest grid point is j | value i) from the cumulative distribution of the noisy value."""
     true, grid = _numbers(values, "values"), _numbers(reports, "reports")
     if (np.diff(grid) <= 0).any():
@@ -208,13 +205,13 @@ def _discretised(
     return _from_cumulative(cumulative(cuts[None, :], true[:, None]))
 
 
-def _from_cumulative(below: FloatArray) -> FloatArray:
+def _from_cumulative(below: Floats) -> Floats:
     channel = np.diff(below, axis=1, prepend=0.0, append=1.0)
     return check_channel(np.maximum(channel, 0.0))
 
 
-def _uniform(widths: FloatArray) -> Cumulative:
-    def cumulative(cut: FloatArray, value: FloatArray) -> FloatArray:
+def _uniform(widths: Floats) -> Cumulative:
+    def cumulative(cut: Floats, value: Floats) -> Floats:
         distance, width = cut - value, widths[:, None]
         # A value on the very cut belongs to the upper grid point, with and without noise.
         point = (distance > 0).astype(np.float64)
@@ -224,7 +221,7 @@ def _uniform(widths: FloatArray) -> Cumulative:
     return cumulative
 
 
-def _numbers(values: npt.ArrayLike, what: str) -> FloatArray:
+def _numbers(values: npt.ArrayLike, what: str) -> Floats:
     array = np.asarray(values)
     if array.dtype.kind not in "iufb" or array.ndim != 1 or not array.size:
         raise DataError(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Int32s, Ints
 from aegis.errors import InternalError
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.lookup import lookup_of
@@ -44,7 +45,7 @@ class Grouping:
         The masked value of each group, shape (size,).
     """
 
-    codes: npt.NDArray[np.int32]
+    codes: Int32s
     shown: pa.Array
 
     @property
@@ -197,7 +198,7 @@ def refines(fine: Codes, coarse: Codes) -> bool:
     return bool((member[fine] == coarse).all())
 
 
-def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
+def common_refinement(groupings: Sequence[Codes]) -> Int32s:
     """Return the coarsest grouping that refines all `groupings`, numbered by first appearance.
 
     Each grouping is an array of shape (V,) with codes from 0. The result has the same form, with
@@ -216,12 +217,12 @@ def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
     return refinement
 
 
-def _refined(left: npt.NDArray[np.int32], right: Codes) -> npt.NDArray[np.int32]:
+def _refined(left: Int32s, right: Codes) -> Int32s:
     width = int(right.max(initial=0)) + 1
     return _renumbered(left.astype(np.int64) * width + right)
 
 
-def _renumbered(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+def _renumbered(keys: Ints) -> Int32s:
     """Return codes for `keys`, numbered from 0 in order of first appearance."""
     if not len(keys):
         return np.zeros(0, dtype=np.int32)

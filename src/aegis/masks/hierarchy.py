@@ -17,10 +17,10 @@ from typing import Any
 
 import ibis
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Ints
 from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
 from aegis.masks.mapping import keyed_by, text_of
@@ -168,7 +168,7 @@ class Hierarchy:
                 hint=f"Its levels are 0 (the values themselves) to {self.height}.",
             )
 
-    def ancestry(self, shown: Sequence[str]) -> npt.NDArray[np.int64]:
+    def ancestry(self, shown: Sequence[str]) -> Ints:
         """Return the code of each shown value on its level, and the code of its group on every
         higher level.
 

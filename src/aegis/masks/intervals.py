@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Floats, Ints
 from aegis.masks import arithmetic, parameters
 from aegis.masks.arithmetic import Grid
 from aegis.masks.base import Kind, Mask, ValueCounts
@@ -245,7 +245,9 @@ class _Cuts(Mask):
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the interval of each number as text; raise `InternalError` before fitting."""
         self.require_fitted()
-        shown = _choose(column, self.edges or (), list(_labels(self.edges or ())))
+        edges = self.edges or ()
+        starts = [_edge(column, edge) for edge in edges]
+        shown = arithmetic.by_bisection(column, starts, [ibis.literal(t) for t in _labels(edges)])
         if column.type().is_floating():
             shown = ibis.ifelse(column.isnan(), "NaN", shown)
         return arithmetic.keep_null(column, shown)
@@ -259,18 +261,6 @@ def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
         yield f"{opening}, {'inf' if high is None else high}["
 
 
-def _choose(column: ir.NumericValue, edges: tuple[int | float, ...], labels: list[str]) -> ir.Value:
-    """Return the label of each number's interval, by bisection over the cut points."""
-    if not edges:
-        return ibis.literal(labels[0])
-    middle = len(edges) // 2
-    return ibis.ifelse(
-        column < _edge(column, edges[middle]),
-        _choose(column, edges[:middle], labels[: middle + 1]),
-        _choose(column, edges[middle + 1 :], labels[middle + 1 :]),
-    )
-
-
 def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
     """Return a cut point as a literal; for an integer column as an integer, so that no digits are lost."""
     if column.type().is_integer():
@@ -280,7 +270,7 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
     return ibis.literal(float(edge))
 
 
-def _digits(numbers: npt.NDArray[np.float64]) -> int:
+def _digits(numbers: Floats) -> int:
     """Return the number of decimal places of finite numbers, at most as many as a double represents."""
     largest = float(np.abs(numbers).max(initial=1.0))
     most = max(15 - ceil(log10(largest)), 0)
@@ -288,7 +278,7 @@ def _digits(numbers: npt.NDArray[np.float64]) -> int:
     return next(few, most)
 
 
-def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+def _finite(data: ValueCounts) -> tuple[pa.Array, Ints]:
     """Return the values that are neither null, NaN nor infinite, ascending, and their counts."""
     finite = pc.fill_null(pc.is_finite(data.values), False)
     return data.values.filter(finite), data.counts[finite.to_numpy(zero_copy_only=False)]
@@ -372,7 +362,7 @@ class Quantiles(_Cuts):
 
 
 def _rounded(
-    values: pa.Array, below: npt.NDArray[np.int64], exact: Sequence[int], rows: int
+    values: pa.Array, below: Ints, exact: Sequence[int], rows: int
 ) -> Iterator[int | float]:
     """Yield a round cut point near each exact one.
 

@@ -13,14 +13,14 @@ expression is log2 of the number of runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from aegis.masks.arithmetic import keep_null, limits
+from aegis.masks.arithmetic import by_bisection, keep_null, limits
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -137,15 +137,5 @@ def _by_runs(column: ir.IntegerValue, keyed: Mapping[int, Any], otherwise: ir.Va
     if following is not None and following <= limits(column.type())[1]:
         starts.append(following)
         targets.append(otherwise)
-    return _bisected(column, starts, targets)
-
-
-def _bisected(column: ir.IntegerValue, starts: Sequence[int], targets: Sequence[Any]) -> ir.Value:
-    if not starts:
-        return targets[0]
-    middle = len(starts) // 2
-    return ibis.ifelse(
-        column < ibis.literal(starts[middle], type=column.type()),
-        _bisected(column, starts[:middle], targets[: middle + 1]),
-        _bisected(column, starts[middle + 1 :], targets[middle + 1 :]),
-    )
+    begins = [ibis.literal(start, type=column.type()) for start in starts]
+    return by_bisection(column, begins, targets)

@@ -13,7 +13,7 @@ from aegis.measures.cooccurrence import Coding, ColumnCounts, Cooccurrence, Need
 from aegis.measures.counted import PENALTIES, UNPOOLED
 from aegis.measures.discriminant import naive_bayes, out_of_fold
 from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
-from aegis.measures.held_out import held_out_traces
+from aegis.measures.held_out import held_out_traces, pooled_losses
 from aegis.measures.information import (
     label_entropy,
     mutual_information,
@@ -23,7 +23,6 @@ from aegis.measures.mutual import mean_contingency, pair_contingency
 from aegis.measures.number import explained_share
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
-from aegis.measures.pooled import pooled_losses
 from aegis.measures.record import (
     ASSOCIATION_MEASURE,
     DEFAULT_MEASURE,

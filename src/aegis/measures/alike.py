@@ -13,19 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.measures.by_fold import PartCounts, ShownLevels, Side
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 
-Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-12
 _BOUND = 1e-9
 
 
 def sums_alike(
-    counts: PartCounts, every: Side, told: npt.NDArray[np.int64], slopes: Floats
+    counts: PartCounts, every: Side, told: Ints, slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return, for the rest and for the class, the number of rows, the sum of b'x and the sum of
     (b'x)^2.
@@ -88,9 +87,7 @@ def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, 
         start = stop
 
 
-def reachable_alike(
-    counts: PartCounts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
-) -> float:
+def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) -> float:
     """Return the upper bound of `reachable_auc`, for scores whose squares are estimated by
     `sums_alike`.
 

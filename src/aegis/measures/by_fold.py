@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.array_cache import RememberedArrays
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError
 from aegis.measures.cholesky import factor, solve
-
-Floats = npt.NDArray[np.float64]
 
 OWN_COVARIANCES = 16
 """Up to this number of scored classes, each class has its own covariance; if there are more, all
@@ -270,9 +269,7 @@ def side(counts: PartCounts, own: int | None) -> Side:
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
-def against_the_rest(
-    counts: PartCounts, told: npt.NDArray[np.int64]
-) -> Iterator[tuple[Side, Side]]:
+def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Side]]:
     """Yield the counts of the rest and of the class, for each class in `told`.
 
     The rest are the rows of all other classes. Only few classes are in memory at a time.
@@ -305,9 +302,9 @@ class OtherParts:
         fold, 0 for the fold itself, shape (K, T, 2, K).
     """
 
-    told: npt.NDArray[np.int64]
+    told: Ints
     rows: Floats
-    scored: npt.NDArray[np.bool_]
+    scored: Flags
     weights: Floats
 
     @classmethod
@@ -541,7 +538,7 @@ class CommonLevels:
         return self._eliminated.get((key, targets.start, penalties), make)
 
 
-def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
+def sides_of(told: Ints, classes: int) -> Floats:
     """Return 0/1 flags for each compared class, shape (T, 2, C): which classes form the rest, and
     which one is the class.
     """
@@ -551,7 +548,7 @@ def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
     return sides
 
 
-def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def told_apart(rows: Floats) -> tuple[Ints, Flags]:
     """Return the classes to score, shape (T,), and whether each class can be scored on each fold,
     shape (K, T).
 
@@ -593,5 +590,4 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
 
 def later(values: Floats, axis: int) -> Floats:
     """Return the cumulative sums from the end: each entry plus all later entries along an axis."""
-    turned: Floats = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
-    return turned
+    return np.flip(np.cumsum(np.flip(values, axis), axis), axis)

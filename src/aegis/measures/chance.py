@@ -6,11 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.measures.contingency import Contingency
-
-Floats = npt.NDArray[np.float64]
 
 _NEGLECTED = 1e-17
 """Largest probability that the window of summation may leave out."""
@@ -58,18 +56,14 @@ def expected_mutual_information(table: Contingency) -> float:
     return float(weight @ deviance) / (table.n * math.log(2))
 
 
-def _distinct(
-    totals: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
     values, inverse = np.unique(totals, return_inverse=True)
     summed = np.zeros(len(values), dtype=np.int64)
     np.add.at(summed, inverse, weights)
     return values, summed
 
 
-def _expected_deviance(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int, *, complement: bool
-) -> Floats:
+def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
     """Return E[o ln(o / e) - o + e] for each pair of totals, and on request for the complement."""
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
@@ -80,9 +74,7 @@ def _expected_deviance(
     return result
 
 
-def _windows(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int
-) -> tuple[npt.NDArray[np.int64], ...]:
+def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
     """Return for each pair of totals the first count to visit, the stride, and the number of counts."""
     share = b / n
     mean = a * share
@@ -96,14 +88,7 @@ def _windows(
     return low, stride, (high - low) // stride + 1
 
 
-def _sum_windows(
-    a: npt.NDArray[np.int64],
-    b: npt.NDArray[np.int64],
-    n: int,
-    window: tuple[npt.NDArray[np.int64], ...],
-    *,
-    complement: bool,
-) -> Floats:
+def _sum_windows(a: Ints, b: Ints, n: int, window: tuple[Ints, ...], *, complement: bool) -> Floats:
     low, stride, points = window
     start = np.cumsum(points) - points
     within = np.arange(int(points.sum())) - np.repeat(start, points)
@@ -120,16 +105,14 @@ def _sum_windows(
     exponent -= np.repeat(np.maximum.reduceat(exponent, start), points)
     mass = np.exp(exponent)
     gain = deviance[:2].sum(axis=0) if complement else deviance[0]
-    result: Floats = np.add.reduceat(mass * gain, start) / np.add.reduceat(mass, start)
-    return result
+    return np.add.reduceat(mass * gain, start) / np.add.reduceat(mass, start)
 
 
 def _deviance(observed: Floats, expected: Floats) -> Floats:
     """Return o ln(o / e) - o + e, which equals e if o is 0."""
     difference = observed - expected
     ratio = np.where(observed > 0, difference / expected, 0.0)
-    result: Floats = observed * np.log1p(ratio) - difference
-    return result
+    return observed * np.log1p(ratio) - difference
 
 
 def _factorial_remainder(observed: Floats) -> Floats:

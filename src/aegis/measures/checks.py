@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 ROW_SUM = 1e-9
 """Largest deviation of a row sum from 1 that counts as a rounding error."""
 
 
-def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
+def check_channel(matrix: npt.ArrayLike, what: str = "") -> Floats:
     """Check a channel, shape (V, R): the probability of each report r for each value v.
 
     Return the channel, scaled so that its rows sum to 1 exactly. Raise `PolicyError` if a row has a
@@ -38,11 +37,11 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
             f"{title} has rows that do not sum to one: row {row} sums to {sums[row]:.10g}.",
             hint="Row i holds the probabilities of all reports for true value i.",
         )
-    scaled: FloatArray = channel / sums[:, None]
+    scaled: Floats = channel / sums[:, None]
     return scaled
 
 
-def counts(values: npt.ArrayLike, what: str) -> FloatArray:
+def counts(values: npt.ArrayLike, what: str) -> Floats:
     """Return `values` as float64. Raise `DataError` unless all are finite and at least 0; the
     message names `what`.
     """
@@ -57,7 +56,7 @@ def counts(values: npt.ArrayLike, what: str) -> FloatArray:
     return array
 
 
-def group_codes(values: npt.ArrayLike, groups: int, what: str) -> IntArray:
+def group_codes(values: npt.ArrayLike, groups: int, what: str) -> Ints:
     """Return `values` as int64 codes; raise `DataError` unless all lie in 0..groups-1."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -74,6 +73,6 @@ def group_codes(values: npt.ArrayLike, groups: int, what: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def group_sums(codes: IntArray, weights: FloatArray, groups: int) -> FloatArray:
+def group_sums(codes: Ints, weights: Floats, groups: int) -> Floats:
     """Return the sum of `weights` for each group code, shape (groups,)."""
     return np.bincount(codes, weights, groups).astype(np.float64, copy=False)

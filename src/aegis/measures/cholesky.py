@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import InternalError
-
-Floats = npt.NDArray[np.float64]
 
 
 def factor(matrix: Floats, ridge: float) -> Floats:
@@ -36,8 +34,7 @@ def solve(factorised: Floats, right: Floats) -> Floats:
     """Solve the equations of a factorised matrix for several right-hand sides, or for none."""
     from scipy.linalg.lapack import dpotrs
 
-    solved: Floats = dpotrs(factorised, right, lower=0)[0] if right.size else right
-    return solved
+    return dpotrs(factorised, right, lower=0)[0] if right.size else right
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:

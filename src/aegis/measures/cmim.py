@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import InternalError
 from aegis.measures.information import corrected_information, n_log_n
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-Floats = npt.NDArray[np.float64]
 
 _NO_GAIN = 1e-12
 """Gains up to this many bits count as rounding: an attribute that another determines adds nothing."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts, ShownLevels, side
 from aegis.measures.cholesky import inverted
@@ -26,7 +26,6 @@ from aegis.measures.record import UNLABELLED_MEASURE, LabelKind, Measure, Scope
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-Floats = npt.NDArray[np.float64]
 
 PENALTIES = (1.0, 10.0, 100.0)
 """Ridge penalties, in rows. Each column is predicted with the penalty that is best for it."""
@@ -131,7 +130,7 @@ def level_map(own: ShownLevels) -> Floats:
     if levels == width or not width:
         return np.eye(levels)[:, :width]
     with_constant = np.column_stack([own.matrix, np.ones(levels)])
-    solved: npt.NDArray[Any] = np.linalg.lstsq(with_constant, np.eye(levels), rcond=None)[0]
+    solved: Array = np.linalg.lstsq(with_constant, np.eye(levels), rcond=None)[0]
     return solved[:-1].T
 
 

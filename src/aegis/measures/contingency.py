@@ -10,9 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Ints
 from aegis.errors import DataError
-
-Counts = npt.NDArray[np.int64]
 
 _MERGE_FROM = 256
 """Number of rows from which equal rows are merged; with fewer, sorting costs more than it saves."""
@@ -38,8 +37,8 @@ class Contingency:
         Number of rows of the full table that have these counts, at least 1, shape (r,), int64.
     """
 
-    table: Counts
-    multiplicity: Counts
+    table: Ints
+    multiplicity: Ints
 
     @classmethod
     def of(cls, counts: npt.ArrayLike) -> Contingency:
@@ -66,16 +65,15 @@ class Contingency:
         return int(self.row_totals @ self.multiplicity)
 
     @cached_property
-    def row_totals(self) -> Counts:
+    def row_totals(self) -> Ints:
         """The total n_x of each stored row, shape (r,)."""
-        totals: Counts = self.table.sum(axis=1)
+        totals: Ints = self.table.sum(axis=1)
         return totals
 
     @cached_property
-    def column_totals(self) -> Counts:
+    def column_totals(self) -> Ints:
         """The total n_y of each class, shape (C,)."""
-        totals: Counts = self.multiplicity @ self.table
-        return totals
+        return self.multiplicity @ self.table
 
     @cached_property
     def rows(self) -> int:
@@ -98,7 +96,7 @@ class Contingency:
         return self.rows < 2 or self.columns < 2
 
 
-def _whole_counts(counts: npt.ArrayLike) -> Counts:
+def _whole_counts(counts: npt.ArrayLike) -> Ints:
     given = np.asarray(counts)
     if given.ndim != 2:
         raise DataError(
@@ -121,7 +119,7 @@ def _whole_counts(counts: npt.ArrayLike) -> Counts:
     return np.ascontiguousarray(given, dtype=np.int64)
 
 
-def _merge_equal_rows(table: Counts) -> tuple[Counts, Counts]:
+def _merge_equal_rows(table: Ints) -> tuple[Ints, Ints]:
     once = np.ones(len(table), dtype=np.int64)
     if len(table) < _MERGE_FROM:
         return table, once
@@ -131,7 +129,7 @@ def _merge_equal_rows(table: Counts) -> tuple[Counts, Counts]:
     return table[order[first]], np.diff(np.append(first, len(table)))
 
 
-def _sorted_runs(table: Counts) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _sorted_runs(table: Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return an order that makes equal rows neighbours, and where each run of equal rows starts."""
     base = [int(limit) + 1 for limit in table.max(axis=0)]
     key = np.zeros(len(table), dtype=np.int64)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Array, Floats, Ints
 from aegis.errors import InternalError
 from aegis.measures.by_fold import PartCounts
-from aegis.measures.counted import UNPOOLED, Counted, Numbers
+from aegis.measures.counted import UNPOOLED, Counted
 from aegis.measures.information import pair_information
 
 Divided = PartCounts | Callable[[], PartCounts]
@@ -63,7 +64,7 @@ class ColumnCounts:
     """
 
     count: Callable[[], PartCounts]
-    weights: npt.NDArray[np.float64]
+    weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +81,11 @@ class OrderedCounts:
         As in `Cooccurrence`.
     """
 
-    total: Numbers
-    joint: Numbers
-    offsets: npt.NDArray[np.int64]
+    total: Array
+    joint: Array
+    offsets: Ints
     ordered: Sequence[bool]
-    chance: npt.NDArray[np.float64] | None = None
+    chance: Floats | None = None
 
     def __post_init__(self) -> None:
         if len(self.ordered) != len(self.offsets) - 1:
@@ -139,15 +140,15 @@ class Cooccurrence:
     """
 
     n: float
-    joint: Numbers
+    joint: Array
     counted: Counted
-    offsets: npt.NDArray[np.int64]
-    chance: npt.NDArray[np.float64] | None = None
-    pairs: npt.NDArray[np.float64] | None = None
+    offsets: Ints
+    chance: Floats | None = None
+    pairs: Floats | None = None
     order: OrderedCounts | None = None
-    pooled: npt.NDArray[np.float64] | None = None
+    pooled: Floats | None = None
     parts: Mapping[Coding, Divided] | None = None
-    tables_of_pairs: Callable[[], npt.NDArray[np.float64]] | None = None
+    tables_of_pairs: Callable[[], Floats] | None = None
     columns: ColumnCounts | None = None
 
     def __post_init__(self) -> None:
@@ -162,7 +163,7 @@ class Cooccurrence:
             raise InternalError(f"Offsets {offsets.tolist()} do not divide {levels} levels.")
 
     @classmethod
-    def of(cls, by_class: Numbers, offsets: npt.ArrayLike) -> Cooccurrence:
+    def of(cls, by_class: Array, offsets: npt.ArrayLike) -> Cooccurrence:
         """Build the counts from one matrix G_y per class, shape (C, d, d)."""
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
@@ -180,7 +181,7 @@ class Cooccurrence:
         return len(self.offsets) - 1
 
     @cached_property
-    def total(self) -> Numbers:
+    def total(self) -> Array:
         """Co-occurrence over all classes, shape (d, d), symmetric.
 
         The diagonal has the number of rows of each level. Two levels of the same attribute never
@@ -222,7 +223,7 @@ class Cooccurrence:
         return next((c for c in parts if parts[c] is parts[coding]), coding)
 
     @cached_property
-    def pair_gains(self) -> npt.NDArray[np.float64]:
+    def pair_gains(self) -> Floats:
         """The gain of each pair of attributes over the sum of both effects, shape (M, T, 1 + K).
 
         Raises
@@ -243,7 +244,7 @@ class Cooccurrence:
         return OrderedCounts(self.total, self.joint, self.offsets, unordered)
 
     @property
-    def losses(self) -> npt.NDArray[np.float64]:
+    def losses(self) -> Floats:
         """The losses of a held-out trace because values are pooled in a level; see `pooled_losses`."""
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
@@ -268,8 +269,8 @@ class Cooccurrence:
         return [need for need in needs if not filled[need]]
 
     @cached_property
-    def class_totals(self) -> Numbers:
+    def class_totals(self) -> Array:
         """Number of rows per class, shape (C,), summed over the levels of the first attribute."""
         first = int(self.offsets[1]) if self.attributes else 0
-        totals: Numbers = self.joint[:first].sum(axis=0)
+        totals: Array = self.joint[:first].sum(axis=0)
         return totals

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Counted = Numbers | Callable[[], Numbers]
+from aegis.arrays import Array, Floats
+
+Counted = Array | Callable[[], Array]
 """A matrix of counts, or a function that counts it."""
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
 """Ridge penalties, in rows. With a penalty of n rows, a masked value with n rows keeps half of its
@@ -43,7 +42,7 @@ class Centred:
         Number of rows that are counted.
     """
 
-    total: Numbers
+    total: Array
     varying: npt.NDArray[np.intp]
     count: Floats
     rows: Floats
@@ -51,7 +50,7 @@ class Centred:
     n: float
 
     @classmethod
-    def of(cls, total: Numbers, joint: Numbers, class_counts: Numbers, n: float) -> Centred | None:
+    def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
         """Return the centred counts; None if no level varies, or if there is only one class."""
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))

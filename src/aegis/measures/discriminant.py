@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError
 from aegis.measures.alike import sums_alike
 from aegis.measures.by_fold import (
@@ -33,8 +33,6 @@ from aegis.measures.by_fold import (
 from aegis.measures.cholesky import solved
 from aegis.measures.normal import cumulative
 from aegis.measures.shape import shape_factors
-
-Floats = npt.NDArray[np.float64]
 
 PENALTIES = (10.0, 100.0, 1000.0)
 """Ridge penalties, in rows. With a penalty of n rows, a masked value with n rows keeps half of its
@@ -89,8 +87,8 @@ class Scores:
     """
 
     rows: Floats
-    told: npt.NDArray[np.int64]
-    scored: npt.NDArray[np.bool_]
+    told: Ints
+    scored: Flags
     counted: Floats
     first: Floats
     second: Floats
@@ -198,7 +196,7 @@ class _Others:
         return cls(varying_only(counts)[0], OtherParts.of(counts.rows))
 
     @property
-    def told(self) -> npt.NDArray[np.int64]:
+    def told(self) -> Ints:
         return self.outside.told
 
     @property

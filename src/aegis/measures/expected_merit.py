@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.measures import merits
 from aegis.measures.cooccurrence import Coding
@@ -29,7 +29,6 @@ from aegis.measures.pair_gains import strongest
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-Floats = npt.NDArray[np.float64]
 FLOOR = 0.5
 """The AUC of a constant prediction."""
 R2 = "r2"

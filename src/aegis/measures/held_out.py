@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aegis.arrays import Array, Floats
 from aegis.errors import InternalError
 from aegis.measures.cooccurrence import Cooccurrence
-from aegis.measures.counted import PENALTIES, UNPOOLED, Centred, Floats, Numbers
+from aegis.measures.counted import PENALTIES, UNPOOLED, Centred
 from aegis.measures.tridiagonal import Tridiagonal
 
 
 def held_out_traces(
-    total: Numbers,
-    joint: Numbers,
-    class_counts: Numbers,
+    total: Array,
+    joint: Array,
+    class_counts: Array,
     n: float,
     penalties: Sequence[float] = PENALTIES,
     *,
@@ -141,3 +142,46 @@ def mean_reached(traces: Floats) -> float:
     The k-th of these models can choose among the first k penalties.
     """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
+
+
+def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
+    """Return the change of the trace if each value of a level gets its own coefficient, shape (6,),
+    at most 0.
+
+    If an attribute is almost a key, measures of several attributes pool its rare values into one
+    level. But a model with a coefficient for each value would fit noise. Here each row is predicted
+    from the other rows with its value, and a ridge penalty p shrinks the prediction towards the
+    level. Let a value have n rows, a_c of them in class c, and let s_c be the share of class c
+    within the level. For a row of class k, the prediction for class c moves from s_c by (a_c - [c =
+    k] - (n - 1) s_c) / (n - 1 + p). The change of the squared error of class c is divided by the
+    number of rows of class c, as in `held_out_traces`. Positive changes count as 0: the level
+    already contains the common effect of the rare values, and `thresholds` their separate effects.
+
+    Parameters
+    ----------
+    pooled
+        Number of rows per value and class, shape (R, C).
+    class_counts
+        Number of rows per class in the whole table, shape (C,).
+
+    Returns
+    -------
+    One change per penalty of `UNPOOLED`.
+    """
+    counts = np.asarray(pooled, dtype=np.float64)
+    rows = counts.sum(axis=1, keepdims=True)
+    seen = np.flatnonzero(class_counts)
+    counts, rows = counts[rows[:, 0] > 0][:, seen], rows[rows[:, 0] > 0]
+    if len(counts) < 2:
+        return np.zeros(len(UNPOOLED))
+    share = counts.sum(axis=0) / counts.sum()
+    others = counts - (rows - 1) * share  # of a row of another class
+    losses = []
+    for penalty in UNPOOLED:
+        scale = rows - 1 + penalty
+        own, other = (others - 1) / scale, others / scale
+        gain = counts * own * (2 * (1 - share) - own) - (rows - counts) * other * (
+            2 * share + other
+        )
+        losses.append((gain.sum(axis=0) / class_counts[seen]).sum())
+    return np.minimum(losses, 0.0)

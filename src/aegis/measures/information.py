@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.contingency import Contingency
 
 
-def n_log_n(counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def n_log_n(counts: Array) -> Floats:
     """Return n ln n for each count n; it is 0 if n is 0."""
     numbers = np.asarray(counts, dtype=np.float64)
-    result: npt.NDArray[np.float64] = numbers * np.log(np.where(numbers > 0, numbers, 1.0))
-    return result
+    return numbers * np.log(np.where(numbers > 0, numbers, 1.0))
 
 
-def entropy(counts: npt.NDArray[Any]) -> float:
+def entropy(counts: Array) -> float:
     """Return the plug-in entropy of counts, in bits; 0 if there are no counts."""
     shares = counts[counts > 0] / max(counts.sum(), 1)
     return float(-(shares * np.log2(shares)).sum())
@@ -101,7 +99,7 @@ def reliable_information(table: Contingency) -> float:
     return excess / label_entropy(table)
 
 
-def pair_information(block: npt.NDArray[Any]) -> float:
+def pair_information(block: Array) -> float:
     """Return the corrected I(A, B; Y) of two attributes together, in bits.
 
     It is computed like `corrected_mutual_information`, but each pair of values that occurs counts
@@ -122,7 +120,7 @@ def pair_information(block: npt.NDArray[Any]) -> float:
     return corrected_information(float(inside), len(totals), classes)
 
 
-def corrected_information(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
+def corrected_information(inside: float, rows: int, classes: Array) -> float:
     """Return corrected mutual information in bits, from sums over a contingency table.
 
     `inside` is the sum of n_xy ln n_xy over cells xy, minus the sum of n_x ln n_x over values x.

@@ -14,12 +14,10 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Floats
 from aegis.measures.discriminant import Scores
 from aegis.measures.normal import cumulative
-
-Floats = npt.NDArray[np.float64]
 
 _REACH, _NODES = 8.5, 137
 """Half the width, and the number of points, of the trapezoid grid on a standard normal score."""
@@ -114,7 +112,7 @@ def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats
     return rows, np.array([of(own) for own in rows])
 
 
-def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
+def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
     """Return for two classes which variants are known (V,), shares (V, 1, 2), means and deviations
     (V, P, 2).
     """

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from aegis.arrays import Array
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
 
-def pair_contingency(
-    block: npt.NDArray[Any], told_apart: tuple[float, float] | None = None
-) -> float:
+def pair_contingency(block: Array, told_apart: tuple[float, float] | None = None) -> float:
     """Return the squared contingency coefficient of two columns, corrected for chance.
 
     Pearson's mean square contingency of the columns a and b is phi^2 = sum n_ab^2 / (n_a n_b) - 1.

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from aegis.arrays import Array, Floats
 
 _TWICE_THE_TAIL = np.frompyfunc(math.erfc, 1, 1)
 _INVERSE = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
 
 
-def cumulative(values: npt.NDArray[Any] | float) -> Floats:
+def cumulative(values: Array | float) -> Floats:
     """Return Phi of each value, the probability that a standard normal variable is below it.
 
     It uses the standard library. SciPy's special functions take longer to load than a small ranking
@@ -38,7 +36,7 @@ def cumulative(values: npt.NDArray[Any] | float) -> Floats:
     return 0.5 * np.asarray(_TWICE_THE_TAIL(scaled), dtype=np.float64)
 
 
-def quantile(shares: npt.NDArray[Any] | float) -> Floats:
+def quantile(shares: Array | float) -> Floats:
     """Return the quantile of the standard normal distribution for each share; inverse of `cumulative`.
 
     Parameters

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.by_fold import PartCounts, Response, side
 from aegis.measures.cholesky import solved
@@ -25,7 +25,6 @@ from aegis.measures.record import LabelKind, Measure, Scope, Trace
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-Floats = npt.NDArray[np.float64]
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 """Ridge penalties, in rows; the best one counts. A label that can be predicted well needs weak

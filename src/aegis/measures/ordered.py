@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.measures.counted import PENALTIES
 from aegis.measures.held_out import held_out_traces, mean_reached, value_traces
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
 
-Floats = npt.NDArray[np.float64]
 
 STRONGER = 100.0
 """Penalties of thresholds are this many times as large as penalties of values, because each

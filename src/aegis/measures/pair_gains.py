@@ -11,12 +11,10 @@ attributes are not covered.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Floats
 from aegis.measures.by_fold import told_apart
 from aegis.measures.normal import quantile
-
-Floats = npt.NDArray[np.float64]
 
 BELIEVED = 100.0
 """Ridge penalty, in rows: a cell with this many rows keeps half of its effect beyond the sum of
@@ -130,7 +128,7 @@ def strongest(gains: Floats) -> Floats:
     return np.asarray(added.mean(axis=0))
 
 
-def _gains_of_class(tables: Floats, target: int, scored: npt.NDArray[np.bool_]) -> Floats:
+def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     """Return the gains for one class against the rest, shape (M, 1 + K)."""
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
@@ -146,8 +144,7 @@ def _gains_of_class(tables: Floats, target: int, scored: npt.NDArray[np.bool_]) 
         area = np.divide(summed, total, out=np.full_like(summed, 0.5), where=total > 0)
         apart = quantile(np.clip(area, _FAR, 1 - _FAR))
         squares.append(apart * np.abs(apart))
-    gains: Floats = squares[1] - squares[0]
-    return gains
+    return squares[1] - squares[0]
 
 
 def _areas(score: Floats, inside: Floats) -> Floats:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Array, Flags, Floats, Ints
 from aegis.errors import InternalError
 from aegis.measures.pillai import (
-    Floats,
-    Numbers,
     PillaiFit,
     adjusted_trace,
     explained,
@@ -65,14 +64,7 @@ class Given:
     trace: float
 
     @classmethod
-    def of(
-        cls,
-        total: Numbers,
-        joint: Numbers,
-        n: float,
-        offsets: npt.NDArray[np.int64],
-        stays: npt.NDArray[np.bool_],
-    ) -> Given | None:
+    def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
         """Return the residual covariances after regression on the fixed attributes; None if they
         are too inexact.
 
@@ -116,7 +108,7 @@ class Given:
             explained(of_label, classes[:-1], float(classes[-1])),
         )
 
-    def fit(self, total: Floats, joint: Floats, offsets: npt.NDArray[np.int64]) -> PillaiFit:
+    def fit(self, total: Floats, joint: Floats, offsets: Ints) -> PillaiFit:
         """Return `pillai_trace` of the fixed attributes together with a grouping of the other
         attributes.
 
@@ -142,7 +134,7 @@ class Given:
 
 
 def _centred(
-    total: Numbers,
+    total: Array,
     levels: Floats,
     n: float,
     rows: npt.NDArray[np.intp],
@@ -150,5 +142,4 @@ def _centred(
 ) -> Floats:
     """Return the covariances of the indicators `rows` with the indicators `columns`, times n."""
     counts = np.asarray(total[np.ix_(rows, columns)], dtype=np.float64)
-    centred: Floats = counts - (levels[rows] / n)[:, None] * levels[columns]
-    return centred
+    return counts - (levels[rows] / n)[:, None] * levels[columns]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Array, Floats, Ints
 from aegis.errors import InternalError
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-Numbers = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _NOISE = 128 * float(np.finfo(np.float64).eps)
 """Upper bound of the rounding noise of a pivot per level; real pivots are of order 1/N or more."""
@@ -44,7 +43,7 @@ class PillaiFit:
     rank: int
 
 
-def _correlation(total: Numbers, count: Floats, scale: Floats, n: float) -> Floats:
+def _correlation(total: Array, count: Floats, scale: Floats, n: float) -> Floats:
     """Return the correlations of indicators; their standard deviations are 1 / `scale`."""
     correlation: Floats = total - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
@@ -52,11 +51,7 @@ def _correlation(total: Numbers, count: Floats, scale: Floats, n: float) -> Floa
 
 
 def pillai_trace(
-    total: Numbers,
-    joint: Numbers,
-    n: float,
-    offsets: npt.NDArray[np.int64],
-    chance: Floats | None = None,
+    total: Array, joint: Array, n: float, offsets: Ints, chance: Floats | None = None
 ) -> PillaiFit:
     """Return Pillai's trace, its adjusted form and the rank of the indicators.
 
@@ -130,7 +125,7 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
     return trace + float((solved.sum(axis=1) ** 2).sum() / last)
 
 
-def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+def kept_levels(levels: Floats, n: float, offsets: Ints) -> npt.NDArray[np.intp]:
     """Return the levels that vary, without the most frequent level of each attribute."""
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats
 from aegis.errors import InternalError, PolicyError
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, Need
@@ -114,9 +114,9 @@ class Margins:
         Number of rows of each value, shape (V,); None if it is unknown.
     """
 
-    classes: npt.NDArray[np.float64]
+    classes: Floats
     distinct: int
-    values: npt.NDArray[np.float64] | None
+    values: Floats | None
 
     @property
     def rows(self) -> float:
@@ -213,14 +213,14 @@ class Measure:
     monotone: bool = False
     scope: Scope = Scope.ATTRIBUTE
     needs: Collection[Need] = ()
-    without_parts: Callable[[Cooccurrence], npt.NDArray[np.float64]] | None = None
+    without_parts: Callable[[Cooccurrence], Floats] | None = None
     floor: float = 0.0
     constant: Callable[[Sequence[float]], float] | None = None
     fractional: bool = False
     processed: bool = False
     limit: Callable[[Margins], float] | None = None
     trace: Trace | None = None
-    of_pair: Callable[[npt.NDArray[Any], tuple[float, float] | None], float] | None = None
+    of_pair: Callable[[Array, tuple[float, float] | None], float] | None = None
     doubted_by: str | None = None
     label: LabelKind = LabelKind.CLASSES
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.checks import IntArray, counts
+from aegis.arrays import Ints
+from aegis.measures.checks import counts
 
 
-def controlled_rounding(table: npt.ArrayLike) -> IntArray:
+def controlled_rounding(table: npt.ArrayLike) -> Ints:
     """Round a table to integers so that every class keeps its total.
 
     This is the largest remainder method. Each cell is rounded down. The rows that a class then
@@ -41,5 +42,5 @@ def controlled_rounding(table: npt.ArrayLike) -> IntArray:
     # Fractions are compared to 1e-9 so that equal ones stay equal after arithmetic.
     order = np.argsort(-np.round(fraction, 9), axis=0, kind="stable")
     rank = np.argsort(order, axis=0)
-    rounded: IntArray = (floor + (rank < missing)).astype(np.int64)
+    rounded: Ints = (floor + (rank < missing)).astype(np.int64)
     return rounded.reshape(values.shape)

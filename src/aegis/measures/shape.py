@@ -13,11 +13,9 @@ the AUC that normal theory gives for the true means and variances.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.measures.normal import cumulative, quantile
-
-Floats = npt.NDArray[np.float64]
 
 _POINTS = 8192
 """Number of grid points of all attributes together, on which distributions are added."""
@@ -29,9 +27,7 @@ _FAR = 1e-9
 """Smallest distance of an AUC from 0 or 1; closer values are moved to this distance."""
 
 
-def shape_factors(
-    slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
-) -> Floats | None:
+def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> Floats | None:
     """Return the factors that correct the distance between two classes along a linear score,
     shape (1 + K,).
 
@@ -107,7 +103,7 @@ def _area(slopes: Floats, share: Floats) -> float:
     return float(own @ (rest.cumsum() - 0.5 * rest))
 
 
-def _areas(slopes: Floats, share: Floats, starts: npt.NDArray[np.int64]) -> Floats:
+def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     """Return the AUC of the class against the rest for each fold, shape (K,), as if attributes were
     independent.
 

@@ -11,19 +11,17 @@ enough to be protected before it is shared (`aegis.safe.protect`).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats, Ints
 from aegis.measures.counted import UNPOOLED
 from aegis.measures.pillai import adjusted_trace
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
-Numbers = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _RANK = 1e-9
 """Eigenvalues of a correlation matrix of codes count as 0 up to this number times its size."""
@@ -34,7 +32,7 @@ Noise may make the estimate smaller.
 """
 
 
-def class_codes(joint: Numbers, classes: Numbers) -> Floats:
+def class_codes(joint: Array, classes: Array) -> Floats:
     """Return the codes of each level, for each class except the last, shape (d, C - 1).
 
     A code is the share of the class among the rows of the level minus its share in the table. It is
@@ -279,9 +277,7 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
     return None if seen.size < 2 else (joint[:, seen], totals[seen])
 
 
-def _trace(
-    counts: Cooccurrence, joint: Floats, totals: Floats, offsets: npt.NDArray[np.int64]
-) -> float:
+def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
     """Return the trace of the codes, given rows per level and class, shape (d, C), and per class, (C,)."""
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -296,9 +292,7 @@ def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 
 
-def _separated(
-    counts: Cooccurrence, joint: Floats, totals: Floats, offsets: npt.NDArray[np.int64]
-) -> float:
+def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
     """Return `trace_by_separation` of the codes of two classes."""
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -315,9 +309,7 @@ def _separated(
     )
 
 
-def degrees_of_freedom(
-    levels: Floats, offsets: npt.NDArray[np.int64], chance: Floats | None = None
-) -> float:
+def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = None) -> float:
     """Return the number of fitted codes: the number of levels with rows, minus 1 per attribute,
     minus a correction.
 
@@ -339,7 +331,7 @@ def degrees_of_freedom(
     return freedom
 
 
-def _spread(codes: Floats, offsets: npt.NDArray[np.int64]) -> Floats:
+def _spread(codes: Floats, offsets: Ints) -> Floats:
     """Return the codes with separate columns for each attribute, shape (d, m (C - 1))."""
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))

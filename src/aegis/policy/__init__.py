@@ -1,6 +1,5 @@
 """Declare roles, candidate masks, the privacy rule and the measure in a policy."""
 
-from aegis.policy.canonical import policy_digest
 from aegis.policy.labels import (
     ANY_LABEL,
     NO_LABEL,
@@ -23,7 +22,7 @@ from aegis.policy.load import (
     read_mapping,
     write_mapping,
 )
-from aegis.policy.mapping import policy_mapping
+from aegis.policy.mapping import policy_digest, policy_mapping
 from aegis.policy.model import (
     Attribute,
     AttributeKind,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,3 +103,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(v) for v in value]
     return value
+
+
+def policy_digest(policy: Policy) -> str:
+    """Return the SHA-256 digest of the canonical policy. It covers the content of hierarchies."""
+    return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
+
+
+def canonical_policy(policy: Policy) -> str:
+    """Return all declarations of the policy as one JSON text. Equal policies give equal texts.
+
+    For a hierarchy, the text has the digest of its content instead of the name of its file.
+    """
+    data = policy_mapping(policy)
+    for attribute in policy.attributes.values():
+        if attribute.hierarchy is not None:
+            data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest
+    return json.dumps(data, sort_keys=True, default=str)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.policy.canonical import canonical_policy
 from aegis.policy.lines import Located
 from aegis.policy.load import read_mapping
+from aegis.policy.mapping import canonical_policy
 from aegis.policy.model import Policy
 from aegis.privacy import PrivacyRule, Strength, missing, strength
 from aegis.words import json_fields

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aegis.present.label import score_words
-from aegis.present.labels import labels_kept
+from aegis.present.labels import labels_kept, score_words
 from aegis.words import counted, percent, predicted
 
 if TYPE_CHECKING:
@@ -28,6 +27,13 @@ SERVED = {
 """For each measure of several labels, a description of the utility of which it states the share
 that is kept.
 """
+TITLES = {
+    "AUC": "Expected AUC",
+    "accuracy": "Expected accuracy",
+    "nats": "Expected log loss",
+    "R2": "Expected R2",
+}
+"""The title of the figure, by the unit of its measure."""
 
 
 @dataclass(frozen=True)
@@ -197,3 +203,37 @@ def _possible(search: SearchFigures) -> str:
         return "better ones may exist"
     possible = percent(100 * search.gap)
     return f"{f'at most {possible}'.replace('at most <', 'less than')} better is possible"
+
+
+@dataclass(frozen=True)
+class ExpectedFigure:
+    """The expected metric of models with the best release.
+
+    Attributes
+    ----------
+    title, value
+        The name and the value of the metric.
+    note
+        The range of trained models, the same metric for the unmasked table, and for a numeric label
+        the prediction errors.
+    """
+
+    title: str
+    value: str
+    note: str
+
+    @classmethod
+    def of(cls, advice: Advice) -> ExpectedFigure | None:
+        """Return the figure of an advice; None if no metric is expected."""
+        from aegis.measures import MEASURES  # loads NumPy, which no help needs
+
+        figure = advice.expectation
+        title = None if figure is None else TITLES.get(MEASURES.get(figure.measure).unit)
+        if figure is None or title is None:
+            return None
+        reference = f"{figure.reference:.{figure.digits}f} {figure.reference_name.short}"
+        return cls(
+            title=title,
+            value=f"{figure.value:.{figure.digits}f}",
+            note=f"of models{figure.plus_minus}; {reference}{figure.errors}{figure.why_better}",
+        )

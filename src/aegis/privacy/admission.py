@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from aegis.arrays import Floats
 from aegis.errors import InternalError
-from aegis.privacy.classes import ClassTable, FloatArray
+from aegis.privacy.classes import ClassTable
 from aegis.privacy.histograms import Histograms
 from aegis.privacy.model import Criterion
 from aegis.privacy.rule import PrivacyRule
@@ -58,10 +59,7 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
 
 
 def admits_dense(
-    criteria: Sequence[Criterion],
-    tables: Mapping[str, Histograms],
-    sizes: FloatArray,
-    room: int,
+    criteria: Sequence[Criterion], tables: Mapping[str, Histograms], sizes: Floats, room: int
 ) -> bool:
     """Return whether a table meets criteria after suppression, computed from plain matrices.
 

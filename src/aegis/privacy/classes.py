@@ -12,19 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Array, Flags, Floats, Ints
 from aegis.errors import DataError, InternalError
 from aegis.privacy.persons import Persons
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
-Counts = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Counts = Ints | Floats
 
 _DENSE = 32
 """Cells are added up in a plain array if that array has at most this many places per cell."""
@@ -65,12 +63,12 @@ class SensitiveCounts:
         The hierarchy has a different number of values, or its groups are not nested.
     """
 
-    classes: IntArray
-    values: IntArray
-    counts: IntArray
+    classes: Ints
+    values: Ints
+    counts: Ints
     labels: tuple[str, ...]
-    levels: IntArray | None = None
-    persons: IntArray | None = None
+    levels: Ints | None = None
+    persons: Ints | None = None
 
     def __post_init__(self) -> None:
         self._check_cells()
@@ -98,27 +96,27 @@ class SensitiveCounts:
             raise InternalError("Cells of a sensitive attribute must be sorted, without gaps.")
 
     @cached_property
-    def starts(self) -> IntArray:
+    def starts(self) -> Ints:
         """The index of the first cell of each class, shape (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1)).astype(np.int64, copy=False)
 
     @cached_property
-    def lengths(self) -> IntArray:
+    def lengths(self) -> Ints:
         """Number of distinct values in each class, shape (n_classes,)."""
         return np.diff(self.starts, append=len(self.classes)).astype(np.int64, copy=False)
 
     @cached_property
-    def sizes(self) -> IntArray:
+    def sizes(self) -> Ints:
         """Sum of the counts of each class, shape (n_classes,); a person counts once for each value."""
         return self.sum_by_class(self.counts)
 
     @cached_property
-    def members(self) -> IntArray:
+    def members(self) -> Ints:
         """Number of rows of each class, or of persons if they are counted, shape (n_classes,)."""
         return self.sizes if self.persons is None else self.persons
 
     @cached_property
-    def certain(self) -> BoolArray:
+    def certain(self) -> Flags:
         """For each class, whether all its members share some value, shape (n_classes,).
 
         If rows are counted, this means that the class has only one value. A person may have several
@@ -130,25 +128,23 @@ class SensitiveCounts:
         return np.asarray(self.max_by_class(self.counts.astype(np.float64)) >= self.persons)
 
     @cached_property
-    def shares(self) -> FloatArray:
+    def shares(self) -> Floats:
         """The share q of each cell's value within its class, in (0, 1], shape (nnz,)."""
-        shares: FloatArray = self.counts / np.repeat(self.sizes, self.lengths)
-        return shares
+        return self.counts / np.repeat(self.sizes, self.lengths)
 
     @cached_property
-    def totals(self) -> IntArray:
+    def totals(self) -> Ints:
         """Number of rows of each value in the whole table, shape (V,)."""
         sums = np.bincount(self.values, weights=self.counts, minlength=len(self.labels))
         return sums.astype(np.int64)
 
     @cached_property
-    def reference(self) -> FloatArray:
+    def reference(self) -> Floats:
         """The share p of each value in the whole table, shape (V,); zeros for a table without rows."""
-        reference: FloatArray = self.totals / max(int(self.totals.sum()), 1)
-        return reference
+        return self.totals / max(int(self.totals.sum()), 1)
 
     @cached_property
-    def descending(self) -> IntArray:
+    def descending(self) -> Ints:
         """The counts, sorted from largest to smallest within each class, shape (nnz,)."""
         if not len(self.counts):
             return self.counts
@@ -165,16 +161,15 @@ class SensitiveCounts:
         # short runs that classes are.
         return np.bincount(self.classes, weights=figures).astype(figures.dtype, copy=False)
 
-    def max_by_class(self, figures: FloatArray) -> FloatArray:
+    def max_by_class(self, figures: Floats) -> Floats:
         """Return the largest of `figures`, shape (nnz,), over the cells of each class,
         shape (n_classes,).
         """
         if not len(self.starts):
             return figures[:0]
-        largest: FloatArray = np.maximum.reduceat(figures, self.starts)
-        return largest
+        return np.maximum.reduceat(figures, self.starts)
 
-    def keep(self, mask: BoolArray) -> SensitiveCounts:
+    def keep(self, mask: Flags) -> SensitiveCounts:
         """Return only the cells of the classes with True in `mask`, shape (n_classes,). The classes
         are renumbered.
         """
@@ -229,14 +224,14 @@ class ClassTable:
         In some class, the population is smaller than the table.
     """
 
-    sizes: IntArray
+    sizes: Ints
     sensitive: Mapping[str, SensitiveCounts] = field(default_factory=lambda: MappingProxyType({}))
     population: Counts | None = None
     absent: int = 0
-    ids: IntArray | None = None
+    ids: Ints | None = None
     persons: Persons | None = None
-    hidden: FloatArray | None = None
-    earlier: IntArray | None = None
+    hidden: Floats | None = None
+    earlier: Ints | None = None
 
     def __post_init__(self) -> None:
         if len(self.sizes) and self.sizes.min() < 1:
@@ -248,7 +243,7 @@ class ClassTable:
             _check_population(self.population, self.sizes)
 
     @property
-    def class_rows(self) -> IntArray:
+    def class_rows(self) -> Ints:
         """Number of rows of each class, shape (n_classes,), even if `sizes` counts persons."""
         return self.sizes if self.persons is None else self.persons.rows
 
@@ -273,7 +268,7 @@ class ClassTable:
         """
         return self.rows if self.persons is None else self.persons.total
 
-    def subjects_in(self, classes: BoolArray) -> int:
+    def subjects_in(self, classes: Flags) -> int:
         """Return the number of rows, or of distinct persons, in the classes that `classes` selects."""
         if self.persons is None:
             return int(self.sizes[classes].sum())
@@ -291,7 +286,7 @@ class ClassTable:
         *,
         population: npt.ArrayLike | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
-        earlier: IntArray | None = None,
+        earlier: Ints | None = None,
     ) -> ClassTable:
         """Build the class table from cells. Several cells may belong to one class.
 
@@ -348,11 +343,11 @@ class ClassTable:
     @classmethod
     def from_persons(
         cls,
-        sizes: IntArray,
+        sizes: Ints,
         persons: Persons,
-        sensitive: Mapping[str, tuple[IntArray, IntArray, IntArray, tuple[str, ...]]],
+        sensitive: Mapping[str, tuple[Ints, Ints, Ints, tuple[str, ...]]],
         *,
-        ids: IntArray | None = None,
+        ids: Ints | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
         """Build the class table from classes whose distinct persons have been counted.
@@ -380,7 +375,7 @@ class ClassTable:
             )
         return cls(sizes, MappingProxyType(tables), ids=ids, persons=persons)
 
-    def kept_ids(self, mask: BoolArray) -> IntArray:
+    def kept_ids(self, mask: Flags) -> Ints:
         """Return the identifiers of the classes with True in `mask`, shape (n_classes,)."""
         ids = np.arange(len(self.sizes)) if self.ids is None else self.ids
         return ids[mask]
@@ -448,7 +443,7 @@ class ClassTable:
         )
 
 
-def number(keys: IntArray) -> tuple[IntArray, IntArray]:
+def number(keys: Ints) -> tuple[Ints, Ints]:
     """Return the distinct keys, ascending, and the position of each of the n keys among them."""
     if not len(keys):
         return keys, keys
@@ -490,22 +485,22 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
             )
 
 
-def _of_each_class(index: IntArray, values: IntArray, classes: int) -> IntArray:
+def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
     """Return the value of each class, shape (classes,), given the same value for all cells of a class."""
     shown = np.zeros(classes, dtype=np.int64)
     shown[index] = values
     return shown
 
 
-def _add_up(index: IntArray, rows: npt.NDArray[Any], groups: int) -> npt.NDArray[Any]:
+def _add_up(index: Ints, rows: Array, groups: int) -> Array:
     # bincount adds in float64, which is exact below 2**53 rows.
     return np.bincount(index, weights=rows, minlength=groups).astype(rows.dtype, copy=False)
 
 
 def _count(
-    index: IntArray,
-    codes: IntArray,
-    rows: IntArray,
+    index: Ints,
+    codes: Ints,
+    rows: Ints,
     labels: tuple[str, ...],
     name: str,
     hierarchies: Mapping[str, npt.ArrayLike] | None,
@@ -523,7 +518,7 @@ def _count(
     return SensitiveCounts(classes, keys - classes * width, counts, labels, levels)
 
 
-def _sum_by(keys: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+def _sum_by(keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Return the distinct `keys`, ascending, and the sum of `rows` for each; both have shape (n,)."""
     if len(keys) and int(keys.max()) < _DENSE * len(keys):
         sums = np.bincount(keys, weights=rows)
@@ -533,9 +528,7 @@ def _sum_by(keys: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
     return unique, _add_up(places, rows, len(unique))
 
 
-def _check_cells(
-    ids: IntArray, rows: IntArray, people: Counts | None, codes: Mapping[str, IntArray]
-) -> None:
+def _check_cells(ids: Ints, rows: Ints, people: Counts | None, codes: Mapping[str, Ints]) -> None:
     lengths = {"counts": len(rows)} | {name: len(given) for name, given in codes.items()}
     if people is not None:
         lengths["population"] = len(people)
@@ -546,7 +539,7 @@ def _check_cells(
         raise DataError(f"A cell has {rows.min()} rows; counts are 0 or more.")
 
 
-def _check_population(population: Counts, sizes: IntArray) -> None:
+def _check_population(population: Counts, sizes: Ints) -> None:
     if len(population) != len(sizes):
         raise DataError(f"{len(population)} population sizes for {len(sizes)} classes.")
     short = int((population < sizes).sum())

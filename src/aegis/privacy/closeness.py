@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.privacy.classes import FloatArray, IntArray, SensitiveCounts
+from aegis.arrays import Floats, Ints
+from aegis.privacy.classes import SensitiveCounts
 
 TOLERANCE = 1e-9
 """Tolerance for floating-point rounding when a figure is compared with a limit."""
 
 
-def equal_distance(counts: SensitiveCounts) -> FloatArray:
+def equal_distance(counts: SensitiveCounts) -> Floats:
     """Return the total variation distance of each class, 0.5 sum_v |q_v - p_v|, from 0 to 1.
 
     This is the earth mover's distance if all values are equally far apart (Li et al. 2007, section
@@ -27,7 +28,7 @@ def equal_distance(counts: SensitiveCounts) -> FloatArray:
     return counts.sum_by_class(gains)
 
 
-def ordered_distance(counts: SensitiveCounts) -> FloatArray:
+def ordered_distance(counts: SensitiveCounts) -> Floats:
     """Return the earth mover's distance of each class over the ranks of the values, from 0 to 1.
 
     The distance is sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1), where m is the number of values that
@@ -48,13 +49,10 @@ def ordered_distance(counts: SensitiveCounts) -> FloatArray:
     # Before a class's first value its cumulative share is 0, so the distance is that of p alone.
     moved[counts.starts] += area[first[counts.starts]]
     total = counts.sum_by_class(moved)
-    result: FloatArray = np.maximum(total / (m - 1), 0.0)
-    return result
+    return np.maximum(total / (m - 1), 0.0)
 
 
-def _steps(
-    counts: SensitiveCounts, below: FloatArray, area: FloatArray, first: IntArray, last: IntArray
-) -> FloatArray:
+def _steps(counts: SensitiveCounts, below: Floats, area: Floats, first: Ints, last: Ints) -> Floats:
     """Return for each cell the sum of |Q - P_i| over i in [first, last), with Q the cumulative
     share up to the cell.
 
@@ -65,11 +63,10 @@ def _steps(
     before = through[counts.starts] - counts.counts[counts.starts]
     q = (through - np.repeat(before, counts.lengths)) / np.repeat(counts.sizes, counts.lengths)
     split = np.clip(np.searchsorted(below, q), first, last)
-    result: FloatArray = q * (2 * split - first - last) - 2 * area[split] + area[first] + area[last]
-    return result
+    return q * (2 * split - first - last) - 2 * area[split] + area[first] + area[last]
 
 
-def hierarchical_distance(counts: SensitiveCounts, levels: IntArray) -> FloatArray:
+def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
     """Return the earth mover's distance of each class over a tree of the values, from 0 to 1.
 
     The distance of two values is the height of their lowest common ancestor, divided by the height
@@ -111,7 +108,7 @@ def hierarchical_distance(counts: SensitiveCounts, levels: IntArray) -> FloatArr
     return total
 
 
-def _with_root(levels: IntArray) -> IntArray:
+def _with_root(levels: Ints) -> Ints:
     columns = [
         np.unique(levels[:, height], return_inverse=True)[1] for height in range(levels.shape[1])
     ]
@@ -121,12 +118,12 @@ def _with_root(levels: IntArray) -> IntArray:
     return tree
 
 
-def _runs(classes: IntArray, codes: IntArray) -> IntArray:
+def _runs(classes: Ints, codes: Ints) -> Ints:
     new = (np.diff(classes, prepend=-1) != 0) | (np.diff(codes, prepend=-1) != 0)
     return np.flatnonzero(new).astype(np.int64, copy=False)
 
 
-def relative_gain(counts: SensitiveCounts) -> FloatArray:
+def relative_gain(counts: SensitiveCounts) -> Floats:
     """Return the beta of basic beta-likeness for each class: max_v (q_v - p_v) / p_v, at least 0.
 
     This is how much an adversary's belief in any one value can grow (Cao and Karras 2012).
@@ -135,7 +132,7 @@ def relative_gain(counts: SensitiveCounts) -> FloatArray:
     return np.maximum(counts.max_by_class(ratio) - 1.0, 0.0)
 
 
-def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
+def enhanced_gain(counts: SensitiveCounts) -> Floats:
     """Return the smallest beta of enhanced beta-likeness for each class; it is infinite if no beta
     is large enough.
 
@@ -148,7 +145,7 @@ def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
     return counts.max_by_class(gain)
 
 
-def log_ratio(counts: SensitiveCounts, *, absent: bool = True) -> FloatArray:
+def log_ratio(counts: SensitiveCounts, *, absent: bool = True) -> Floats:
     """Return the delta of delta-disclosure privacy for each class: max_v |ln(q_v / p_v)|, at least
     0.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.privacy.classes import BoolArray, FloatArray, IntArray, SensitiveCounts
+from aegis.arrays import Flags, Floats, Ints
+from aegis.privacy.classes import SensitiveCounts
 
 
-def distinct_values(counts: SensitiveCounts) -> IntArray:
+def distinct_values(counts: SensitiveCounts) -> Ints:
     """Return the number of distinct sensitive values per class, at least 1.
 
     This is the l of distinct l-diversity (Li et al. 2007, section 2); null counts as a value. If
@@ -21,7 +22,7 @@ def distinct_values(counts: SensitiveCounts) -> IntArray:
     return np.where(counts.certain, 1, counts.lengths)
 
 
-def entropy(counts: SensitiveCounts) -> FloatArray:
+def entropy(counts: SensitiveCounts) -> Floats:
     """Return the entropy of the sensitive values per class, in nats, from 0 to ln V.
 
     For a class with n rows, of which n_v have the value v, the entropy is H = ln n - (1/n) sum_v
@@ -29,11 +30,10 @@ def entropy(counts: SensitiveCounts) -> FloatArray:
     4.1).
     """
     weighted = counts.sum_by_class(counts.counts * np.log(counts.counts))
-    result: FloatArray = np.maximum(np.log(counts.sizes) - weighted / counts.sizes, 0.0)
-    return result
+    return np.maximum(np.log(counts.sizes) - weighted / counts.sizes, 0.0)
 
 
-def effective_values(counts: SensitiveCounts) -> FloatArray:
+def effective_values(counts: SensitiveCounts) -> Floats:
     """Return exp(entropy) per class, from 1 to the number of sensitive values.
 
     This is the largest l for which the class is entropy l-diverse; it need not be an integer. A
@@ -45,7 +45,7 @@ def effective_values(counts: SensitiveCounts) -> FloatArray:
     return np.where(np.abs(figures - whole) < 1e-9, whole, figures)
 
 
-def corrected_values(counts: SensitiveCounts) -> FloatArray:
+def corrected_values(counts: SensitiveCounts) -> Floats:
     """Return exp(entropy) per class, with Grassberger's estimate of the entropy. It is at most the
     class's number of values.
 
@@ -64,16 +64,16 @@ def corrected_values(counts: SensitiveCounts) -> FloatArray:
     return np.asarray(np.minimum(figures, held))
 
 
-def _grassberger(numbers: IntArray) -> FloatArray:
+def _grassberger(numbers: Ints) -> Floats:
     from scipy.special import digamma  # taking long to load, and seldom asked for
 
     n = numbers.astype(np.float64)
     sign = np.where(numbers % 2, -1.0, 1.0)
-    parts: FloatArray = digamma(n) + sign / 2 * (digamma((n + 1) / 2) - digamma(n / 2))
+    parts: Floats = digamma(n) + sign / 2 * (digamma((n + 1) / 2) - digamma(n / 2))
     return parts
 
 
-def largest_share(counts: SensitiveCounts) -> FloatArray:
+def largest_share(counts: SensitiveCounts) -> Floats:
     """Return, for each class, the share of its members that have its most frequent value, in (0,
     1].
 
@@ -84,7 +84,7 @@ def largest_share(counts: SensitiveCounts) -> FloatArray:
     return counts.max_by_class(counts.counts.astype(np.float64)) / counts.persons
 
 
-def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E741 - the field's term
+def recursive_ratio(counts: SensitiveCounts, l: int) -> Floats:  # noqa: E741 - the field's term
     """Return r_1 / (r_l + ... + r_m) per class; infinite if a class has fewer than l values.
 
     r_1 >= r_2 >= ... are the frequencies of the sensitive values in the class. A class is recursive
@@ -110,7 +110,7 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E74
     return ratio
 
 
-def homogeneous(counts: SensitiveCounts) -> BoolArray:
+def homogeneous(counts: SensitiveCounts) -> Flags:
     """Return, for each class, whether all its rows have the same sensitive value.
 
     If persons are counted, all persons of the class must share a value. A homogeneity attack on the

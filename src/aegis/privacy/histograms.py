@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from aegis.privacy.classes import BoolArray, FloatArray, IntArray
+from aegis.arrays import Flags, Floats, Ints
 
 _STEPS = 6
 """Largest number of Newton steps; the bound is valid after any step."""
@@ -53,11 +53,11 @@ class TreeGroups:
         Number of steps from a value to the root.
     """
 
-    groups: FloatArray
+    groups: Floats
     height: int
 
     @classmethod
-    def of(cls, levels: IntArray) -> TreeGroups:
+    def of(cls, levels: Ints) -> TreeGroups:
         """Return the groups of nested levels, shape (V, L); a root is added if there is none.
 
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
@@ -83,45 +83,45 @@ class Histograms:
         The hierarchy of the values, if the rule requires one; else None.
     """
 
-    counts: FloatArray
+    counts: Floats
     tree: TreeGroups | None = None
 
     @cached_property
-    def sizes(self) -> FloatArray:
+    def sizes(self) -> Floats:
         """Number of rows of each class, shape (n,)."""
-        sizes: FloatArray = self.counts.sum(axis=1)
+        sizes: Floats = self.counts.sum(axis=1)
         return sizes
 
     @cached_property
-    def totals(self) -> FloatArray:
+    def totals(self) -> Floats:
         """Number of rows of each value, shape (V,)."""
-        totals: FloatArray = self.counts.sum(axis=0)
+        totals: Floats = self.counts.sum(axis=0)
         return totals
 
     @cached_property
-    def shares(self) -> FloatArray:
+    def shares(self) -> Floats:
         """The share of each value in each class, shape (n, V)."""
         return self.counts / self.sizes[:, None]
 
     @cached_property
-    def reference(self) -> FloatArray:
+    def reference(self) -> Floats:
         """The share of each value in all classes together, shape (V,)."""
         return self.totals / max(float(self.totals.sum()), 1.0)
 
-    def keep(self, mask: BoolArray) -> Histograms:
+    def keep(self, mask: Flags) -> Histograms:
         """Return the histograms of the classes with True in `mask`, shape (n,), without the others."""
         return Histograms(self.counts[mask], self.tree)
 
 
-def equal_distance(table: Histograms) -> FloatArray:
+def equal_distance(table: Histograms) -> Floats:
     """Return the total variation distance between each class and the whole table, from 0 to 1,
     shape (n,).
     """
-    distance: FloatArray = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
+    distance: Floats = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
     return distance
 
 
-def ordered_distance(table: Histograms) -> FloatArray:
+def ordered_distance(table: Histograms) -> Floats:
     """Return the earth mover's distance of each class over the ranks of the values, from 0 to 1,
     shape (n,).
     """
@@ -130,11 +130,11 @@ def ordered_distance(table: Histograms) -> FloatArray:
     if steps < 1:
         return np.zeros(len(table.counts))
     below = np.cumsum(table.shares[:, present], axis=1)[:, :-1]
-    apart: FloatArray = np.abs(below - np.cumsum(table.reference[present])[:-1]).sum(axis=1)
+    apart: Floats = np.abs(below - np.cumsum(table.reference[present])[:-1]).sum(axis=1)
     return apart / steps
 
 
-def hierarchical_distance(table: Histograms) -> FloatArray:
+def hierarchical_distance(table: Histograms) -> Floats:
     """Return, for each class, the earth mover's distance between its sensitive values and the
     values of the table, shape (n,).
 
@@ -148,36 +148,35 @@ def hierarchical_distance(table: Histograms) -> FloatArray:
     if tree is None or not tree.height:
         return np.zeros(len(table.counts))
     moved = table.shares @ tree.groups - table.reference @ tree.groups
-    distance: FloatArray = np.maximum(moved, 0.0).sum(axis=1)
+    distance: Floats = np.maximum(moved, 0.0).sum(axis=1)
     return distance / tree.height
 
 
-def relative_gain(table: Histograms) -> FloatArray:
+def relative_gain(table: Histograms) -> Floats:
     """Return the beta of basic beta-likeness for each class, shape (n,): see
     `closeness.relative_gain`.
     """
-    gain: FloatArray = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
+    gain: Floats = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
 
-def enhanced_gain(table: Histograms, tolerance: float) -> FloatArray:
+def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
     """Return the smallest beta of enhanced beta-likeness for each class, shape (n,); infinite if no
     beta is large enough.
     """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
     gains[gains > -np.log(held) + tolerance] = np.inf
-    most: FloatArray = gains.max(axis=1, initial=0.0)
+    most: Floats = gains.max(axis=1, initial=0.0)
     return most
 
 
-def _gains(table: Histograms) -> FloatArray:
+def _gains(table: Histograms) -> Floats:
     held = table.totals > 0
-    gains: FloatArray = table.shares[:, held] / table.reference[held] - 1.0
-    return gains
+    return table.shares[:, held] / table.reference[held] - 1.0
 
 
-def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
+def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
     """Return the delta of delta-disclosure privacy for each class, shape (n,): see
     `closeness.log_ratio`.
 
@@ -189,17 +188,17 @@ def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
     apart = np.abs(np.log(np.where(shares > 0, ratios, 1.0)))
     if absent:
         apart[shares == 0] = np.inf
-    most: FloatArray = apart.max(axis=1, initial=0.0)
+    most: Floats = apart.max(axis=1, initial=0.0)
     return most
 
 
-def distinct_values(table: Histograms) -> IntArray:
+def distinct_values(table: Histograms) -> Ints:
     """Return the number of distinct values of each class, shape (n,)."""
-    held: IntArray = np.count_nonzero(table.counts, axis=1).astype(np.int64)
+    held: Ints = np.count_nonzero(table.counts, axis=1).astype(np.int64)
     return held
 
 
-def effective_values(table: Histograms) -> FloatArray:
+def effective_values(table: Histograms) -> Floats:
     """Return exp(entropy) of each class, shape (n,); a value within 1e-9 of an integer is rounded
     to it.
     """
@@ -208,11 +207,11 @@ def effective_values(table: Histograms) -> FloatArray:
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
     figures = np.exp(entropy)
     whole = np.rint(figures)
-    values: FloatArray = np.where(np.abs(figures - whole) < 1e-9, whole, figures)
+    values: Floats = np.where(np.abs(figures - whole) < 1e-9, whole, figures)
     return values
 
 
-def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - the field's term
+def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the field's term
     """Return r_1 / (r_l + ... + r_m) of each class, shape (n,): see `diversity.recursive_ratio`."""
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
@@ -220,7 +219,7 @@ def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - th
     possible = rest > 0
     if l > 1:
         possible &= ordered[:, 1] > 0 if ordered.shape[1] > 1 else False
-    ratio: FloatArray = np.divide(top, rest, out=np.full(len(top), np.inf), where=possible)
+    ratio: Floats = np.divide(top, rest, out=np.full(len(top), np.inf), where=possible)
     return ratio
 
 
@@ -238,11 +237,11 @@ class Bounds:
         The hierarchy of the values, if the rule requires one; else None.
     """
 
-    totals: FloatArray
+    totals: Floats
     room: int
     tree: TreeGroups | None = None
 
-    def most(self, groups: FloatArray | None = None) -> FloatArray:
+    def most(self, groups: Floats | None = None) -> Floats:
         """Return the largest possible share of each group among the kept rows, shape (G,).
 
         `groups` is a 0/1 matrix of shape (V, G). By default each value is a group.
@@ -251,7 +250,7 @@ class Bounds:
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.minimum(rows / left, 1.0)
 
-    def least(self) -> FloatArray:
+    def least(self) -> Floats:
         """Return the smallest possible share of each value among the kept rows, shape (V,)."""
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.maximum(self.totals - self.room, 0.0) / left
@@ -274,12 +273,12 @@ class ShareCaps:
         The smallest allowed share of each value v, shape (V,). None if there is no smallest share.
     """
 
-    caps: FloatArray
+    caps: Floats
     demand: float = 1.0
-    groups: FloatArray | None = None
-    floors: FloatArray | None = field(default=None)
+    groups: Floats | None = None
+    floors: Floats | None = field(default=None)
 
-    def most_rows(self, counts: FloatArray) -> FloatArray:
+    def most_rows(self, counts: Floats) -> Floats:
         """Return, for each class, an upper bound on the number of its rows that a finer table
         keeps, shape (n,).
 
@@ -300,10 +299,9 @@ class ShareCaps:
         if self.floors is not None and (self.floors > 0).any():
             asked = self.floors > 0
             most = np.minimum(most, (counts[:, asked] / self.floors[asked]).min(axis=1))
-        stays: FloatArray = np.floor(most * (1 + _SLACK) + 1e-9)
-        return stays
+        return np.floor(most * (1 + _SLACK) + 1e-9)
 
-    def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
+    def most_of_parts(self, parts: Floats, starts: Ints) -> Floats:
         """Return, for each class, an upper bound on its kept rows, if each of its parts is kept or
         dropped as a whole.
 
@@ -346,10 +344,10 @@ class ShareCaps:
         before = np.repeat(spent[first] - cost[first], np.diff(first, append=len(of)))
         beyond = np.clip(spent - before - spare[of], 0.0, cost)
         lost = np.bincount(of, weights=size * (beyond / cost), minlength=len(starts))
-        stays: FloatArray = np.floor((sizes - lost) * (1 + _SLACK) + 1e-6)
+        stays: Floats = np.floor((sizes - lost) * (1 + _SLACK) + 1e-6)
         return stays
 
-    def _within_caps(self, counts: FloatArray, sizes: FloatArray) -> FloatArray:
+    def _within_caps(self, counts: Floats, sizes: Floats) -> Floats:
         """Return the largest n with sum_g min(counts_g, n caps_g) >= demand n, or a little more.
 
         The difference is concave in n and 0 at 0, so Newton steps from above never go below the
@@ -373,7 +371,7 @@ class ShareCaps:
         return most
 
 
-def splits(totals: FloatArray, room: int) -> tuple[FloatArray, int, int]:
+def splits(totals: Floats, room: int) -> tuple[Floats, int, int]:
     """Return the groups of values that the ordered distance compares in every release.
 
     The ordered distance is the mean difference of cumulative shares over the steps from each value

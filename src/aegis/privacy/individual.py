@@ -8,9 +8,9 @@ Benedetti, Capobianchi, Franconi: Individual risk of disclosure using sampling d
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
+from aegis.arrays import Flags, Floats, Ints
+from aegis.privacy.classes import number
 
 _LARGE, _TERMS = 100, 25
 """If f is at least the first number, the series needs only as many terms as the second number says.
@@ -19,9 +19,7 @@ The last term is then below one divided by C(f + n, n).
 """
 
 
-def key_counts(
-    codes: IntArray, weights: FloatArray, missing: BoolArray | None = None
-) -> tuple[IntArray, FloatArray]:
+def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tuple[Ints, Floats]:
     """Return how many records agree with each record on all columns, and the sum of their weights.
 
     Parameters
@@ -66,7 +64,7 @@ def key_counts(
     return counts, sums
 
 
-def _keys(codes: IntArray) -> IntArray:
+def _keys(codes: Ints) -> Ints:
     """Return a number for each row, shape (N,), equal for equal rows."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in codes.T:
@@ -74,9 +72,7 @@ def _keys(codes: IntArray) -> IntArray:
     return keys
 
 
-def individual_risk(
-    counts: IntArray, people: FloatArray, *, approximate: bool = False
-) -> FloatArray:
+def individual_risk(counts: Ints, people: Floats, *, approximate: bool = False) -> Floats:
     """Return the probability of finding the person of each record in the population, shape (N,).
 
     The number F of people who share a record's key is unknown; f of them are in the sample. Given
@@ -103,11 +99,11 @@ def individual_risk(
     f = counts.astype(np.float64)
     p = np.minimum(f / people, 1.0)
     # By Euler's transformation, so that no power of p is too small for a number.
-    exact: FloatArray = p / f * _series(f, 1 - p)
+    exact: Floats = p / f * _series(f, 1 - p)
     return np.where(counts > 2, p / (f - (1 - p)), exact) if approximate else exact
 
 
-def _series(f: FloatArray, z: FloatArray) -> FloatArray:
+def _series(f: Floats, z: Floats) -> Floats:
     """Return 2F1(1, 1; f + 1; z), shape (N,), by a short series if f is large."""
     from scipy.special import hyp2f1  # like other parts of SciPy: taking long to load
 
@@ -117,13 +113,10 @@ def _series(f: FloatArray, z: FloatArray) -> FloatArray:
         term = term * n * z / (f + n)
         total += term
     small = np.where(large, 1.0, f)
-    values: FloatArray = np.where(large, total, hyp2f1(1.0, 1.0, small + 1, z))
-    return values
+    return np.where(large, total, hyp2f1(1.0, 1.0, small + 1, z))
 
 
-def interval_share(
-    original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64], share: float = 0.05
-) -> float:
+def interval_share(original: Floats, masked: Floats, share: float = 0.05) -> float:
     """Return the share of records whose original numbers are all close to the masked numbers.
 
     Two numbers are close if they differ by at most `share` standard deviations of the masked column
@@ -147,7 +140,7 @@ def interval_share(
     return float(np.mean(~off.any(axis=1)))
 
 
-def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> float:
+def il1s(original: Floats, masked: Floats) -> float:
     """Return the information loss IL1s: the sum of |x - x'| / (sqrt(2) s) over all numbers.
 
     x and x' are the original and the masked number, and s is the standard deviation of the column.
@@ -172,9 +165,7 @@ def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> 
     return float(np.nansum(lost))
 
 
-def eigenvalue_distance(
-    original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]
-) -> float:
+def eigenvalue_distance(original: Floats, masked: Floats) -> float:
     """Return the sum of |e - e'| / e, where e and e' are eigenvalues of the correlation matrices.
 
     e are the eigenvalues for the original numbers, and e' the eigenvalues for the masked numbers,
@@ -199,7 +190,7 @@ def eigenvalue_distance(
     return float(np.round(distance.sum(), 12))
 
 
-def _eigenvalues(numbers: npt.NDArray[np.float64]) -> FloatArray:
+def _eigenvalues(numbers: Floats) -> Floats:
     known = numbers[np.isfinite(numbers).all(axis=1)]
     with np.errstate(divide="ignore", invalid="ignore"):
         correlations = np.atleast_2d(np.corrcoef(known, rowvar=False))

@@ -9,16 +9,16 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError, PolicyError, member
-from aegis.privacy.classes import BoolArray, ClassTable, SensitiveCounts
+from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps
 from aegis.registry import Registry
 from aegis.words import brief
 
-Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Figures = Ints | Floats
 
 
 class ModelNeed(StrEnum):
@@ -200,13 +200,13 @@ class Criterion:
         """Return the model's figure per class, shape (n_classes,)."""
         return self.model.figures(table, self)
 
-    def failing(self, table: ClassTable) -> BoolArray:
+    def failing(self, table: ClassTable) -> Flags:
         """Return, for each class, whether it fails the criterion, shape (n_classes,)."""
         if self.model.fails is not None:
             return self.model.fails(table, self)
         return self.beyond(self.model.figures(table, self))
 
-    def beyond(self, figures: Figures) -> BoolArray:
+    def beyond(self, figures: Figures) -> Flags:
         """Return, for each figure of a class, whether it violates the limit."""
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
@@ -401,7 +401,7 @@ class PrivacyModel:
     monotone_with_suppression: bool = False
     needs: frozenset[ModelNeed] = frozenset()
     variant: tuple[str, str] | None = None
-    fails: Callable[[ClassTable, Criterion], BoolArray] | None = None
+    fails: Callable[[ClassTable, Criterion], Flags] | None = None
     monotone_by_person: bool = False
     least_size: Callable[[Criterion], int] | None = None
     values: ValueDemand | None = None

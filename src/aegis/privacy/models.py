@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from aegis.arrays import Flags, Floats
 from aegis.errors import InternalError
 from aegis.privacy import histograms
 from aegis.privacy.caps import (
@@ -26,7 +27,7 @@ from aegis.privacy.caps import (
     ordered_caps,
     recursive_caps,
 )
-from aegis.privacy.classes import BoolArray, ClassTable, FloatArray
+from aegis.privacy.classes import ClassTable
 from aegis.privacy.closeness import (
     TOLERANCE,
     enhanced_gain,
@@ -108,12 +109,12 @@ _CAO = "Cao, Karras: Publishing Microdata with a Robust Privacy Guarantee (PVLDB
 _BRICKELL = "Brickell, Shmatikov: The Cost of Privacy (KDD 2008)"
 
 
-def _alpha_k_fails(table: ClassTable, criterion: Criterion) -> BoolArray:
+def _alpha_k_fails(table: ClassTable, criterion: Criterion) -> Flags:
     shares = largest_share(criterion.counts(table))
     return (shares > criterion["alpha"] + TOLERANCE) | (table.sizes < criterion["k"])
 
 
-def _by_tree(table: ClassTable, criterion: Criterion) -> FloatArray:
+def _by_tree(table: ClassTable, criterion: Criterion) -> Floats:
     counts = criterion.counts(table)
     if counts.levels is None:
         raise InternalError(f"{criterion} has no hierarchy, although that was checked before.")

@@ -14,7 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from aegis.privacy.classes import ClassTable, Counts, FloatArray
+from aegis.arrays import Floats
+from aegis.privacy.classes import ClassTable, Counts
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import (
     Comparison,
@@ -55,7 +56,7 @@ _FREE = ModelParameter(
 )
 
 
-def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> FloatArray:
+def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floats:
     """Return the publisher's expected loss from attacks on a row, in the shape of `people`.
 
     The expected loss is loss / n if an attack on one of n people pays (gain / n > cost); otherwise
@@ -82,13 +83,12 @@ def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floa
     return np.where(attacked, loss / people, 0.0)
 
 
-def _taken(kind: str, table: ClassTable, criterion: Criterion) -> FloatArray:
+def _taken(kind: str, table: ClassTable, criterion: Criterion) -> Floats:
     """Return how much masks and attacks reduce the benefit of a row of each class, shape (n_classes,)."""
     hidden = np.zeros(len(table)) if table.hidden is None else table.hidden
     people = table.sizes if kind == "prosecutor" else table.crowds
     lost = expected_loss(people, criterion["gain"], criterion["cost"], criterion["loss"])
-    taken: FloatArray = criterion["benefit"] * hidden + lost
-    return taken
+    return criterion["benefit"] * hidden + lost
 
 
 def _least_size(criterion: Criterion) -> int:

@@ -13,10 +13,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from aegis.arrays import Flags, Ints
 
 
 class Persons(ABC):
@@ -30,18 +28,18 @@ class Persons(ABC):
         Number of distinct persons in the table.
     """
 
-    rows: IntArray
+    rows: Ints
     total: int
 
     @abstractmethod
-    def within(self, classes: BoolArray) -> int:
+    def within(self, classes: Flags) -> int:
         """Return the number of distinct persons in the selected classes.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
         """
 
     @abstractmethod
-    def keep(self, classes: BoolArray) -> Persons:
+    def keep(self, classes: Flags) -> Persons:
         """Return the persons of the selected classes only.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
@@ -66,10 +64,10 @@ class KnownPersons(Persons):
         The number of these other persons.
     """
 
-    rows: IntArray
-    alone: IntArray
-    classes: IntArray
-    persons: IntArray
+    rows: Ints
+    alone: Ints
+    classes: Ints
+    persons: Ints
     others: int
 
     @property
@@ -77,7 +75,7 @@ class KnownPersons(Persons):
         """Number of distinct persons in the table."""
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
-    def within(self, classes: BoolArray) -> int:
+    def within(self, classes: Flags) -> int:
         """Return the number of distinct persons in the selected classes.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
@@ -86,7 +84,7 @@ class KnownPersons(Persons):
         seen[self.persons[classes[self.classes]]] = True
         return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))
 
-    def keep(self, classes: BoolArray) -> KnownPersons:
+    def keep(self, classes: Flags) -> KnownPersons:
         """Return the persons of the selected classes only.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.

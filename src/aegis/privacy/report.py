@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Ints
 from aegis.errors import DataError
-from aegis.privacy.classes import ClassTable, IntArray, SensitiveCounts
+from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.closeness import (
     enhanced_gain,
     equal_distance,
@@ -438,7 +439,7 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     )
 
 
-def rows_at_risk(sizes: IntArray, threshold: float) -> int:
+def rows_at_risk(sizes: Ints, threshold: float) -> int:
     """Return the number of rows whose re-identification risk 1/|E| is above the threshold.
 
     `sizes` has shape (n_classes,). The comparison is 1 > threshold * |E| with a tolerance of 1e-9,
@@ -447,7 +448,7 @@ def rows_at_risk(sizes: IntArray, threshold: float) -> int:
     return int(sizes[threshold * sizes < 1 - 1e-9].sum())
 
 
-def histogram(sizes: IntArray) -> tuple[SizeBin, ...]:
+def histogram(sizes: Ints) -> tuple[SizeBin, ...]:
     """Count the classes and the rows in each range of class sizes in `BINS`.
 
     `sizes` has shape (n_classes,).

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from aegis.privacy.classes import BoolArray, ClassTable
+from aegis.arrays import Flags
+from aegis.privacy.classes import ClassTable
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import (
     Comparison,
@@ -35,7 +36,7 @@ _RISKS = "El Emam: Guide to the De-Identification of Personal Health Information
 _NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shared Databases (SIGMOD 2007)"
 
 
-def _too_lonely(table: ClassTable, criterion: Criterion) -> BoolArray:
+def _too_lonely(table: ClassTable, criterion: Criterion) -> Flags:
     """Return flags of the classes to remove so that the mean risk of the remaining rows meets the
     threshold.
 
@@ -51,7 +52,7 @@ def _too_lonely(table: ClassTable, criterion: Criterion) -> BoolArray:
     return np.asarray(people < smallest)
 
 
-def _presence_outside(table: ClassTable, criterion: Criterion) -> BoolArray:
+def _presence_outside(table: ClassTable, criterion: Criterion) -> Flags:
     share = table.sizes / table.crowds
     fails = (share > criterion["maximum"] + TOLERANCE) | (share < criterion["minimum"] - TOLERANCE)
     if criterion["minimum"] > 0 and table.absent:

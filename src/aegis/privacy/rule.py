@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from aegis.arrays import Flags
 from aegis.errors import PolicyError
-from aegis.privacy.classes import BoolArray, ClassTable
+from aegis.privacy.classes import ClassTable
 from aegis.privacy.model import MODELS, Criterion, ModelNeed, PrivacyModel
-from aegis.privacy.presets import PRESETS
 from aegis.words import brief, counted, json_fields
 
 
@@ -63,7 +63,7 @@ class Verdict:
     smallest_class: int
     smallest_before: int
     violations: tuple[str, ...]
-    kept_classes: BoolArray = field(repr=False)
+    kept_classes: Flags = field(repr=False)
     persons: int | None = None
     suppressed_persons: int | None = None
     allowed_persons: int | None = None
@@ -356,7 +356,7 @@ class PrivacyRule:
         self._settle(table, kept_classes, failed)
         return self._verdict(table, self._without_lonely(table, kept_classes), failed)
 
-    def _without_lonely(self, table: ClassTable, kept_classes: BoolArray) -> BoolArray:
+    def _without_lonely(self, table: ClassTable, kept_classes: Flags) -> Flags:
         """Suppress more classes, if needed, so that suppressed rows are not isolated by earlier
         releases.
 
@@ -381,7 +381,7 @@ class PrivacyRule:
             first = np.unique(table.earlier[places], return_index=True)[1]
             kept_classes[places[first]] = False
 
-    def _settle(self, table: ClassTable, kept_classes: BoolArray, failed: list[BoolArray]) -> None:
+    def _settle(self, table: ClassTable, kept_classes: Flags, failed: list[Flags]) -> None:
         """Drop classes that differ too much from the kept rows, until no class does; in place."""
         compared = [
             (criterion, fails)
@@ -399,7 +399,7 @@ class PrivacyRule:
                 return
 
     def _verdict(
-        self, table: ClassTable, kept_classes: BoolArray, failed: list[BoolArray] | None
+        self, table: ClassTable, kept_classes: Flags, failed: list[Flags] | None
     ) -> Verdict:
         sizes = table.sizes
         remaining = sizes[kept_classes]
@@ -423,11 +423,7 @@ class PrivacyRule:
         )
 
     def _violations(
-        self,
-        table: ClassTable,
-        kept_classes: BoolArray,
-        failed: list[BoolArray] | None,
-        allowed: int,
+        self, table: ClassTable, kept_classes: Flags, failed: list[Flags] | None, allowed: int
     ) -> tuple[str, ...]:
         if not table.rows:
             return ("The table has no rows.",)
@@ -524,3 +520,67 @@ def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
         for criterion in dict.fromkeys(criteria)
         if criterion[criterion.model.limit] >= largest.get(criterion.model.name, -math.inf)
     )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A minimum class size that a regulator has set.
+
+    Attributes
+    ----------
+    name
+        The name that a policy writes after `preset:`.
+    minimum_class
+        Smallest allowed number of rows of a class.
+    reference
+        Where the number comes from.
+    """
+
+    name: str
+    minimum_class: int
+    reference: str
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("ema", 11, "EMA policy 0070: risk of at most 0.09, that is classes of at least 11"),
+        Preset(
+            "health-canada",
+            11,
+            "Health Canada, public release of clinical information: risk of at most 0.09",
+        ),
+        Preset("cms", 11, "CMS cell size suppression policy: no cell of 1 to 10"),
+    )
+}
+"""Minimum class sizes, by the name that a policy writes."""
+
+
+def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
+    """Return `rule` with one parameter set.
+
+    The parameters `k` and `risk` (1 / k) both set the k of the rule; if the rule has no k, they add
+    one.
+
+    Raises
+    ------
+    PolicyError
+        No criterion of the rule has the parameter, or its model does not allow the value.
+    """
+    if parameter == "suppression":
+        return replace(rule, suppression=value)
+    if parameter in ("k", "risk"):
+        k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
+        asked = PrivacyRule.parse({"k": k}).criteria
+        models = [criterion.model for criterion in asked]
+        others = tuple(c for c in rule.criteria if c.model not in models)
+        return replace(rule, criteria=(*asked, *others))
+    varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
+    if not varied:
+        keys = {m.key for m in MODELS if parameter in (p.name for p in m.parameters)}
+        raise PolicyError(
+            f"A front over {parameter} needs a rule with one of: {', '.join(sorted(keys))}.",
+            hint="Add the criterion to `privacy` in the policy.",
+        )
+    criteria = (c.with_parameter(parameter, value) if c in varied else c for c in rule.criteria)
+    return replace(rule, criteria=tuple(criteria))

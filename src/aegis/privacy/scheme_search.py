@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from aegis.arrays import Flags, Floats, Ints
 
 Scheme = tuple[int, ...]
 """The number of the mask of each attribute; 0 is the finest."""
@@ -45,7 +46,7 @@ class DrawnScheme:
     epsilon: float
 
 
-def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.float64]:
+def probabilities(scores: Sequence[float], epsilon: float) -> Floats:
     """Return the probabilities of the exponential mechanism, proportional to exp(epsilon score / 2).
 
     Parameters
@@ -62,7 +63,7 @@ def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.flo
     """
     exponents = 0.5 * epsilon * np.asarray(scores, dtype=np.float64)
     weights = np.exp(exponents - exponents.max())
-    chances: npt.NDArray[np.float64] = weights / weights.sum()
+    chances: Floats = weights / weights.sum()
     return chances
 
 
@@ -157,10 +158,10 @@ class SchemeCells:
         them.
     """
 
-    codes: tuple[npt.NDArray[np.int64], ...]
-    counts: npt.NDArray[np.int64]
-    groups: tuple[tuple[npt.NDArray[np.int64], ...], ...]
-    shares: tuple[tuple[npt.NDArray[np.float64], ...], ...]
+    codes: tuple[Ints, ...]
+    counts: Ints
+    groups: tuple[tuple[Ints, ...], ...]
+    shares: tuple[tuple[Floats, ...], ...]
     hidden: tuple[tuple[bool, ...], ...]
     least: int
     beyond: int = 0
@@ -176,7 +177,7 @@ class SchemeCells:
         """For each attribute, the number of its coarsest mask."""
         return tuple(len(masks) - 1 for masks in self.groups)
 
-    def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:
+    def classes(self, scheme: Scheme, without: int | None = None) -> Ints:
         """Return the class of each cell, shape (cells,), formed by all attributes except `without`."""
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for place, number in enumerate(scheme):
@@ -195,8 +196,8 @@ class _Shown:
 
     cells: SchemeCells
     scheme: Scheme
-    kept_cells: npt.NDArray[np.bool_]
-    sizes: npt.NDArray[np.int64]
+    kept_cells: Flags
+    sizes: Ints
     """Rows of each class, shape (classes,)."""
 
     @property
@@ -204,7 +205,7 @@ class _Shown:
         return int(self.cells.counts[~self.kept_cells].sum()) + self.cells.beyond
 
     @property
-    def kept_sizes(self) -> npt.NDArray[np.int64]:
+    def kept_sizes(self) -> Ints:
         return self.sizes[self.sizes >= self.cells.least]
 
 

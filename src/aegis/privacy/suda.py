@@ -14,8 +14,9 @@ from itertools import combinations
 
 import numpy as np
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import PolicyError
-from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
+from aegis.privacy.classes import number
 
 MOST_SETS = 100_000
 """Largest number of sets of columns that are examined."""
@@ -45,28 +46,24 @@ class SpecialUniques:
         the same for all records.
     """
 
-    sizes: IntArray
-    scores: FloatArray
-    contributions: FloatArray
-    chances: FloatArray
+    sizes: Ints
+    scores: Floats
+    contributions: Floats
+    chances: Floats
     match: float
 
     @property
-    def shares(self) -> FloatArray:
+    def shares(self) -> Floats:
         """The contributions of each column as a share of all scores, shape (m,); 0 if all scores
         are 0.
         """
         total = float(self.scores.sum())
-        shares: FloatArray = self.contributions.sum(axis=0) / (total or 1.0)
+        shares: Floats = self.contributions.sum(axis=0) / (total or 1.0)
         return shares
 
 
 def special_uniques(
-    codes: IntArray,
-    *,
-    missing: BoolArray | None = None,
-    largest: int | None = None,
-    fraction: float = 0.01,
+    codes: Ints, *, missing: Flags | None = None, largest: int | None = None, fraction: float = 0.01
 ) -> SpecialUniques:
     """Find the minimal sample uniques of all records.
 
@@ -137,12 +134,12 @@ def _check_sets(columns: int, most: int) -> None:
 class _Alone:
     """Finds the records that are unique in sets of columns; call it for smaller sets first."""
 
-    def __init__(self, codes: IntArray, missing: BoolArray) -> None:
+    def __init__(self, codes: Ints, missing: Flags) -> None:
         self._codes = codes
         self._missing = missing
-        self._alone: dict[tuple[int, ...], IntArray] = {}
+        self._alone: dict[tuple[int, ...], Ints] = {}
 
-    def minimal(self, chosen: tuple[int, ...]) -> IntArray:
+    def minimal(self, chosen: tuple[int, ...]) -> Ints:
         """Return the records that are unique in these columns but in no proper subset of them."""
         known = ~self._missing[:, chosen].any(axis=1)
         places = np.flatnonzero(known)
@@ -158,7 +155,7 @@ class _Alone:
         return alone
 
 
-def _match(codes: IntArray, fraction: float) -> float:
+def _match(codes: Ints, fraction: float) -> float:
     """Return the probability that a unique match is right (Skinner and Elliot, JRSS B 64, 2002)."""
     keys = np.unique(codes, axis=0, return_counts=True)[1]
     unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
@@ -166,7 +163,7 @@ def _match(codes: IntArray, fraction: float) -> float:
     return scores / (scores + paired * (1 - fraction)) if unique else 0.0
 
 
-def _chances(scores: FloatArray, codes: IntArray, match: float) -> FloatArray:
+def _chances(scores: Floats, codes: Ints, match: float) -> Floats:
     """Convert scores to probabilities whose odds are proportional to a power of the score.
 
     The power decreases with the number of columns, 1.4 - m / 20, and the odds are divided by their

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.privacy.classes import ClassTable, FloatArray
+from aegis.arrays import Floats
+from aegis.privacy.classes import ClassTable
 from aegis.privacy.diversity import corrected_values
 from aegis.privacy.model import Comparison, Criterion, ModelNeed, ModelParameter, PrivacyModel
 from aegis.privacy.models import L_VALUES
@@ -36,14 +37,14 @@ def _threshold(what: str) -> ModelParameter:
     return ModelParameter("threshold", what, high=1, larger_is_stronger=False)
 
 
-def _sample_share(table: ClassTable, _: Criterion) -> FloatArray:
+def _sample_share(table: ClassTable, _: Criterion) -> Floats:
     """Return the share of unique rows for each class of one row, 0 for others, shape (n_classes,)."""
     unique = table.sizes == 1
-    share: FloatArray = unique * (unique.sum() / max(int(table.sizes.sum()), 1))
+    share: Floats = unique * (unique.sum() / max(int(table.sizes.sum()), 1))
     return share
 
 
-def _population_share(table: ClassTable, criterion: Criterion) -> FloatArray:
+def _population_share(table: ClassTable, criterion: Criterion) -> Floats:
     """Return the estimated share of unique people for each class of one row, 0 for others, shape
     (n_classes,).
     """
@@ -51,7 +52,7 @@ def _population_share(table: ClassTable, criterion: Criterion) -> FloatArray:
         return np.zeros(0)
     estimator = (criterion.model.variant or ("", ""))[1]
     estimate = population_uniqueness(table.sizes, int(criterion["population"]), estimator)
-    share: FloatArray = (table.sizes == 1) * estimate
+    share: Floats = (table.sizes == 1) * estimate
     return share
 
 

@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Ints
 from aegis.privacy.classes import ClassTable
 from aegis.privacy.rule import PrivacyRule
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
@@ -30,7 +27,7 @@ def joined(trace: Ints, shown: Ints) -> Ints:
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
-def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
+def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
     """Return the trace of each cell after one more release; 0 if no release shows the cell.
 
     Parameters
@@ -55,7 +52,7 @@ def released_cells(
     count: Callable[[int, Ints, Ints], ClassTable],
     start: Ints,
     after: Sequence[Collection[int]],
-) -> list[Bools]:
+) -> list[Flags]:
     """Return, for each release, whether it shows each cell: one array of shape (cells,) per
     release.
 
@@ -74,7 +71,7 @@ def released_cells(
     after
         The indices of the earlier releases that each release took into account.
     """
-    released: list[Bools] = []
+    released: list[Flags] = []
     for place, shown in enumerate(releases):
         earlier = sorted(after[place])
         trace = traces([releases[i] for i in earlier], [released[i] for i in earlier], start)
@@ -84,7 +81,7 @@ def released_cells(
     return released
 
 
-def traces(releases: Iterable[Ints], released: Iterable[Bools], start: Ints) -> Ints:
+def traces(releases: Iterable[Ints], released: Iterable[Flags], start: Ints) -> Ints:
     """Return the trace of each cell after all releases, shape (cells,).
 
     The parameters are those of `released_cells`.

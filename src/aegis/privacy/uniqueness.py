@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from aegis.arrays import Floats, Ints
 
 SMALL_SAMPLE = 0.1
 """Largest sampling fraction for which the decision rule uses Pitman's estimate."""

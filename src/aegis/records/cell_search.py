@@ -21,14 +21,13 @@ from itertools import combinations, groupby
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.anonymizers.records import Codes, Floats, Integers, distinct_rows
+from aegis.anonymizers.records import Codes, distinct_rows
+from aegis.arrays import Flags, Floats, Ints
 from aegis.progress import Step
 
-Flags = npt.NDArray[np.bool_]
 Pattern = tuple[int, ...]
-Fits = Callable[[Integers, Integers], Flags]
+Fits = Callable[[Ints, Ints], Flags]
 """Takes rows and the group 0..G-1 of each row; returns whether each group may be a class, shape
 (G,).
 """
@@ -62,11 +61,7 @@ class CellSearch:
     """
 
     def __init__(
-        self,
-        columns: Sequence[Codes],
-        costs: Floats,
-        fits: Fits,
-        spare: Callable[[Integers], Integers],
+        self, columns: Sequence[Codes], costs: Floats, fits: Fits, spare: Callable[[Ints], Ints]
     ) -> None:
         self.columns = list(columns)
         self.costs = costs
@@ -74,7 +69,7 @@ class CellSearch:
         self.spare = spare
         self.rows = len(columns[0])
         self.starred: Flags = np.zeros((self.rows, len(columns)), dtype=np.bool_)
-        self.pending: Integers = np.arange(self.rows, dtype=np.int64)
+        self.pending: Ints = np.arange(self.rows, dtype=np.int64)
 
     def run(self, step: Step | None = None) -> Flags:
         """Search, and return which cells to suppress, shape (N, A)."""
@@ -163,7 +158,7 @@ class CellSearch:
             self.pending = np.setdiff1d(self.pending, rescued, assume_unique=True)
         return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
 
-    def _tried(self, pattern: Pattern) -> tuple[int, Integers]:
+    def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
         """Return the number of acceptable classes under a pattern, and the indices of the records
         that it rescues.
         """
@@ -171,7 +166,7 @@ class CellSearch:
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
 
-    def grouped(self, rows: Integers, pattern: Pattern) -> Integers:
+    def grouped(self, rows: Ints, pattern: Pattern) -> Ints:
         """Return the class of each of the records `rows` when the attributes of `pattern` are ignored."""
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
@@ -184,7 +179,7 @@ class _Leftovers:
 
     def __init__(self, search: CellSearch) -> None:
         self.search = search
-        self.codes: Integers = np.column_stack(search.columns).astype(np.int64)
+        self.codes: Ints = np.column_stack(search.columns).astype(np.int64)
 
     def join(self) -> None:
         """Add each remaining record to the class for which the fewest cells must be suppressed."""
@@ -199,7 +194,7 @@ class _Leftovers:
             _, first, of = np.unique(shown[placed], axis=0, return_index=True, return_inverse=True)
             self._place(int(search.pending[0]), placed, placed[first], of.reshape(-1))
 
-    def _place(self, row: int, placed: Integers, heads: Integers, of: Integers) -> None:
+    def _place(self, row: int, placed: Ints, heads: Ints, of: Ints) -> None:
         search = self.search
         counts = np.bincount(of)
         losing = search.starred[heads] | (self.codes[heads] != self.codes[row])

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.anonymizers.records import Integers
+from aegis.arrays import Array, Ints
 from aegis.errors import PolicyError
 
 SAMPLE = 10_000
@@ -42,7 +41,7 @@ class Forest:
     """
 
     def __init__(
-        self, features: Integers, target: Integers, random: np.random.Generator, *, trees: int
+        self, features: Ints, target: Ints, random: np.random.Generator, *, trees: int
     ) -> None:
         order = random.permutation(len(target))[:SAMPLE]
         held_out = max(1, int(HELD_OUT * len(order)))
@@ -54,7 +53,7 @@ class Forest:
         else:
             self._model.fit(features[self._test], target[self._test])
 
-    def accuracy(self, features: npt.NDArray[Any] | None = None) -> float:
+    def accuracy(self, features: Array | None = None) -> float:
         """Return the share of the test records whose target the forest predicts correctly.
 
         If `features` is given, the forest predicts from these codes instead of the original ones.

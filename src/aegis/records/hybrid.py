@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.anonymizers.base import (
     Anonymizer,
@@ -24,13 +23,8 @@ from aegis.anonymizers.base import (
     at_least,
     within,
 )
-from aegis.anonymizers.records import (
-    Integers,
-    RecordAttribute,
-    Records,
-    SensitiveAttribute,
-    distinct_rows,
-)
+from aegis.anonymizers.records import RecordAttribute, Records, SensitiveAttribute, distinct_rows
+from aegis.arrays import Flags, Ints
 from aegis.errors import PolicyError
 from aegis.policy import AttributeKind
 from aegis.progress import Progress
@@ -39,7 +33,6 @@ from aegis.records.hybrid_cells import ReleasedCells
 from aegis.records.members import k_member
 from aegis.records.mondrian import mondrian
 
-Flags = npt.NDArray[np.bool_]
 BANDS = ("super-major", "major", "minor", "super-minor")
 
 
@@ -236,7 +229,7 @@ def band(share: float, limits: tuple[float, float, float]) -> str:
     return BANDS[sum(share < limit for limit in limits)]
 
 
-def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Integers:
+def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Ints:
     """Return the indices of the records with a minor or super-minor value in a pattern-friendly
     attribute; of all records if no attribute is pattern-friendly.
     """
@@ -249,12 +242,12 @@ def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOpti
     return np.flatnonzero(violating if friendly else ~violating)
 
 
-def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
+def _dropped(records: Records, options: HybridOptions) -> dict[str, Ints]:
     """Return the indices of the records that are left out before the scheme begins, by reason; a
     record is listed under its first reason only.
     """
     gone = np.zeros(len(records), dtype=bool)
-    reasons: dict[str, Integers] = {}
+    reasons: dict[str, Ints] = {}
     outliers = np.zeros(len(records), dtype=bool)
     for name, least, most in options.limits:
         numbers = records.attribute(name).numbers[records.attribute(name).codes]
@@ -337,10 +330,7 @@ def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
 
 
 def _notes(
-    options: HybridOptions,
-    drawn: tuple[Pattern, ...],
-    dropped: Mapping[str, Integers],
-    suppressed: int,
+    options: HybridOptions, drawn: tuple[Pattern, ...], dropped: Mapping[str, Ints], suppressed: int
 ) -> tuple[str, ...]:
     notes = [f"Left out before grouping: {len(rows)} {what}." for what, rows in dropped.items()]
     if not any(pattern.friendly for pattern in drawn):
@@ -361,7 +351,7 @@ def _notes(
 
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
-) -> tuple[ReleasedCells, Integers]:
+) -> tuple[ReleasedCells, Ints]:
     """Carry out steps 3 and 4 of the scheme as published; return the cells and the class of each
     record, by equal released values.
     """
@@ -382,7 +372,7 @@ def _published(
 
 def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
-) -> tuple[ReleasedCells, Integers]:
+) -> tuple[ReleasedCells, Ints]:
     """Make a k-anonymous release: categories stay exact where k records share them, all other
     records are clustered.
 
@@ -403,7 +393,7 @@ def _strict(
     return cells, labels
 
 
-def _shared(records: Records, rows: Integers, options: HybridOptions, labels: Integers) -> int:
+def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) -> int:
     """Number the groups of records in `rows` that share all categories and are large enough; return
     how many groups there are.
 
@@ -440,11 +430,7 @@ def _fits(part: Records | None, options: HybridOptions) -> bool:
 
 
 def _outcome(
-    records: Records,
-    chosen: Integers,
-    cells: ReleasedCells,
-    labels: Integers,
-    options: HybridOptions,
+    records: Records, chosen: Ints, cells: ReleasedCells, labels: Ints, options: HybridOptions
 ) -> Outcome:
     """Return the outcome for all records of the table, from the released cells and classes of the
     `chosen` records.

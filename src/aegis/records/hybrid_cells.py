@@ -5,19 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.anonymizers.groups import RecordGroups, extent, squared_distances
 from aegis.anonymizers.losses import InformationLoss
-from aegis.anonymizers.records import (
-    Codes,
-    Floats,
-    Integers,
-    RecordAttribute,
-    Records,
-    distinct_rows,
-)
+from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
 from aegis.anonymizers.release import SUPPRESSED_VALUE, ancestors, code_range, interval
+from aegis.arrays import Flags, Floats, Ints
 from aegis.policy import AttributeKind
 
 
@@ -31,7 +24,7 @@ class ReleasedCells:
 
     def __init__(self, records: Records) -> None:
         self.records = records
-        self._heights: dict[str, Integers] = {}
+        self._heights: dict[str, Ints] = {}
         self._low: dict[str, Floats] = {}
         self._high: dict[str, Floats] = {}
         self._ranks: dict[str, tuple[Codes, Codes]] = {}
@@ -43,13 +36,7 @@ class ReleasedCells:
                 self._heights[attribute.name] = np.zeros(len(records), dtype=np.int64)
 
     def generalise(
-        self,
-        rows: Integers,
-        labels: Integers,
-        diversity: float,
-        *,
-        numbers: bool,
-        exact_below: int = 0,
+        self, rows: Ints, labels: Ints, diversity: float, *, numbers: bool, exact_below: int = 0
     ) -> None:
         """Give the records of each group equal values; `labels` is the group of each of the records
         `rows`.
@@ -80,9 +67,7 @@ class ReleasedCells:
             heights = np.where(low_diversity, np.maximum(covered.height, middle), covered.height)
             self._heights[attribute.name][rows] = heights[labels]
 
-    def _diverse(
-        self, part: Records, groups: RecordGroups, diversity: float
-    ) -> npt.NDArray[np.bool_]:
+    def _diverse(self, part: Records, groups: RecordGroups, diversity: float) -> Flags:
         diverse = np.ones(len(groups), dtype=bool)
         for attribute in part.sensitive:
             pairs, counts = np.unique(
@@ -142,7 +127,7 @@ class ReleasedCells:
                 values.append(ends[0] if exact else interval(*ends))
         return values
 
-    def classes(self) -> Integers:
+    def classes(self) -> Ints:
         """Return the class of each record, shape (N,): records with equal released values have the
         same number.
         """
@@ -181,8 +166,7 @@ class ReleasedCells:
         if attribute.name in self._ranks:
             own = attribute.positions[attribute.codes]
             low, high = (attribute.positions[codes] for codes in self._ranks[attribute.name])
-            farther: Floats = np.minimum(np.maximum(own - low, high - own), 1.0)
-            return farther
+            return np.minimum(np.maximum(own - low, high - own), 1.0)
         if attribute.kind is not AttributeKind.NUMERIC:
             return self._heights[attribute.name] / attribute.tree.height
         numbers = attribute.numbers[attribute.codes]
@@ -193,7 +177,7 @@ class ReleasedCells:
         moved = np.where(np.isnan(moved), 0.0, np.minimum(moved, 1.0))
         return np.where(mixed, 1.0, moved)
 
-    def loss(self, labels: Integers, k: int, *, left_out: int) -> InformationLoss:
+    def loss(self, labels: Ints, k: int, *, left_out: int) -> InformationLoss:
         """Return the information loss of the release.
 
         The centroid figures compare each number with the middle of its released range. A
@@ -226,7 +210,7 @@ class ReleasedCells:
         heights = self._heights[attribute.name]
         return np.where(heights > 0, attribute.tree.shares[attribute.codes, heights], 0.0)
 
-    def _deviation(self, grouped: Integers, *, scaled: bool) -> float:
+    def _deviation(self, grouped: Ints, *, scaled: bool) -> float:
         within = total = 0.0
         for attribute in self.records.attributes:
             codes = attribute.codes[grouped]

@@ -18,17 +18,11 @@ from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
 from aegis.anonymizers.groups import RecordGroups, total_groups
 from aegis.anonymizers.losses import InformationLoss, distances_to_centroid
 from aegis.anonymizers.method import fitting_groups
-from aegis.anonymizers.records import (
-    Codes,
-    Floats,
-    Integers,
-    RecordAttribute,
-    Records,
-    distinct_rows,
-)
+from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
 from aegis.anonymizers.release import SUPPRESSED_VALUE
+from aegis.arrays import Flags, Floats, Ints
 from aegis.progress import Progress
-from aegis.records.cell_search import CellSearch, Flags
+from aegis.records.cell_search import CellSearch
 
 
 @dataclass(frozen=True)
@@ -70,10 +64,10 @@ def _run(
     random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
     progress: Progress,
 ) -> Outcome:
-    def fits(rows: Integers, of: Integers) -> Flags:
+    def fits(rows: Ints, of: Ints) -> Flags:
         return fitting_groups(records.take(rows), of, options)
 
-    def spare(sizes: Integers) -> Integers:
+    def spare(sizes: Ints) -> Ints:
         if options.l > 1 or records.persons is not None:
             return np.zeros_like(sizes)
         return np.where(sizes >= 2 * options.k - 1, options.k - 1, 0)
@@ -160,7 +154,7 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
     )
 
 
-def _loss(records: Records, starred: Flags, labels: Integers, k: int) -> InformationLoss:
+def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> InformationLoss:
     """Return the information loss; a suppressed cell counts as if it were replaced by the centroid
     of the table.
     """

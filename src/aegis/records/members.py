@@ -14,7 +14,8 @@ import numpy as np
 
 from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
 from aegis.anonymizers.groups import RecordGroups, extent
-from aegis.anonymizers.records import Floats, Integers, RecordAttribute, Records
+from aegis.anonymizers.records import RecordAttribute, Records
+from aegis.arrays import Floats, Ints
 from aegis.policy import AttributeKind
 from aegis.progress import Progress, Step
 
@@ -34,7 +35,7 @@ class _Reach:
     divided by that of the root. A missing value together with a number or rank costs 1.
     """
 
-    def __init__(self, attribute: RecordAttribute, combination_codes: Integers) -> None:
+    def __init__(self, attribute: RecordAttribute, combination_codes: Ints) -> None:
         self._codes = combination_codes
         self._tree = attribute.kind is AttributeKind.CATEGORICAL
         self._attribute = attribute
@@ -104,12 +105,12 @@ class _Cluster:
 class _Queues:
     """The records that are in no cluster yet, in order, for each combination of values."""
 
-    def __init__(self, of: Integers, count: int) -> None:
+    def __init__(self, of: Ints, count: int) -> None:
         self.order = np.argsort(of, kind="stable")
         sizes = np.bincount(of, minlength=count)
         self._next = np.cumsum(sizes) - sizes
         self._end = self._next + sizes
-        self.head: Integers = self.order[self._next].astype(np.int64)
+        self.head: Ints = self.order[self._next].astype(np.int64)
         self.left = len(of)
         self.open = np.ones(count, dtype=bool)
 
@@ -148,7 +149,7 @@ def k_member(
     *,
     distinct: int = 1,
     step: Step | None = None,
-) -> Integers:
+) -> Ints:
     """Cluster the records by k-member (Byun et al. 2007, figure 3), or by (k,l)-member if
     `distinct` is above 1.
 
@@ -204,13 +205,7 @@ def k_member(
 
 
 def _grow(
-    records: Records,
-    queues: _Queues,
-    cluster: _Cluster,
-    seed: int,
-    of: Integers,
-    k: int,
-    distinct: int,
+    records: Records, queues: _Queues, cluster: _Cluster, seed: int, of: Ints, k: int, distinct: int
 ) -> list[int] | None:
     """Add records to a cluster until it satisfies k and l; return their indices, or None if too few
     records are left.
@@ -229,7 +224,7 @@ def _grow(
     return members
 
 
-def _join_cheapest(records: Records, rest: Integers, labels: Integers) -> None:
+def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
     """Add each of the records `rest` to the cluster whose information loss then grows least; write
     it to `labels`.
     """

@@ -15,7 +15,8 @@ from aegis.anonymizers.base import (
     Style,
     at_least,
 )
-from aegis.anonymizers.records import Codes, Floats, Integers, Records
+from aegis.anonymizers.records import Codes, Records
+from aegis.arrays import Floats, Ints
 from aegis.progress import Progress, Step
 from aegis.records.space import Space
 
@@ -51,7 +52,7 @@ class _Unassigned:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.rows: Integers = np.arange(len(space), dtype=np.int64)
+        self.rows: Ints = np.arange(len(space), dtype=np.int64)
         self._dead = np.zeros(len(space), dtype=bool)
         self._gone = 0
 
@@ -80,7 +81,7 @@ class _Unassigned:
         if COMPACT_AT * self._gone > len(self.rows):
             self.compact()
 
-    def remove(self, positions: Integers) -> None:
+    def remove(self, positions: Ints) -> None:
         """Mark the records at `positions` as assigned to a cluster."""
         self._dead[positions] = True
         self._gone += len(positions)
@@ -91,7 +92,7 @@ class _Unassigned:
         """
         return int(np.argmax(np.where(self._dead, -1.0, distances)))
 
-    def nearest(self, distances: Floats, count: int, own: int) -> Integers:
+    def nearest(self, distances: Floats, count: int, own: int) -> Ints:
         """Return the positions of the `count` nearest unassigned records, with the record `own` as
         one of them.
         """
@@ -100,7 +101,7 @@ class _Unassigned:
         return smallest(reach, count)
 
 
-def smallest(values: Floats, count: int) -> Integers:
+def smallest(values: Floats, count: int) -> Ints:
     """Return the positions of the `count` smallest values, in ascending order.
 
     Of equal values, the one at the lower position counts as smaller.
@@ -111,7 +112,7 @@ def smallest(values: Floats, count: int) -> Integers:
     return np.sort(np.concatenate([below, equal]))
 
 
-def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
+def mdav(space: Space, k: int, step: Step | None = None) -> Ints:
     """Cluster the records by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
 
     While at least 3k records remain, let r be the record farthest from the average record, and s
@@ -155,7 +156,7 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
     return labels
 
 
-def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) -> Floats:
+def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
     """Form a cluster of the record farthest from the average and its nearest records; return all
     distances to that record.
     """
@@ -167,7 +168,7 @@ def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) 
     return from_r
 
 
-def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Integers:
+def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Ints:
     """Cluster the records by V-MDAV (Solanas and Martinez-Balleste 2006).
 
     While at least k records remain, the record farthest from the centre of the table forms a
@@ -200,7 +201,7 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Inte
 
 
 def _extend(
-    pool: _Unassigned, members: Integers, k: int, gamma: float, labels: Integers, cluster: int
+    pool: _Unassigned, members: Ints, k: int, gamma: float, labels: Ints, cluster: int
 ) -> None:
     if gamma == 0:
         return
@@ -220,7 +221,7 @@ def _extend(
         reach = np.minimum(reach, outward)
 
 
-def _join_nearest(space: Space, rows: Integers, labels: Integers, clusters: int) -> None:
+def _join_nearest(space: Space, rows: Ints, labels: Ints, clusters: int) -> None:
     """Add each of the records `rows` to the cluster with the nearest centre; write it to `labels`."""
     if not len(rows):
         return

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.anonymizers.base import Anonymizer, Options, Style
 from aegis.anonymizers.masked_values import given_mask
+from aegis.arrays import Floats, Integers
 from aegis.errors import PolicyError
 from aegis.masks import Identity, Level, Mask, Suppress, evaluate
 from aegis.policy import Attribute, Policy
@@ -170,9 +170,7 @@ def _shows_nothing(mask: Mask) -> bool:
     return isinstance(mask, Suppress)
 
 
-def _shares(
-    attribute: Attribute, mask: Mask, codes: npt.NDArray[np.integer], shown: pa.Array
-) -> npt.NDArray[np.float64]:
+def _shares(attribute: Attribute, mask: Mask, codes: Integers, shown: pa.Array) -> Floats:
     """Return the share of the hierarchy's leaves that each shown value stands for, shape (V,)."""
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
@@ -186,8 +184,7 @@ def _shares(
     leaves = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in shown.to_pylist()]
     sizes = np.array([len(leaves.get(name, (None,))) for name in names], dtype=np.float64)
-    share: npt.NDArray[np.float64] = sizes[codes] / len(hierarchy.rows)
-    return share
+    return sizes[codes] / len(hierarchy.rows)
 
 
 def _searched(

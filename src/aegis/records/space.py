@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.records import Codes, Floats, Integers, Records
+from aegis.anonymizers.records import Codes, Records
+from aegis.arrays import Floats, Ints
 from aegis.policy import AttributeKind
 
 
@@ -77,7 +78,7 @@ class Space:
     def __len__(self) -> int:
         return int(self.points.shape[1] if len(self.points) else self.nominal.shape[1])
 
-    def take(self, rows: Integers) -> Space:
+    def take(self, rows: Ints) -> Space:
         """Return the coordinates of the records with the indices `rows`."""
         return Space(
             np.ascontiguousarray(self.points[:, rows]),

@@ -17,14 +17,8 @@ import numpy as np
 from aegis.anonymizers.base import Anonymizer, Method, Options, Outcome, Style, within
 from aegis.anonymizers.groups import RecordGroups, squared_distances, total_groups
 from aegis.anonymizers.losses import InformationLoss, distances_to_centroid
-from aegis.anonymizers.records import (
-    Codes,
-    Floats,
-    Integers,
-    RecordAttribute,
-    Records,
-    distinct_rows,
-)
+from aegis.anonymizers.records import Codes, RecordAttribute, Records, distinct_rows
+from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
 from aegis.policy import AttributeKind
 from aegis.progress import Progress
@@ -185,7 +179,7 @@ def _record_swap(
 
 def swapped_places(
     records: Records, options: RecordSwapOptions, random: np.random.Generator
-) -> tuple[Integers, int, int]:
+) -> tuple[Ints, int, int]:
     """Swap the geography of records.
 
     Returns the index of the record whose place each record gets, shape (N,); the number of records
@@ -216,7 +210,7 @@ class _Swap:
         self, records: Records, options: RecordSwapOptions, random: np.random.Generator
     ) -> None:
         self._random = random
-        self.places: Integers = np.arange(len(records))
+        self.places: Ints = np.arange(len(records))
         self._taken = np.zeros(len(records), dtype=np.bool_)
         similar = [records.attribute(name) for name in options.similar]
         self._alike = _rows_of(similar) if similar else np.zeros(len(records), dtype=np.int64)
@@ -224,7 +218,7 @@ class _Swap:
         starts = np.flatnonzero(np.diff(self._alike[order], prepend=-1))
         self._pools = np.split(order, starts[1:])
 
-    def each(self, rows: Integers, area: Integers, *, until: int | None = None) -> None:
+    def each(self, rows: Ints, area: Ints, *, until: int | None = None) -> None:
         """Swap the records `rows`, in random order, with records of other areas; stop when `until`
         records are swapped in all.
         """
@@ -238,7 +232,7 @@ class _Swap:
                 self._taken[row] = self._taken[partner] = True
                 self.places[row], self.places[partner] = partner, row
 
-    def _partner(self, row: int, area: Integers) -> int | None:
+    def _partner(self, row: int, area: Ints) -> int | None:
         pool = self._pools[int(self._alike[row])]
         for drawn in pool[self._random.integers(0, len(pool), _TRIES)].tolist():
             if not self._taken[drawn] and area[drawn] != area[row]:
@@ -247,7 +241,7 @@ class _Swap:
         return None if not len(left) else int(self._random.choice(left))
 
 
-def _rows_of(attributes: list[RecordAttribute]) -> Integers:
+def _rows_of(attributes: list[RecordAttribute]) -> Ints:
     return distinct_rows([a.codes for a in attributes])[1]
 
 
@@ -278,7 +272,7 @@ def _outcome(
 
 
 def _loss(
-    records: Records, released: Mapping[str, Codes], labels: Integers, k: int, changed: float
+    records: Records, released: Mapping[str, Codes], labels: Ints, k: int, changed: float
 ) -> InformationLoss:
     return InformationLoss.of(
         RecordGroups.number(labels),

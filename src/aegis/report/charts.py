@@ -193,12 +193,7 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
     scale = alt.Scale(type="log" if wide_spread else "linear", zero=False, nice=False, padding=16)
     base = alt.Chart(alt.NamedData("points")).encode(
         x=alt.X("value:Q", title=parameter, scale=scale, axis=grid(6, format="~r")),
-        y=alt.Y(
-            "kept:Q",
-            title="utility kept (% of unmasked)",
-            scale=alt.Scale(zero=False, padding=16),
-            axis=grid(5),
-        ),
+        y=_from_least(alt.Y, "kept:Q", "utility kept (% of unmasked)", 5),
     )
     accent = variable("accent")
     knee = base.transform_filter("datum.knee")
@@ -227,18 +222,8 @@ def tradeoff_chart(points: Points, width: int) -> Plot:
     import altair as alt
 
     base = alt.Chart(alt.NamedData("points")).encode(
-        x=alt.X(
-            "loss:Q",
-            title="information loss (IL)",
-            scale=alt.Scale(zero=False, padding=16),
-            axis=grid(6),
-        ),
-        y=alt.Y(
-            "entropy:Q",
-            title="least entropy of a cluster (bits)",
-            scale=alt.Scale(zero=False, padding=16),
-            axis=grid(5),
-        ),
+        x=_from_least(alt.X, "loss:Q", "information loss (IL)", 6),
+        y=_from_least(alt.Y, "entropy:Q", "least entropy of a cluster (bits)", 5),
     )
     accent = variable("accent")
     efficient = base.transform_filter("datum.efficient")
@@ -250,6 +235,13 @@ def tradeoff_chart(points: Points, width: int) -> Plot:
         efficient.mark_point(size=90, filled=True, opacity=1, color=accent),
     ]
     return Plot(alt.layer(*layers).properties(width=width - 76, height=280), {"points": points})
+
+
+def _from_least(channel: Any, field: str, title: str, ticks: int) -> Any:
+    """Return a channel of a chart whose axis begins near the least value, not at 0."""
+    import altair as alt
+
+    return channel(field, title=title, scale=alt.Scale(zero=False, padding=16), axis=grid(ticks))
 
 
 SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}

@@ -24,8 +24,7 @@ from aegis.report.sections.confidence import (
     score_text,
 )
 from aegis.report.sections.privacy import FINEST, privacy_section
-from aegis.report.sections.records import LOSSES
-from aegis.report.sections.values import mask_words, release_facts, unique_figure
+from aegis.report.sections.values import LOSSES, mask_words, release_facts, unique_figure
 from aegis.report.words import (
     clean,
     count,
@@ -38,7 +37,7 @@ from aegis.report.words import (
     sentence,
     share,
 )
-from aegis.words import jsonable, predicted
+from aegis.words import json_fields, jsonable, predicted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -168,11 +167,7 @@ def _table(advice: Advice) -> dict[str, Any]:
 
 def _measure(measure: Measure) -> dict[str, str]:
     return {
-        "name": measure.name,
-        "title": measure.title,
-        "description": measure.description,
-        "formula": measure.formula,
-        "range": measure.range,
+        **json_fields(measure, "name", "title", "description", "formula", "range"),
         "unit": "a pure number" if measure.unit == "1" else measure.unit,
         "better": str(measure.direction),
         "reference": measure.reference,

@@ -13,8 +13,7 @@ from aegis.report import charts
 from aegis.report.context import build_context
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT, heat_step
 from aegis.report.section import Reported, ReportSection
-from aegis.report.sections.records import options_text
-from aegis.report.sections.values import changed_masks, listed_masks
+from aegis.report.sections.values import changed_masks, listed_masks, options_text
 from aegis.report.svg import FONT, Drawing, draw
 from aegis.report.words import clean, count, measured, part, percent, prose
 

@@ -7,18 +7,23 @@ the template inserts it without escaping.
 
 from __future__ import annotations
 
+import atexit
+import json
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
+from functools import cache
 from html import escape
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from aegis.errors import InternalError
+from aegis.errors import EngineError, InternalError
+from aegis.limits import addresses_limited
 from aegis.report.charts import Plot
 from aegis.report.palette import variable
-from aegis.report.vega import to_svg
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 """The typefaces of pages and charts. All have the metrics with which the widths of labels are
@@ -42,6 +47,14 @@ _DIGITS = re.compile(r"(\d\.\d\d)\d+")
 _OPENING = re.compile(r"<svg\b[^>]*>")
 _TAG = re.compile(r"<[a-z][^<>]*>")
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
+_CHILD = """
+import json, sys
+import vl_convert
+for line in sys.stdin:
+    asked = json.loads(line)
+    text = vl_convert.vegalite_to_svg(asked["chart"], vl_version=asked["version"], allowed_base_urls=[])
+    print(json.dumps(text), flush=True)
+"""
 
 
 @dataclass(frozen=True)
@@ -148,3 +161,70 @@ def _size(text: str) -> tuple[int, int]:
     if box is None:
         raise InternalError("The renderer made an SVG without a size.")
     return round(float(box.group(1))), round(float(box.group(2)))
+
+
+def to_svg(specification: dict[str, Any], version: str) -> str:
+    """Draw a Vega-Lite chart as SVG, without loading external resources.
+
+    Parameters
+    ----------
+    specification
+        The chart with its data.
+    version
+        Version of Vega-Lite, such as "5.20".
+
+    Raises
+    ------
+    EngineError
+        The process does not get as much memory as the chart engine needs.
+    """
+    if not addresses_limited():
+        return _drawn_here(specification, version)
+    asked = json.dumps({"chart": specification, "version": version}, default=str)
+    try:
+        ask, answer = _child()
+        ask.write(f"{asked}\n")
+        ask.flush()
+        line = answer.readline()
+    except OSError:
+        line = ""
+    if not line:
+        raise EngineError(
+            "There is too little memory for the charts of a report.",
+            hint="Their engine reserves tens of gigabytes of addresses, though it uses few: lift "
+            "the limit (ulimit -v unlimited), or leave the report out.",
+        )
+    return str(json.loads(line))
+
+
+def _drawn_here(specification: dict[str, Any], version: str) -> str:
+    import vl_convert
+
+    try:
+        text = vl_convert.vegalite_to_svg(specification, vl_version=version, allowed_base_urls=[])
+    except BaseException as error:
+        # What panics in Rust is no `Exception`, and has a class that cannot be imported.
+        if not isinstance(error, ValueError) and type(error).__name__ != "PanicException":
+            raise
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise EngineError(
+            f"The chart engine failed: {reason[-1]}",
+            hint="Allow it more memory or open files (ulimit -n), or leave the report out.",
+        ) from error
+    return str(text)
+
+
+@cache
+def _child() -> tuple[IO[str], IO[str]]:
+    """Start the child process; return its input and its output, one line per chart."""
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-c", _CHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    atexit.register(child.kill)
+    if child.stdin is None or child.stdout is None:
+        raise OSError("The chart engine has no streams.")
+    return child.stdin, child.stdout

@@ -20,7 +20,7 @@ from aegis.advisor.several import scorer_of
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
 from aegis.requests import ApplyRequest, RankRequest, SearchRequest
-from aegis.study.other_formats import AddedSummary
+from aegis.study.questions import AddedSummary
 from aegis.study.subject import Subject
 from aegis.summary_formats import refuse_options
 

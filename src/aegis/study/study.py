@@ -24,8 +24,7 @@ from aegis.study.answers import (
     release_table,
 )
 from aegis.study.questions import ask
-from aegis.study.representation import describe_subject, subject_html
-from aegis.study.subject import Subject
+from aegis.study.subject import Subject, describe_subject, subject_html
 from aegis.summary import Information, Summary, lock, withhold
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from aegis.summary.build import summarize
 from aegis.summary.classes import PERSON, CountedClasses, ShownColumns, count_classes
 from aegis.summary.cooccurrence import Chunk, Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
-from aegis.summary.declared import declared_policy, says_rule
+from aegis.summary.declared import declared_policy, lock, says_rule
 from aegis.summary.frequency import FrequencyTable, combine
-from aegis.summary.locking import lock
 from aegis.summary.merge import merge
 from aegis.summary.model import (
     AttributeSummary,

@@ -11,13 +11,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Integers, Ints
 from aegis.summary.cooccurrence import PairCounts, tally, with_folds
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
-
-Counts = npt.NDArray[np.int64]
 
 
 class PartOfPairs(NamedTuple):
@@ -34,8 +32,8 @@ class PartOfPairs(NamedTuple):
     """
 
     pairs: PairCounts
-    atoms: Sequence[npt.NDArray[np.integer]]
-    classes: npt.NDArray[np.integer]
+    atoms: Sequence[Integers]
+    classes: Integers
 
 
 def added_pairs(
@@ -84,14 +82,14 @@ def added_pairs(
     )
 
 
-def _by_fold(pairs: PairCounts, folds: int) -> tuple[Counts, list[Counts]]:
+def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
     """Return the rows by fold and, for each attribute, the rows by atom, class and fold."""
     if folds == 1 or pairs.folds is None:
         return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
     return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
 
 
-def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Counts, ...]:
+def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:
     """Return the cells of a pair: atom of i, atom of j, class, fold, number of rows."""
     a, b, y, n = pairs.cells(i, j)
     if folds == 1 or pairs.folds is None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Flags, Int32s, Ints
 from aegis.masks import Grouping, Identity, Mask, NoiseMask, ValueCounts, evaluate
 from aegis.policy import Role
 from aegis.summary.codes import settle
-from aegis.summary.levels import Ints, atomise, neighbours, pool
+from aegis.summary.levels import atomise, neighbours, pool
 from aegis.summary.model import AttributeSummary, Candidate
 from aegis.summary.ordered import ranges_like, ranges_of
 
-Counts = npt.NDArray[np.int64]
 Masks = Sequence[tuple[Mask, Mask]]
 """Pairs of a fitted mask and the same mask as declared."""
 Model = tuple[AttributeSummary, Candidate]
@@ -28,7 +27,7 @@ def describe(
     role: Role,
     weight: float,
     data: ValueCounts,
-    joint: Counts,
+    joint: Ints,
     masks: Masks,
     max_levels: int,
     *,
@@ -71,7 +70,7 @@ def describe(
 
 def _pooled(
     mask: Mask, grouping: Grouping, data: ValueCounts, max_levels: int, model: Model | None
-) -> Ints:
+) -> Int32s:
     if isinstance(mask, NoiseMask) and mask.ordered:
         return neighbours(data.counts, max_levels)
     return levels_of(grouping, data.counts, max_levels, model and kept_groups(*model))
@@ -79,7 +78,7 @@ def _pooled(
 
 def _ranges(
     mask: Mask, grouping: Grouping, data: ValueCounts, max_levels: int, model: Model | None
-) -> Ints | None:
+) -> Int32s | None:
     if not (data.kind.ordered and mask.deterministic):
         return None
     # Where the model distinguishes all groups there is nothing to follow: parts that do can be cut
@@ -99,11 +98,11 @@ def assemble(
     role: Role,
     weight: float,
     data: ValueCounts,
-    joint: Counts,
+    joint: Ints,
     masks: Masks,
     groupings: Sequence[Grouping],
-    pooled: Sequence[Ints],
-    ranges: Sequence[Ints | None],
+    pooled: Sequence[Int32s],
+    ranges: Sequence[Int32s | None],
 ) -> AttributeSummary:
     """Build the summary of an attribute from its groupings.
 
@@ -143,7 +142,7 @@ def assemble(
     )
 
 
-def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
+def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array | None) -> Int32s:
     """Return the level of each value, shape (V,). Rare groups are pooled in one level.
 
     `model` lists the masked values of the groups that have a separate level; all other groups share
@@ -153,8 +152,7 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
         return pool(grouping.codes, counts, max_levels)
     own = pc.is_in(settle(grouping.shown), value_set=model).to_numpy(zero_copy_only=False)
     level = np.where(own, np.cumsum(own) - 1, own.sum()).astype(np.int32)
-    levels: Ints = level[grouping.codes]
-    return levels
+    return level[grouping.codes]
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
@@ -165,7 +163,7 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
     return settle(candidate.shown.filter(pa.array(alone.tolist(), pa.bool_())))
 
 
-def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
+def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> Flags:
     """Return, for each group of a candidate, whether it shares its level with other groups,
     shape (size,).
     """
@@ -173,5 +171,4 @@ def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDAr
         return np.zeros(candidate.size, dtype=np.bool_)
     first = np.unique(candidate.groups, return_index=True)[1]
     level = candidate.levels[attribute.atoms[first]]
-    shared: npt.NDArray[np.bool_] = np.bincount(level, minlength=candidate.n_levels)[level] > 1
-    return shared
+    return np.bincount(level, minlength=candidate.n_levels)[level] > 1

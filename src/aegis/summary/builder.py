@@ -6,15 +6,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Array, Floats, Ints
 from aegis.errors import DataError
 from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
 from aegis.policy import Attribute, Policy, Terms, policy_digest
@@ -49,8 +48,6 @@ from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_wi
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
 from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_text_weights
-
-Floats = npt.NDArray[np.float64]
 
 MAX_LEVELS = 128
 """Largest number of levels of an attribute in measures of several attributes."""
@@ -89,7 +86,7 @@ class NumberColumn:
     unit: NumberUnit
     mask: Mask | None
 
-    def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
+    def of(self, column: pa.Array) -> Ints:
         """Return the numeric label of each row in units, shape (N,); 0 if it is missing."""
         return self.unit.of_values(self.shown)[code_values(column, self.values)]
 
@@ -239,7 +236,7 @@ class Builder:
         return LabelSummary(declared.column, texts, class_counts, missing, self.label_mask), classes
 
     def _number(
-        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+        self, column: ir.Column, values: pa.Array, counts: Ints
     ) -> tuple[LabelSummary, pa.Array]:
         """Return the summary of a numeric label, for which all rows are one class."""
         numbers, shown = check_number(column, values), values
@@ -268,9 +265,7 @@ class Builder:
         )
         return label, classes
 
-    def _label_mask(
-        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
-    ) -> Mask:
+    def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
         """Return the mask that turns label values into classes: bins, or the only candidate mask."""
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
@@ -300,7 +295,7 @@ class Builder:
             return rows_with_number(column, ALL_ROWS)
         return column if self.label_mask is None else self.label_mask.expression(column)
 
-    def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
         """Return the distinct values of an expression, ascending, null last, and their counts."""
         table = self.source.table
         counted = self.source.collect(table.group_by(v=column).aggregate(n=table.count()))
@@ -385,9 +380,7 @@ class Builder:
         mean = float((of_row * number).sum()) / max(float(of_row.sum()), 1.0)
         return np.asarray(number - mean, dtype=np.float64), of_row
 
-    def _counts(
-        self, attribute: Attribute, classes: pa.Array
-    ) -> tuple[ValueCounts, npt.NDArray[np.int64]]:
+    def _counts(self, attribute: Attribute, classes: pa.Array) -> tuple[ValueCounts, Ints]:
         """Count the rows of each value of an attribute, shape (V,), and by class, shape (V, C)."""
         table = self.source.table
         column = table[attribute.name]
@@ -444,7 +437,7 @@ class Builder:
         self,
         attribute: Attribute,
         data: ValueCounts,
-        joint: npt.NDArray[np.int64],
+        joint: Ints,
         masks: Masks,
         groupings: Sequence[Grouping] | None = None,
     ) -> AttributeSummary:
@@ -531,15 +524,13 @@ class Builder:
         """The common divisor of the weights; None if each row counts once."""
         return None if self.weights is None else self.weights.sums.divisor
 
-    def _held_weights(
-        self, rows: npt.NDArray[Any] | slice = slice(None)
-    ) -> npt.NDArray[np.int64] | None:
+    def _held_weights(self, rows: Array | slice = slice(None)) -> Ints | None:
         """Return the weights of these rows in memory; None if each row counts once."""
         if self.weights is None or self.coded is None:
             return None
         return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
 
-    def _held_response(self, rows: npt.NDArray[Any] | slice) -> npt.NDArray[np.int64] | None:
+    def _held_response(self, rows: Array | slice) -> Ints | None:
         """Return the numeric label of these rows in memory; None if the label has classes."""
         if self.response is None or self.coded is None:
             return None
@@ -600,7 +591,7 @@ class Builder:
             )
             step.advance(len(batch))
 
-    def _held_places(self, sample_rows: int | None) -> npt.NDArray[Any] | slice | None:
+    def _held_places(self, sample_rows: int | None) -> Array | slice | None:
         """Return which rows in memory have a label and are in the sample; None to ask the engine."""
         if self.coded is None or self.policy.person is not None:
             return None

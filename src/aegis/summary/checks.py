@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ibis.expr.types as ir
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Ints
 from aegis.errors import DataError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts
 from aegis.policy import Attribute, Label, Policy, Role
@@ -51,9 +50,7 @@ def check_label(column: ir.Column) -> None:
         )
 
 
-def label_bins(
-    column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], label: Label
-) -> Mask:
+def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
     """Return the mask that cuts a numeric label into classes, at declared cuts or at quantiles."""
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1

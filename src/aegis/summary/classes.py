@@ -8,9 +8,9 @@ from functools import cached_property
 
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Flags, Ints
 from aegis.errors import DataError
 from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
@@ -93,12 +93,12 @@ class CountedClasses:
     population: pa.Table | None = None
 
     @cached_property
-    def _codes(self) -> dict[str, tuple[npt.NDArray[np.int64], pa.Array]]:
+    def _codes(self) -> dict[str, tuple[Ints, pa.Array]]:
         names = dict.fromkeys((*self.quasi, *self.sensitive))
         return {name: encode(self.cells[f"k{i}"].combine_chunks()) for i, name in enumerate(names)}
 
     @cached_property
-    def _ids(self) -> npt.NDArray[np.int64]:
+    def _ids(self) -> Ints:
         """The class of each cell, shape (cells,)."""
         if self.population is not None:
             return self._ids_beside(self.population)[: self.cells.num_rows]
@@ -115,16 +115,14 @@ class CountedClasses:
         return self._beside(self.population, self._counts, sensitive, levels)
 
     @property
-    def _counts(self) -> npt.NDArray[np.int64]:
+    def _counts(self) -> Ints:
         """Rows of each cell, shape (cells,)."""
-        rows: npt.NDArray[np.int64] = self.cells["n"].to_numpy().astype(np.int64)
+        rows: Ints = self.cells["n"].to_numpy().astype(np.int64)
         return rows
 
     def _protected(
         self, columns: Mapping[str, str]
-    ) -> tuple[
-        dict[str, tuple[npt.NDArray[np.int64], tuple[str, ...]]], dict[str, npt.NDArray[np.int64]]
-    ]:
+    ) -> tuple[dict[str, tuple[Ints, tuple[str, ...]]], dict[str, Ints]]:
         """Return values and hierarchy levels of sensitive attributes.
 
         `columns` names the column of each attribute.
@@ -150,15 +148,13 @@ class CountedClasses:
             columns.
         """
 
-        def count(
-            place: int, ids: npt.NDArray[np.int64], trace: npt.NDArray[np.int64]
-        ) -> ClassTable:
+        def count(place: int, ids: Ints, trace: Ints) -> ClassTable:
             sensitive, levels = self._protected(releases[place].sensitive)
             return ClassTable.from_cells(
                 ids, self._counts, sensitive, hierarchies=levels, earlier=trace
             )
 
-        def codes(release: ShownColumns) -> npt.NDArray[np.int64]:
+        def codes(release: ShownColumns) -> Ints:
             columns = (self._codes[name][0] for name in release.quasi)
             return combine(columns, self.cells.num_rows)
 
@@ -177,9 +173,9 @@ class CountedClasses:
     def _beside(
         self,
         population: pa.Table,
-        counts: npt.NDArray[np.int64],
-        sensitive: Mapping[str, tuple[npt.NDArray[np.int64], tuple[str, ...]]],
-        levels: Mapping[str, npt.NDArray[np.int64]],
+        counts: Ints,
+        sensitive: Mapping[str, tuple[Ints, tuple[str, ...]]],
+        levels: Mapping[str, Ints],
     ) -> ClassTable:
         """Return the classes with their sizes in the population.
 
@@ -199,7 +195,7 @@ class CountedClasses:
             hierarchies=levels,
         )
 
-    def _ids_beside(self, population: pa.Table) -> npt.NDArray[np.int64]:
+    def _ids_beside(self, population: pa.Table) -> Ints:
         """Return the class of each cell, followed by the class of each row of the population."""
         columns = []
         for i, name in enumerate(self.quasi):
@@ -213,7 +209,7 @@ class CountedClasses:
             )
         return combine(columns, self.cells.num_rows + population.num_rows)
 
-    def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:
         """Return the code of each cell's value of a column, and the text of each code, in natural order."""
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())
@@ -222,7 +218,7 @@ class CountedClasses:
         rank[order] = np.arange(len(order))
         return rank[codes], tuple(labels[i] for i in order)
 
-    def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
+    def members(self, classes: Flags) -> pa.Table:
         """Return the quasi-identifier values of the selected classes, one row per class. `classes`
         is True for a selected class.
         """

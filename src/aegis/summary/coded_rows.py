@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Flags, Int32s, Integers
 from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.sources.embedded import limits
@@ -47,7 +48,6 @@ _FIRST, _REPEATS = 100_000, 4
 """First rows of it, and how many of them must share a value on average."""
 
 Codes = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
 """The result of `stored_codes` for some rows of a column."""
 _HELD: WeakKeyDictionary[Source, dict[str, Part]] = WeakKeyDictionary()
@@ -77,7 +77,7 @@ class CodedRows:
     classes: int
 
     @property
-    def labelled(self) -> npt.NDArray[np.bool_]:
+    def labelled(self) -> Flags:
         """For each row, whether it has a label class, shape (N,)."""
         return self.label < self.classes
 
@@ -108,9 +108,7 @@ class CodedRows:
         codes = {name: own[keep] for name, own in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
-    def shown(
-        self, groups: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]], keep: Flags
-    ) -> CodedRows:
+    def shown(self, groups: Mapping[str, tuple[Integers, pa.Array]], keep: Flags) -> CodedRows:
         """Return some of the rows, with only the given columns, as masks show them.
 
         Parameters
@@ -169,8 +167,8 @@ class CodedRows:
     ) -> tuple[FrequencyTable, Codes]:
         """Return the frequency table, as `count_cells` does, and the cell of each row, shape (N,)."""
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
-        codes: dict[str, npt.NDArray[np.integer]] = {}
-        representatives: dict[str, npt.NDArray[np.int32]] = {}
+        codes: dict[str, Integers] = {}
+        representatives: dict[str, Int32s] = {}
         for name in names:
             if name == label:
                 codes[name] = self.label

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Floats, Integers, Ints
 from aegis.errors import InternalError
 
 _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
@@ -32,7 +33,7 @@ def settle(values: pa.Array) -> pa.Array:
     return pc.if_else(nan, pa.scalar(float("nan"), values.type), values)
 
 
-def sorted_values(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+def sorted_values(values: pa.Array) -> tuple[pa.Array, Ints]:
     """Sort distinct values in ascending order, with NaN before null and null last. Return the
     sorted values and the indices that sort them.
     """
@@ -41,7 +42,7 @@ def sorted_values(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     return values.take(order), order.to_numpy().astype(np.int64)
 
 
-def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
     """Return the code of each value, and the distinct values in the order of `sorted_values`."""
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
@@ -63,19 +64,18 @@ def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.
     return narrow(indices.to_numpy(zero_copy_only=False), len(values)), values
 
 
-def narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:
+def narrow(codes: Integers, size: int) -> npt.NDArray[np.unsignedinteger]:
     """Convert codes, which must be below `size`, to the smallest sufficient unsigned integer type."""
-    few: npt.NDArray[np.unsignedinteger] = codes.astype(np.min_scalar_type(max(size - 1, 0)))
-    return few
+    return codes.astype(np.min_scalar_type(max(size - 1, 0)))
 
 
-def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _ranks(order: Ints) -> Ints:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank
 
 
-def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
+def code_values(column: pa.Array, values: pa.Array) -> Ints:
     """Return the index in `values` of each entry of `column`.
 
     Raises
@@ -88,15 +88,15 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
         raise InternalError(
             "The table has a value that it did not have when Aegis counted its values."
         )
-    codes: npt.NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: Ints = places.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
-def numbers_of(values: pa.Array) -> npt.NDArray[np.float64]:
+def numbers_of(values: pa.Array) -> Floats:
     """Return numbers, dates or times as floats with the same order; null becomes NaN."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
-    floats: npt.NDArray[np.float64]
+    floats: Floats
     floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return floats
 
@@ -106,7 +106,7 @@ def show(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def natural_order(labels: Sequence[str]) -> npt.NDArray[np.int64]:
+def natural_order(labels: Sequence[str]) -> Ints:
     """Return the indices that sort masked values by their first number and then by their text, with
     null last.
 

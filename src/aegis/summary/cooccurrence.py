@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Array, Floats, Int32s, Integers, Ints
 from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
 from aegis.summary.weights import ScaledCounts, WeightSums
 
-Counts = npt.NDArray[np.int64]
-Numbers = npt.NDArray[Any]
-"""Numbers of rows, sums of their weights in units, or numbers of effective rows."""
-Tally = tuple[Counts, Counts]
+"""Rows, sums of their weights in units, or effective rows."""
+Tally = tuple[Ints, Ints]
 """The distinct keys in ascending order, and the count of each key."""
 Matrix = Any
 """The co-occurrence of the atoms or levels of all attributes, shape (D, D): a float64 array or a
@@ -47,11 +46,11 @@ class Chunk(NamedTuple):
         The numeric label of each row, in its unit; None if the label has classes.
     """
 
-    codes: Sequence[npt.NDArray[np.integer]]
-    label: Counts
-    weights: Counts | None = None
-    units: Counts | None = None
-    response: Counts | None = None
+    codes: Sequence[Integers]
+    label: Ints
+    weights: Ints | None = None
+    units: Ints | None = None
+    response: Ints | None = None
 
 
 _DENSE_FACTOR = 4
@@ -80,11 +79,11 @@ class FoldCounts:
     """
 
     size: int
-    rows: Numbers
-    joints: tuple[Numbers, ...]
-    cell: Mapping[tuple[int, int], npt.NDArray[np.int32]]
+    rows: Array
+    joints: tuple[Array, ...]
+    cell: Mapping[tuple[int, int], Int32s]
     fold: Mapping[tuple[int, int], npt.NDArray[np.int8]]
-    count: Mapping[tuple[int, int], Numbers]
+    count: Mapping[tuple[int, int], Array]
 
     def in_rows(self, weights: WeightSums) -> FoldCounts:
         """Convert sums of weights to effective rows."""
@@ -132,9 +131,9 @@ class PairCounts:
     sizes: tuple[int, ...]
     classes: int
     rows: int
-    joints: tuple[Numbers, ...]
-    index: Mapping[tuple[int, int], Counts]
-    count: Mapping[tuple[int, int], Numbers]
+    joints: tuple[Array, ...]
+    index: Mapping[tuple[int, int], Ints]
+    count: Mapping[tuple[int, int], Array]
     folds: FoldCounts | None = None
     responses: ResponseSums | None = None
     weights: WeightSums | None = None
@@ -176,12 +175,12 @@ class PairCounts:
         }
 
     @cached_property
-    def offsets(self) -> Counts:
+    def offsets(self) -> Ints:
         """Index of each attribute's first atom in the sequence of all atoms, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
-    def stacked_joint(self) -> npt.NDArray[np.float64]:
+    def stacked_joint(self) -> Floats:
         """Number of rows by atom and class, for the atoms of all attributes, shape (D, C)."""
         return np.concatenate(self.joints).astype(np.float64)
 
@@ -207,7 +206,7 @@ class PairCounts:
             )
         return self._dense_total(diagonal)
 
-    def _dense_total(self, diagonal: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _dense_total(self, diagonal: Floats) -> Floats:
         offsets = self.offsets
         matrix = np.diag(diagonal)
         for (i, j), index in self.index.items():
@@ -219,16 +218,16 @@ class PairCounts:
             matrix[offsets[j] : offsets[j + 1], offsets[i] : offsets[i + 1]] = block.T
         return matrix
 
-    def places(self, pair: tuple[int, int], index: Counts) -> Counts:
+    def places(self, pair: tuple[int, int], index: Ints) -> Ints:
         """Return the flat indices of these cells of a pair in the matrix of all atoms,
         shape (D, D).
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
-        places: Counts = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
+        places: Ints = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
         return places
 
-    def cells(self, i: int, j: int) -> tuple[Counts, Counts, Counts, Counts]:
+    def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return four arrays for the non-empty cells of a pair: the atom of i, the atom of j, the
         class, and the number of rows.
         """
@@ -246,9 +245,7 @@ def is_sparse(matrix: Matrix) -> bool:
     return not isinstance(matrix, np.ndarray)
 
 
-def symmetric(
-    size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
-) -> Matrix:
+def symmetric(size: int, places: Ints, counts: Array, diagonal: Floats) -> Matrix:
     """Return a sparse symmetric matrix, shape (size, size), given its diagonal and upper triangle.
 
     `places` are flat indices above the diagonal. Counts with the same index are added.
@@ -289,7 +286,7 @@ def count_pairs(
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
-    cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
+    cells: dict[tuple[int, int], tuple[Ints, Ints]] = {}
     per_fold = np.zeros(folds, dtype=np.int64)
     weighted = divisor is not None
     dealer = Dealer(names, folds, seed, divisor or 1)
@@ -327,9 +324,9 @@ def with_folds(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     classes: int,
-    joints: Sequence[Counts],
-    cells: Mapping[tuple[int, int], tuple[Counts, Counts]],
-    rows: Counts,
+    joints: Sequence[Ints],
+    cells: Mapping[tuple[int, int], tuple[Ints, Ints]],
+    rows: Ints,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
     """Combine counts by class and fold into pair counts, over all folds and by fold.
@@ -372,8 +369,8 @@ def with_folds(
 
 
 def apart(
-    keys: Counts, rows: Counts, folds: int
-) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]:
+    keys: Ints, rows: Ints, folds: int
+) -> tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]:
     """Split the counts of a pair into counts over all folds and counts by fold.
 
     Return the entries for the pair: `index` and `count` of `PairCounts`, then `cell`, `fold` and
@@ -396,19 +393,19 @@ def apart(
     return places[first], whole, cell, of_fold.astype(np.int8), as_entries(rows)
 
 
-def as_entries(counts: Counts) -> Numbers:
+def as_entries(counts: Ints) -> Array:
     """Return counts as 32-bit integers if they fit; sums of weights may need 64 bits."""
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 
-def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
+def _count(key: Ints, weights: Ints | None, size: int) -> Ints:
     """Count the keys from 0 to `size` - 1, or sum their weights exactly."""
     if weights is not None:
         return exact_sums(key, weights, size)
     return np.bincount(key, minlength=size)
 
 
-def tally(key: Counts, weights: Counts | None, space: int) -> Tally:
+def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
     """Return the distinct keys in ascending order, and the count of each key, or the sum of its
     weights.
     """

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Int32s, Ints
 from aegis.masks import Hierarchy, Mask, join_lookups
 from aegis.privacy import ClassTable
 from aegis.sources import Source
@@ -27,9 +27,7 @@ MAX_CELLS = 50_000_000
 """Largest number of cells of a frequency table in memory."""
 
 
-CountedCells = tuple[
-    dict[str, npt.NDArray[np.int32]], npt.NDArray[np.int64], npt.NDArray[np.int64] | None
-]
+CountedCells = tuple[dict[str, Int32s], Ints, Ints | None]
 """The codes by column, the numbers of rows, and the persons of counted cells."""
 
 
@@ -76,7 +74,7 @@ def count_cells(
     masked = with_lookups.table
     keys: dict[str, ir.Value] = {}
     sets: dict[str, pa.Array] = {}
-    representatives: dict[str, npt.NDArray[np.int32]] = {}
+    representatives: dict[str, Int32s] = {}
     for i, name in enumerate(dict.fromkeys((*quasi, *sensitive, label))):
         if name == label:
             keys[f"k{i}"] = label_class(masked)
@@ -99,7 +97,7 @@ def count_cells(
 def _in_order(
     names: tuple[tuple[str, ...], tuple[str, ...], str],
     read: CountedCells,
-    representatives: Mapping[str, npt.NDArray[np.int32]],
+    representatives: Mapping[str, Int32s],
 ) -> FrequencyTable:
     """Sort the counted cells, and add the persons in each if persons were counted."""
     joined, counts, persons = read
@@ -127,7 +125,7 @@ def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
     """Read the counted cells: codes by column, rows and persons; None if there are too many."""
-    codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
+    codes: dict[str, list[Int32s]] = {name: [] for name in sets}
     counts, persons = [], []
     cells = 0
     for batch in source.batches(counted, rows=1 << 20):
@@ -150,7 +148,7 @@ def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
     return None if finest is None else finest.mask
 
 
-def _values(attribute: AttributeSummary) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+def _values(attribute: AttributeSummary) -> tuple[pa.Array, Int32s]:
     """Return the keys by which an attribute is counted, and the index of one value for each key."""
     finest = attribute.finest_key
     if finest is None:

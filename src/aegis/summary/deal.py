@@ -13,9 +13,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Counts = npt.NDArray[np.int64]
+from aegis.arrays import Integers, Ints
+
 PRIME = 2**31 - 1
 """A Mersenne prime. The product of two numbers below it fits into a signed integer of 64 bits."""
 _LABEL, _TURN, _UNIT, _NUMBER, _WEIGHT = "label", "turn", "unit", "number", "weight"
@@ -51,11 +51,11 @@ class Dealer:
 
     def rows(
         self,
-        codes: Sequence[npt.NDArray[np.integer]],
-        label: Counts,
-        number: Counts | None = None,
-        weight: Counts | None = None,
-    ) -> Counts:
+        codes: Sequence[Integers],
+        label: Ints,
+        number: Ints | None = None,
+        weight: Ints | None = None,
+    ) -> Ints:
         """Return the fold of each row, shape (N,).
 
         The numbering of equal rows continues in later calls.
@@ -79,12 +79,12 @@ class Dealer:
 
     def chunk(
         self,
-        codes: Sequence[npt.NDArray[np.integer]],
-        label: Counts,
-        number: Counts | None,
-        weight: Counts | None,
-        units: Counts | None,
-    ) -> Counts:
+        codes: Sequence[Integers],
+        label: Ints,
+        number: Ints | None,
+        weight: Ints | None,
+        units: Ints | None,
+    ) -> Ints:
         """Return the fold of each row of a chunk; if rows have units, return the fold of each row's
         unit.
         """
@@ -139,7 +139,7 @@ class Dealer:
         return mixed * mixed % PRIME % self.folds
 
 
-def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
+def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
     """Sum the products of all columns; the products are computed once per atom.
 
     Atom 0 adds nothing, so that a column with a single value changes no fold.
@@ -155,9 +155,9 @@ class _RowNumbers:
     """Numbers equal rows, over all chunks of a table."""
 
     def __init__(self) -> None:
-        self._chunks: list[tuple[Counts, Counts]] = []
+        self._chunks: list[tuple[Ints, Ints]] = []
 
-    def number(self, keys: Counts) -> Counts:
+    def number(self, keys: Ints) -> Ints:
         """Return how many equal keys come before each key, shape (N,)."""
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
@@ -169,7 +169,7 @@ class _RowNumbers:
         self._chunks.append((ordered[first], counts))
         return number
 
-    def _before(self, keys: Counts) -> Counts:
+    def _before(self, keys: Ints) -> Ints:
         """Return how often each key occurred in earlier chunks, shape (N,)."""
         if not self._chunks:
             return np.zeros(len(keys), dtype=np.int64)

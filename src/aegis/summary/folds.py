@@ -13,21 +13,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Floats, Int32s, Ints
 from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, is_sparse, symmetric
 from aegis.summary.row_pairs import RowPairCounts
 
-Counts = npt.NDArray[np.int64]
 _FEW = 16
 """Entries of a fold are taken off one by one where there are this many cells for each."""
 
 
-class _CountsWithoutFold(Mapping[tuple[int, int], Counts]):
+class _CountsWithoutFold(Mapping[tuple[int, int], Ints]):
     """The rows in each cell of each pair without one fold, computed when first read."""
 
     def __init__(self, whole: PairCounts, folds: FoldCounts, left_out: int) -> None:
         self._whole, self._folds, self._left_out = whole, folds, left_out
 
-    def __getitem__(self, pair: tuple[int, int]) -> Counts:
+    def __getitem__(self, pair: tuple[int, int]) -> Ints:
         out = self._folds.fold[pair] == self._left_out
         rest = self._whole.count[pair].copy()
         # A cell has at most one entry per fold.
@@ -77,7 +77,7 @@ class WithoutFold(PairCounts):
         if is_sparse(whole):
             diagonal = (self.whole.stacked_joint - self.stacked_joint).sum(axis=1)
             return whole - symmetric(size, place[out], count[out], diagonal)
-        matrix: npt.NDArray[np.float64]
+        matrix: Floats
         if _FEW * int(out.sum()) < size * size:
             matrix = whole.copy()
             row, column = np.divmod(place[out], size)
@@ -111,7 +111,7 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
     )
 
 
-def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+def _flat(pairs: PairCounts) -> tuple[Ints, npt.NDArray[np.int8], Int32s]:
     """Return for every entry its index in the (D, D) matrix of all atoms, its fold and its rows."""
     flat_folds = pairs.__dict__.get("_flat_folds")
     if flat_folds is None:
@@ -119,11 +119,10 @@ def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[
         pairs.__dict__["_flat_folds"] = (
             flat_folds  # in addition to the cached properties, for all folds
         )
-    flat: tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]] = flat_folds
-    return flat
+    return flat_folds
 
 
-def _flattened(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+def _flattened(pairs: PairCounts) -> tuple[Ints, npt.NDArray[np.int8], Int32s]:
     folds = pairs.folds
     places = [np.zeros(0, dtype=np.int64)]
     fold, count = [np.zeros(0, dtype=np.int8)], [np.zeros(0, dtype=np.int32)]

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Integers, Ints
 from aegis.privacy import ClassTable
 from aegis.summary.persons import PersonCells
 
 Codes = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.int64]
 _LARGEST_KEY = 1 << 62
 BLOCK = 1 << 20
 """Rows whose keys are in memory at a time."""
@@ -55,10 +55,10 @@ class FrequencyTable:
     sensitive: tuple[str, ...]
     label: str
     codes: Mapping[str, Codes]
-    counts: Counts
+    counts: Ints
     representatives: Mapping[str, Codes]
     persons: PersonCells | None = None
-    earlier: Counts | None = None
+    earlier: Ints | None = None
 
     @property
     def cells(self) -> int:
@@ -70,7 +70,7 @@ class FrequencyTable:
         """Number of rows that were counted."""
         return int(self.counts.sum())
 
-    def class_ids(self, groups: Mapping[str, npt.NDArray[np.integer]]) -> Counts:
+    def class_ids(self, groups: Mapping[str, Integers]) -> Ints:
         """Return the equivalence class of each cell if values are grouped by `groups`.
 
         Parameters
@@ -81,20 +81,18 @@ class FrequencyTable:
         columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
         return combine(self._beside_earlier(columns), self.cells)
 
-    def class_keys(self) -> Counts:
+    def class_keys(self) -> Ints:
         """Return a number for each cell that identifies its combination of quasi-identifiers."""
         return combine(self._beside_earlier(self.codes[q] for q in self.quasi), self.cells)
 
-    def _beside_earlier(
-        self, columns: Iterable[npt.NDArray[np.integer]]
-    ) -> Iterable[npt.NDArray[np.integer]]:
+    def _beside_earlier(self, columns: Iterable[Integers]) -> Iterable[Integers]:
         return columns if self.earlier is None else (self.earlier, *columns)
 
     def roll_up(
         self,
-        groups: Mapping[str, npt.NDArray[np.integer]],
-        sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]] | None = None,
-        hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
+        groups: Mapping[str, Integers],
+        sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]] | None = None,
+        hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
         """Return the classes of a configuration, with their sensitive values.
 
@@ -118,9 +116,9 @@ class FrequencyTable:
 
     def count(
         self,
-        ids: npt.NDArray[np.int64],
-        sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
-        hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
+        ids: Ints,
+        sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]],
+        hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
         """Return the classes that the cells form. If persons are counted, sizes are numbers of
         persons.
@@ -134,7 +132,7 @@ class FrequencyTable:
         )
 
 
-def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
+def combine(columns: Iterable[Integers], rows: int) -> Ints:
     """Return an id for each row; two rows have the same id if their codes are equal in all columns.
 
     Ids are mixed-radix numbers. They are renumbered before they overflow, so any number of columns
@@ -155,7 +153,7 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
     return key
 
 
-def distinct_rows(columns: Sequence[npt.NDArray[np.integer]], rows: int) -> tuple[Counts, Counts]:
+def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Ints]:
     """Return the first row and the number of rows of each combination of codes, ascending."""
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     if rows <= BLOCK or prod(sizes) >= _LARGEST_KEY:
@@ -171,20 +169,20 @@ def distinct_rows(columns: Sequence[npt.NDArray[np.integer]], rows: int) -> tupl
     return firsts[place], np.bincount(cell, weights=of_parts).astype(np.int64)
 
 
-def mixed(columns: Iterable[npt.NDArray[np.integer]], sizes: Sequence[int]) -> Counts:
+def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
     """Return the mixed-radix number of each row's codes, each of which is below its size."""
-    key: Counts = np.zeros(1, dtype=np.int64)
+    key: Ints = np.zeros(1, dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + column
     return key
 
 
-def rows_by_key(key: Counts) -> Counts:
+def rows_by_key(key: Ints) -> Ints:
     """Return the number of rows of each distinct key, in no particular order."""
     return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 
-def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
+def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the first index, the inverse and the counts of the distinct keys in ascending order,
     as `np.unique` does.
 

@@ -8,10 +8,10 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Ints
 from aegis.masks import Mask
 from aegis.policy import Attribute, LabelTask, Policy
 from aegis.progress import SILENT, Progress
@@ -73,7 +73,7 @@ class HeldBuilder(Builder):
     def _size(self) -> int:
         return super()._size() if self.held is None else len(self.held.label)
 
-    def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    def _distinct(self, column: ir.Value) -> tuple[pa.Array, Ints]:
         """Return a column's distinct values and counts, from rows in memory or else from the engine."""
         rows, name = self.held, column.get_name()
         if rows is None or name not in rows.values or not column.equals(self.source.table[name]):
@@ -144,9 +144,7 @@ class TaskBuilder(HeldBuilder):
         self.whole = whole
         self.several = True
 
-    def _label_mask(
-        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
-    ) -> Mask:
+    def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
         if self.policy.label_mask is None:
             return super()._label_mask(column, values, counts)
         return self.whole.described[self.policy.label.column].candidates[0].mask

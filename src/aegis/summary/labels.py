@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Ints
 from aegis.errors import DataError
 from aegis.summary.codes import show, sorted_values
 from aegis.summary.model import LabelSummary
 
-Counts = npt.NDArray[np.int64]
 
-
-def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple[pa.Array, Counts]:
+def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[pa.Array, Ints]:
     """Add the classes of `model` that a part of the data lacks, with 0 rows.
 
     Raises

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Floats, Integers
 from aegis.errors import PolicyError
 from aegis.masks import Hierarchy, Level, Mask, NoiseMask, evaluate
 from aegis.policy import Policy
@@ -25,7 +25,6 @@ from aegis.summary.codes import encode, show
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, Candidate
 
-Floats = npt.NDArray[np.float64]
 _LEAVES: WeakKeyDictionary[Candidate, Floats] = WeakKeyDictionary()
 """Leaves of each value's group, by candidate: each belongs to one attribute."""
 
@@ -231,11 +230,7 @@ def _by_level(
 
 
 def _per_group(
-    mask: Mask,
-    hierarchy: Hierarchy | None,
-    groups: npt.NDArray[np.integer],
-    shown: pa.Array,
-    null: bool,
+    mask: Mask, hierarchy: Hierarchy | None, groups: Integers, shown: pa.Array, null: bool
 ) -> Floats:
     """Return the number of leaves of each group of a mask, shape (groups,)."""
     if hierarchy is None or not isinstance(mask, Level) or mask.hierarchy != hierarchy:

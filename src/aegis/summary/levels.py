@@ -10,18 +10,14 @@ stays valid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats, Int32s
 from aegis.masks import common_refinement
 
-Ints = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
-
-def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
+def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
     """Return the level of each value, shape (V,). There are at most `max_levels` levels.
 
     Parameters
@@ -44,7 +40,7 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     return level[groups]
 
 
-def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
+def neighbours(counts: Array, max_levels: int) -> Int32s:
     """Return the level of each value, shape (V,): ordered values are divided into levels of
     neighbours with about equally many rows.
 
@@ -76,7 +72,7 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
     return _quantiles(rows, max_levels)
 
 
-def _shared(rows: Floats, share: int) -> Ints | None:
+def _shared(rows: Floats, share: int) -> Int32s | None:
     """Return levels with about 1/`share` of the rows each; None if frequent values use up all
     levels.
 
@@ -99,14 +95,14 @@ def _shared(rows: Floats, share: int) -> Ints | None:
     return np.concatenate([[0], np.cumsum(starts)]).astype(np.int32)
 
 
-def _quantiles(rows: Floats, size: int) -> Ints:
+def _quantiles(rows: Floats, size: int) -> Int32s:
     """Return for each value which of `size` quantiles contains its middle row, shape (V,)."""
     middle = np.cumsum(rows) - rows / 2
     level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
     return np.unique(level, return_inverse=True)[1].astype(np.int32)
 
 
-def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:
+def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
     """Return the atom of each value, shape (V,), and the level of each atom under each grouping.
 
     `pooled` has the level (or range) of each value under each grouping. Two values are in the same

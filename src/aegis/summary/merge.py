@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Int32s, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, ValueCounts, common_refinement, evaluate, refines
 from aegis.policy import Terms
@@ -30,8 +30,6 @@ from aegis.summary.ordered import ranges_like, ranges_of
 from aegis.summary.responses import NumberUnit
 from aegis.summary.weighted_parts import in_one_unit, merged_weights
 
-Counts = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
 LIKE = (
     "Summarise the other parts like one of them, best the largest: "
     "`aegis summarize ... --like LARGEST.aegis`, or `summarize(..., like=largest)`."
@@ -161,7 +159,7 @@ class _PartCodes:
     """The index in the merged attribute of each value of one part."""
 
     summary: AttributeSummary
-    values: Ints
+    values: Int32s
     """Place of each of the part's values among those of the whole."""
 
 
@@ -277,9 +275,9 @@ class _Merger:
         self,
         own: Sequence[Candidate],
         grouping: Grouping,
-        counts: Counts,
+        counts: Ints,
         parts: Sequence[_PartCodes],
-    ) -> Ints:
+    ) -> Int32s:
         """Return the level of each value for one candidate.
 
         If no part pools groups, the levels follow from the counts of the merged summary. Otherwise
@@ -310,7 +308,7 @@ class _Merger:
         grouping: Grouping,
         data: ValueCounts,
         parts: Sequence[_PartCodes],
-    ) -> Ints | None:
+    ) -> Int32s | None:
         """Return the range of each value for one candidate, computed from all counts or taken from
         a part.
 
@@ -378,7 +376,7 @@ class _Merger:
 
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
-    ) -> tuple[Ints, Ints]:
+    ) -> tuple[Int32s, Int32s]:
         """Return the code of each part's cells in the merged table, and the index of a value for
         each code.
 
@@ -398,7 +396,7 @@ class _Merger:
         first = np.unique(keys, return_index=True)[1].astype(np.int32)
         return np.concatenate(codes).astype(np.int32), first
 
-    def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Ints, Ints]:
+    def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
         """Return the result of `_keys` for a label without candidates, whose codes are the classes
         and null.
         """
@@ -428,7 +426,7 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
                 )
 
 
-def _atoms(part: _PartCodes, whole: AttributeSummary) -> Counts:
+def _atoms(part: _PartCodes, whole: AttributeSummary) -> Ints:
     """Return the merged attribute's atom for each atom of a part, shape (A,)."""
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]

@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Array, Floats, Int32s, Ints
 from aegis.errors import InternalError, PolicyError, member
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.mapping import text_of
@@ -32,9 +32,6 @@ from aegis.summary.frequency import FrequencyTable
 from aegis.summary.responses import NumberUnit
 from aegis.summary.weights import TableWeights
 from aegis.words import jsonable
-
-Ints = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
@@ -71,8 +68,8 @@ class Domain:
     """
 
     values: pa.Array
-    cells: Ints
-    counts: Counts | None
+    cells: Int32s
+    counts: Ints | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +98,10 @@ class Candidate:
 
     mask: Mask
     declared: Mask
-    groups: Ints
+    groups: Int32s
     shown: pa.Array
-    levels: Ints
-    ranges: Ints | None = None
+    levels: Int32s
+    ranges: Int32s | None = None
 
     @property
     def size(self) -> int:
@@ -122,7 +119,7 @@ class Candidate:
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
-    def in_order(self) -> tuple[Ints, tuple[str, ...]]:
+    def in_order(self) -> tuple[Int32s, tuple[str, ...]]:
         """The group of each value, shape (V,), and the texts of the groups; groups are numbered in
         natural order.
 
@@ -182,9 +179,9 @@ class AttributeSummary:
     kind: Kind
     weight: float
     values: pa.Array
-    counts: Counts
-    joint: npt.NDArray[Any]
-    atoms: Ints
+    counts: Ints
+    joint: Array
+    atoms: Int32s
     candidates: tuple[Candidate, ...]
     unmasked: Candidate
     nulls: int
@@ -219,14 +216,14 @@ class AttributeSummary:
         return self.n_atoms == 1 and self.unmasked.size > 1
 
     @property
-    def numbers(self) -> npt.NDArray[np.float64] | None:
+    def numbers(self) -> Floats | None:
         """All values as numbers, shape (V,), with NaN for null; None if the attribute has no order."""
         if not self.kind.ordered:
             return None
         return numbers_of(self.all_values)
 
     @cached_property
-    def atom_numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def atom_numbers(self) -> tuple[Floats, Floats]:
         """The count and the sum of the distinct numbers in each atom, over labelled rows, each of
         shape (A,).
 
@@ -308,15 +305,15 @@ class LabelSummary:
 
     column: str
     classes: tuple[str, ...]
-    counts: Counts
+    counts: Ints
     unlabelled: int
     mask: Mask | None = None
     unit: NumberUnit | None = None
-    totals: npt.NDArray[Any] | None = None
+    totals: Array | None = None
     ends: tuple[int, int] | None = None
 
     @property
-    def weighted(self) -> npt.NDArray[Any]:
+    def weighted(self) -> Array:
         """Number of rows per class, or sums of weights if rows have weights, shape (C,). Scores use
         these.
         """

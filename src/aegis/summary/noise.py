@@ -11,23 +11,18 @@ counts, not expected scores.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Mask, NoiseMask, channel_blocks
 from aegis.policy import Policy
 from aegis.summary.levels import neighbours, pool
 from aegis.summary.model import AttributeSummary, Candidate
 
-Floats = npt.NDArray[np.float64]
 
-
-def expected_reports(
-    attribute: AttributeSummary, candidate: Candidate, table: npt.NDArray[Any]
-) -> Floats:
+def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: Array) -> Floats:
     """Return the expected number of reports by class, shape (R, C). `table` has the counts by value
     and class.
     """

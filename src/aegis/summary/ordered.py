@@ -9,17 +9,15 @@ values, so the score of a candidate does not depend on the other candidates.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Array, Int32s
 from aegis.errors import InternalError
 from aegis.masks import Grouping
 from aegis.summary.codes import numbers_of, settle
-from aegis.summary.levels import Ints, neighbours
+from aegis.summary.levels import neighbours
 from aegis.summary.model import AttributeSummary, Candidate
 
 RANGES = 32
@@ -28,7 +26,7 @@ already have the levels.
 """
 
 
-def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: pa.Array) -> Ints:
+def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
     """Return the range of each value, shape (V,), numbered in the order of the values.
 
     A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
@@ -57,13 +55,12 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: p
     own[~known] = own.max(initial=-1) + 1
     ranges = np.empty(len(order), dtype=np.int32)
     ranges[order] = own
-    by_value: Ints = ranges[groups]
-    return by_value
+    return ranges[groups]
 
 
 def ranges_like(
     grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
-) -> Ints:
+) -> Int32s:
     """Return the range of each value, shape (V,), using the ranges of another summary.
 
     A group that also occurs in the other summary has the same range as there. Any other group joins
@@ -89,5 +86,4 @@ def ranges_like(
     ranges = of_value[np.maximum(before - 1, 0)]
     present = pc.is_valid(place).to_numpy(zero_copy_only=False)
     ranges[present] = known[place.drop_null().to_numpy()]
-    of_group: Ints = ranges.astype(np.int32)[grouping.codes]
-    return of_group
+    return ranges.astype(np.int32)[grouping.codes]

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Array, Ints
 from aegis.masks.mapping import mapped, text_of
 from aegis.progress import Step
 from aegis.sources import Source
@@ -27,7 +26,6 @@ from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums
 
-Counts = npt.NDArray[np.int64]
 _LONGEST_CASE = 8
 """A column of at most so many values is coded by a CASE, one of more by a join.
 
@@ -41,7 +39,7 @@ _MOST_CELLS = 1 << 20
 _NOWHERE = -1
 
 
-def _joint(index: Counts, count: Counts, size: int, width: int) -> Counts:
+def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
     """Return an attribute's rows by atom, class and fold, from its counts as a pair with itself."""
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
@@ -96,7 +94,7 @@ def count_pairs_in_engine(
     small = dealt(_atoms(source, labelled, attributes, classes), dealer)
     width = len(classes) * folds
     together = joint_sets(sizes, _MOST_CELLS // width)
-    tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
+    tallies: dict[tuple[int, int], tuple[Ints, Ints]] = {}
     with source.keep(small) as small_table:
         for start in range(0, len(together), _TOGETHER):
             chunk = together[start : start + _TOGETHER]
@@ -173,12 +171,7 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
 
 
 def _coded(
-    source: Source,
-    table: ir.Table,
-    column: str,
-    code: str,
-    values: pa.Array,
-    codes: npt.NDArray[Any],
+    source: Source, table: ir.Table, column: str, code: str, values: pa.Array, codes: Array
 ) -> ir.Table:
     """Add to the table a column named `code`, with the code of each value of a column."""
     given = table[column]
@@ -283,15 +276,15 @@ class _JointCounts:
     members: tuple[int, ...]
     sizes: tuple[int, ...]
     width: int
-    index: Counts
-    count: Counts
+    index: Ints
+    count: Ints
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """All pairs of the members, each with itself, too."""
         return [(i, j) for i in self.members for j in self.members if i <= j]
 
-    def of(self, pair: tuple[int, int]) -> tuple[Counts, Counts]:
+    def of(self, pair: tuple[int, int]) -> tuple[Ints, Ints]:
         """Return the cells of a pair that have rows: flat index, ascending, and number of rows.
 
         The flat index is the index of the pair of atoms times `width`, plus class times folds, plus

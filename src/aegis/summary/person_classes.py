@@ -14,18 +14,15 @@ from functools import cached_property
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Flags, Ints
 from aegis.errors import DataError
 from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable, Persons
 from aegis.sources import Source
 from aegis.summary.codes import encode, natural_order, show
 from aegis.summary.frequency import combine
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,7 @@ class _PersonsInEngine(Persons):
     """
 
     rows: Ints
-    counter: Callable[[Bools], int]
+    counter: Callable[[Flags], int]
     places: Ints
     every: int
 
@@ -53,7 +50,7 @@ class _PersonsInEngine(Persons):
     def total(self) -> int:  # type: ignore[override]
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
-    def within(self, classes: Bools) -> int:
+    def within(self, classes: Flags) -> int:
         """Return the number of distinct persons with a row in the selected classes."""
         if not classes.any():
             return 0
@@ -61,7 +58,7 @@ class _PersonsInEngine(Persons):
         chosen[self.places[classes]] = True
         return self.counter(chosen)
 
-    def keep(self, classes: Bools) -> _PersonsInEngine:
+    def keep(self, classes: Flags) -> _PersonsInEngine:
         """Return the persons of only the selected classes."""
         return _PersonsInEngine(self.rows[classes], self.counter, self.places[classes], self.every)
 
@@ -137,12 +134,12 @@ class PersonClasses:
         persons = _PersonsInEngine(rows, self._count, np.arange(len(rows)), len(rows))
         return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
 
-    def members(self, classes: Bools) -> pa.Table:
+    def members(self, classes: Flags) -> pa.Table:
         """Return the quasi-identifier values of the selected classes, one row per class."""
         keys = self.classes.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(self._order[classes]))
 
-    def _count(self, classes: Bools) -> int:
+    def _count(self, classes: Flags) -> int:
         """Return the number of distinct persons in the selected classes."""
         rows = self.rows
         if not classes.all():

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Integers, Ints
 from aegis.privacy import ClassTable, KnownPersons
 from aegis.privacy.classes import number
 
-Ints = npt.NDArray[np.int64]
-Sensitive = Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]]
+Sensitive = Mapping[str, tuple[Integers, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import ibis
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Array, Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Mask, evaluate
 from aegis.policy import Policy
@@ -26,8 +25,6 @@ from aegis.summary.classes import WEIGHT, cast_population, count_population
 from aegis.summary.codes import encode, settle
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.model import Candidate, Summary
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +46,7 @@ class Population:
 
     values: Mapping[str, pa.Array]
     codes: Mapping[str, Ints]
-    counts: Ints | npt.NDArray[np.float64]
+    counts: Ints | Floats
     finest: Mapping[str, Candidate] = field(default_factory=dict)
     _groups: dict[tuple[str, Mask], Ints] = field(default_factory=dict, repr=False)
 
@@ -86,7 +83,7 @@ class Population:
             for q, candidate in counted.items()
         )
         both = number(combine(columns, frequency.cells + len(self.counts)))[1]
-        people: npt.NDArray[Any] = np.bincount(
+        people: Array = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
         ).astype(self.counts.dtype, copy=False)
         places = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, own)

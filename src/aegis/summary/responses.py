@@ -14,22 +14,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.summary.codes import numbers_of
 
-Counts = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Sums = npt.NDArray[Any]
-"""Integers of 64 bits, or Python's integers if they may need more bits."""
+"""Whole numbers of 64 bits, or Python's own where they may take more."""
 
 MOST_DECIMALS = 9
 """Largest number of decimals for which the unit of a label is its last decimal."""
@@ -98,14 +94,14 @@ class NumberUnit:
                 return cls(10, decimals)
         return cls(2, bits - int(np.frexp(largest)[1]))
 
-    def whole(self, numbers: Floats) -> Counts:
+    def whole(self, numbers: Floats) -> Ints:
         """Return numbers in this unit, rounded to integers."""
         scaled = numbers * float(self.base) ** self.exponent
         return np.floor(scaled + 0.5).astype(np.int64)
 
     def of_values(
         self, values: pa.Array, what: str = "number to predict", most_bits: int = MOST_BITS
-    ) -> Counts:
+    ) -> Ints:
         """Convert the values of a column to units, as integers; missing values are 0.
 
         `what` is the name of the values in error messages.
@@ -194,8 +190,8 @@ class ResponseSums:
         Sum of the squared labels by fold, as F exact integers.
     """
 
-    sums: tuple[Sums, ...]
-    total: Sums
+    sums: tuple[Array, ...]
+    total: Array
     squares: tuple[float, ...]
 
     @property
@@ -212,9 +208,7 @@ class ResponseSums:
         whole, square = int(self.total.sum()), int(sum(self.squares))
         return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
-    def regrouped(
-        self, moved: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]
-    ) -> ResponseSums:
+    def regrouped(self, moved: Sequence[Integers], sizes: Sequence[int]) -> ResponseSums:
         """Return the sums after atoms were merged into larger atoms.
 
         For each attribute, `moved` has the new atom of each atom, and `sizes` the number of new
@@ -242,9 +236,7 @@ class ResponseSums:
             (sum(self.squares),),
         )
 
-    def in_rows(
-        self, joints: Sequence[npt.NDArray[Any]], rows: npt.NDArray[Any], scale: float
-    ) -> ResponseSums:
+    def in_rows(self, joints: Sequence[Array], rows: Array, scale: float) -> ResponseSums:
         """Return the sums in effective rows, as floats, with the mean subtracted from every label.
 
         The mean is rounded to a whole unit of the label.
@@ -319,17 +311,13 @@ class ResponseCounter:
 
     def __init__(self, sizes: Sequence[int], folds: int, *, weighted: bool = False) -> None:
         dtype = object if weighted else np.int64
-        self._sums: list[Sums] = [np.zeros((folds, size), dtype=dtype) for size in sizes]
-        self._total: Sums = np.zeros(folds, dtype=dtype)
+        self._sums: list[Array] = [np.zeros((folds, size), dtype=dtype) for size in sizes]
+        self._total: Array = np.zeros(folds, dtype=dtype)
         self._squares = [0] * folds
         self._sizes, self._folds = sizes, folds
 
     def add(
-        self,
-        codes: Sequence[npt.NDArray[np.integer]],
-        fold: Counts,
-        response: Counts,
-        weights: Counts | None = None,
+        self, codes: Sequence[Integers], fold: Ints, response: Ints, weights: Ints | None = None
     ) -> None:
         """Add a chunk of rows, given by their atoms, folds, labels in units, and weights."""
         of_rows = response if weights is None else response * weights
@@ -344,7 +332,7 @@ class ResponseCounter:
             else:
                 self._squares[place] += int((of_rows[here].astype(object) * response[here]).sum())
 
-    def _summed(self, key: Counts, values: Counts, size: int) -> Sums:
+    def _summed(self, key: Ints, values: Ints, size: int) -> Array:
         """Sum values by key, shape (size,), as Python's integers if rows have weights."""
         if self._total.dtype != object:
             return exact_sums(key, values, size)
@@ -356,10 +344,10 @@ class ResponseCounter:
         cls,
         sizes: Sequence[int],
         folds: int,
-        codes: Sequence[npt.NDArray[np.integer]],
-        fold: Counts,
-        response: Counts | None,
-        weights: Counts | None = None,
+        codes: Sequence[Integers],
+        fold: Ints,
+        response: Ints | None,
+        weights: Ints | None = None,
     ) -> ResponseSums | None:
         """Return the sums over these rows; None if there is no numeric label."""
         if response is None:
@@ -373,7 +361,7 @@ class ResponseCounter:
         return ResponseSums(tuple(self._sums), self._total, tuple(self._squares))
 
 
-def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
+def exact_sums(key: Array, values: Ints, size: int) -> Ints:
     """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
     if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
         return np.bincount(key, weights=values, minlength=size).astype(np.int64)
@@ -381,22 +369,21 @@ def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
         np.bincount(key, weights=half, minlength=size).astype(np.int64)
         for half in halves(values.astype(np.int64))
     ]
-    summed: Counts = (parts[0] << _LOW) + parts[1]
-    return summed
+    return (parts[0] << _LOW) + parts[1]
 
 
-def halves(values: Sums) -> tuple[Sums, Sums]:
+def halves(values: Array) -> tuple[Array, Array]:
     """Split integers into their higher and lower bits. The lower bits are never negative."""
     return values >> _LOW, values & ((1 << _LOW) - 1)
 
 
-def joined_halves(high: Counts, low: Counts) -> Sums:
+def joined_halves(high: Ints, low: Ints) -> Array:
     """Join the higher and lower bits from `halves` into Python's integers."""
-    whole: Sums = (high.astype(object) << _LOW) + low.astype(object)
+    whole: Array = (high.astype(object) << _LOW) + low.astype(object)
     return whole
 
 
-def exact_squares(values: Counts) -> int:
+def exact_squares(values: Ints) -> int:
     """Return the exact sum of squares of integers of at most 41 bits."""
     total = 0
     for start in range(0, len(values), 1 << 20):

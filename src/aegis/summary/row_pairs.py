@@ -19,16 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.array_cache import Remembered
+from aegis.arrays import Array, Floats, Int32s, Integers, Ints
 from aegis.errors import InternalError
-from aegis.summary.cooccurrence import (
-    Counts,
-    FoldCounts,
-    Matrix,
-    Numbers,
-    PairCounts,
-    apart,
-    tally,
-)
+from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, apart, tally
 from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter
 from aegis.summary.weights import WeightSums
@@ -44,9 +37,8 @@ _MOST_CELLS = 1 << 26
 _REMEMBERED = 1 << 27
 """Bytes of counts by pair that are remembered."""
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
-Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]
+Tally = tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]
 """The index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
 
 
@@ -75,15 +67,15 @@ class AtomRows:
 
     codes: Sequence[npt.NDArray[np.unsignedinteger]]
     sizes: Sequence[int]
-    label: Counts
-    fold: Counts
+    label: Ints
+    fold: Ints
     classes: int
     folds: int
-    weights: Counts | None = None
+    weights: Ints | None = None
     in_rows: WeightSums | None = None
-    response: Counts | None = None
+    response: Ints | None = None
 
-    def deviation_sums(self, key: Counts, size: int, power: int = 1) -> Floats:
+    def deviation_sums(self, key: Ints, size: int, power: int = 1) -> Floats:
         """Sum the deviations of the numeric label from its mean, or their squares, by the key of
         each row.
 
@@ -107,17 +99,17 @@ class AtomRows:
         return apart(*tally(key, self.weights, self.sizes[i] * self.sizes[j] * columns), self.folds)
 
     @cached_property
-    def _column(self) -> Counts:
+    def _column(self) -> Ints:
         return self.label * self.folds + self.fold
 
-    def joint(self, i: int) -> Counts:
+    def joint(self, i: int) -> Ints:
         """Count the rows of one attribute by atom, class and fold, shape (A_i, C F)."""
         columns = self.classes * self.folds
         own = self.codes[i].astype(np.int64) * columns + self._column
         counted = np.bincount(own, weights=self.weights, minlength=self.sizes[i] * columns)
         return counted.astype(np.int64).reshape(-1, columns)
 
-    def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
+    def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
         """Count the rows in each pair of atoms, shape (D, D), over all rows or over the rows with
         the indices `rows`.
 
@@ -142,7 +134,7 @@ class AtomRows:
         offsets = np.cumsum([0, *self.sizes])
         stacked = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in order])
         place = np.argsort(stacked)
-        as_given: npt.NDArray[np.float64] = total[place[:, None], place]
+        as_given: Floats = total[place[:, None], place]
         return as_given if self.in_rows is None else self.in_rows.in_rows(as_given)
 
 
@@ -164,9 +156,9 @@ class _Part:
     """
 
     members: Sequence[int]
-    code: Counts
+    code: Ints
     size: int
-    shown: npt.NDArray[np.float64] | None
+    shown: Floats | None
 
     @classmethod
     def of(
@@ -189,9 +181,9 @@ class _Part:
         shown.reverse()
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
-    def added(self, counted: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def added(self, counted: Array) -> Floats:
         """Return the rows of each atom, given the rows of each combination."""
-        rows: npt.NDArray[np.float64] = np.asarray(counted, dtype=np.float64)
+        rows: Floats = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
 
 
@@ -268,7 +260,7 @@ class RowPairCounts(PairCounts):
             return self.total_of_pairs()
         return self.coded.gram()
 
-    def total_in(self, fold: int) -> npt.NDArray[np.float64]:
+    def total_in(self, fold: int) -> Floats:
         """Count the co-occurrence of all atoms in one fold, summed over classes, shape (D, D)."""
         return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
 
@@ -277,13 +269,13 @@ def count_row_pairs(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     classes: int,
-    codes: Sequence[npt.NDArray[np.integer]],
-    label: Counts,
+    codes: Sequence[Integers],
+    label: Ints,
     *,
     folds: int = 1,
     seed: int = 0,
-    response: Counts | None = None,
-    weights: Counts | None = None,
+    response: Ints | None = None,
+    weights: Ints | None = None,
     divisor: int = 1,
 ) -> RowPairCounts:
     """Return the pair counts of `count_pairs`, but count each pair only when it is first used.

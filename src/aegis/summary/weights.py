@@ -17,9 +17,9 @@ from typing import Any
 
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.sources import Source
@@ -27,7 +27,6 @@ from aegis.summary.codes import code_values, numbers_of
 from aegis.summary.responses import NumberUnit
 from aegis.words import brief
 
-Counts = npt.NDArray[np.int64]
 MOST_BITS = 31
 """Largest number of bits of a weight in units, and of a numeric label with weights. The product of
 both fits into 62 bits.
@@ -59,7 +58,7 @@ class WeightSums:
     divisor: int = 1
 
     @classmethod
-    def of(cls, weights: Counts, divisor: int = 1) -> WeightSums:
+    def of(cls, weights: Ints, divisor: int = 1) -> WeightSums:
         """Sum the weights of some rows, and their squares.
 
         Examples
@@ -91,10 +90,9 @@ class WeightSums:
         shift = bits - int(np.frexp(float(exact))[1])
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
-    def in_rows(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def in_rows(self, counts: Array) -> Floats:
         """Convert sums of weights to effective rows."""
-        rows: npt.NDArray[np.float64] = (counts // self.divisor) * self.step
-        return rows
+        return (counts // self.divisor) * self.step
 
     @property
     def rows(self) -> float:
@@ -180,7 +178,7 @@ class RowWeights:
 
     @classmethod
     def read(
-        cls, column: ir.Column, values: pa.Array, counts: Counts, unit: NumberUnit | None = None
+        cls, column: ir.Column, values: pa.Array, counts: Ints, unit: NumberUnit | None = None
     ) -> RowWeights:
         """Check the weights of a table and choose their unit, from the rows of each distinct value.
 
@@ -210,14 +208,13 @@ class RowWeights:
         sums = WeightSums(total, squares, math.gcd(*known))
         return cls(column.get_name(), values, unit, sums, zeros)
 
-    def of(self, column: pa.Array) -> Counts:
+    def of(self, column: pa.Array) -> Ints:
         """Return the weight of each row in units."""
         return self.of_codes(code_values(column, self.values))
 
-    def of_codes(self, codes: npt.NDArray[np.integer]) -> Counts:
+    def of_codes(self, codes: Integers) -> Ints:
         """Return the weight of each row in units, given its index among the distinct values."""
-        whole: Counts = self.unit.of_values(self.values, "weight", MOST_BITS)[codes]
-        return whole
+        return self.unit.of_values(self.values, "weight", MOST_BITS)[codes]
 
     def expression(self, table: ir.Table) -> ir.Value:
         """Return the weight of each row in units, as an expression on an engine's table."""
@@ -249,7 +246,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray[np.float64]:
+def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
     """Return weights as floats; raise `DataError` if they are not valid weights."""
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:
@@ -276,15 +273,13 @@ def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray
     return numbers
 
 
-class ScaledCounts(Mapping[tuple[int, int], npt.NDArray[np.float64]]):
+class ScaledCounts(Mapping[tuple[int, int], Floats]):
     """The counts of each pair of attributes in effective rows; they are computed at each access."""
 
-    def __init__(
-        self, counts: Mapping[tuple[int, int], npt.NDArray[Any]], weights: WeightSums
-    ) -> None:
+    def __init__(self, counts: Mapping[tuple[int, int], Array], weights: WeightSums) -> None:
         self._counts, self._weights = counts, weights
 
-    def __getitem__(self, pair: tuple[int, int]) -> npt.NDArray[np.float64]:
+    def __getitem__(self, pair: tuple[int, int]) -> Floats:
         return self._weights.in_rows(self._counts[pair])
 
     def __iter__(self) -> Iterator[tuple[int, int]]:

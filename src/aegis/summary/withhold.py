@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Int32s
 from aegis.errors import PolicyError, member
 from aegis.masks import common_refinement
 from aegis.summary.added_pairs import PartOfPairs, added_pairs
@@ -24,9 +24,6 @@ from aegis.summary.model import (
 )
 from aegis.summary.ordered import ranges_of
 from aegis.summary.responses import exact_sums
-
-Ints = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.int64]
 
 
 def withhold(summary: Summary, information: Information | str) -> Summary:
@@ -92,8 +89,8 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
 
 
 def _coarse(
-    attribute: AttributeSummary, cells: Ints, information: Information, max_levels: int
-) -> tuple[AttributeSummary, Ints]:
+    attribute: AttributeSummary, cells: Int32s, information: Information, max_levels: int
+) -> tuple[AttributeSummary, Int32s]:
     """Merge an attribute's values into cells; return the attribute, and the new atom of each atom."""
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
@@ -132,7 +129,7 @@ def _coarse(
         attribute,
         values=attribute.values.take(first),
         counts=counts,
-        joint=_rows_added(attribute.joint, cells, size),
+        joint=np.stack([exact_sums(cells, column, size) for column in attribute.joint.T], axis=1),
         atoms=of_cell,
         candidates=candidates,
         unmasked=baseline,
@@ -141,7 +138,7 @@ def _coarse(
     return coarse, atoms
 
 
-def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) -> Ints | None:
+def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int) -> Int32s | None:
     """Return the range of each new atom of an unmasked attribute; `atoms` is the new atom of each
     old one.
     """
@@ -152,18 +149,16 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) 
     return ranges[np.unique(of_value, return_index=True)[1]]
 
 
-def _coarser(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
+def _coarser(pairs: PairCounts, moved: Sequence[Int32s]) -> PairCounts:
     """Return the pair counts of coarser atoms; `moved` has the new atom of each atom."""
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
     part = PartOfPairs(pairs, moved, np.arange(pairs.classes))
     return added_pairs([part], sizes, pairs.classes)
 
 
-def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
-    return np.stack([exact_sums(groups, column, size) for column in joint.T], axis=1)
-
-
-def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
+def _counted(
+    frequency: FrequencyTable | None, cells: Mapping[str, Int32s]
+) -> FrequencyTable | None:
     """Return the frequency table with cells in place of values; columns without cells stay as they are."""
     if frequency is None:
         return None

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import DataError
-from aegis.safe.protect.derive.cells import Range, _narrow, _programmed
-from aegis.safe.protect.derive.tables import table_ranges
+from aegis.safe.protect.derive.cells import Range, _narrow, _programmed, table_ranges
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 4))
 

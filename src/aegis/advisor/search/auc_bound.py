@@ -9,7 +9,8 @@ import numpy as np
 from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.search.objective import score_work
-from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
+from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.arrays import Integers
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, Expected, Merit, PartCounts
 
@@ -43,7 +44,7 @@ class FinestMasks:
     def __init__(self, problem: Problem) -> None:
         self._variables = problem.variables[: len(problem.summary.attributes)]
         self._numbers: dict[tuple[int, bytes], int] = {}
-        self._known: dict[tuple[int, int], tuple[int, Ints, int]] = {}
+        self._known: dict[tuple[int, int], tuple[int, Integers, int]] = {}
 
     def coded(self, box: Box) -> CodedMasks | None:
         """Return the level of each atom under the finest masks of a box, and a number for each
@@ -58,7 +59,7 @@ class FinestMasks:
         keys, levels, _ = zip(*masks, strict=True) if masks else ((), (), ())
         return CodedMasks(levels, keys, [None] * len(masks))
 
-    def _of(self, index: int, domain: int) -> tuple[int, Ints, int]:
+    def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
         """Return the number of a domain's finest mask, the level of each atom, and the number of levels."""
         if (index, domain) not in self._known:
             level = _refined(self._variables[index], domain)
@@ -73,7 +74,7 @@ def work_at(coded: CodedMasks) -> float:
     return score_work(levels, levels)
 
 
-def _refined(variable: Variable, domain: int) -> Ints:
+def _refined(variable: Variable, domain: int) -> Integers:
     chosen = [variable.candidates[c] for c in members(domain)]
     atoms = len(chosen[0].levels)
     if any(candidate.noise is not None for candidate in chosen):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Integers, Ints
 from aegis.privacy import ClassTable
 from aegis.summary import FrequencyTable
 
-Ids = npt.NDArray[np.int64]
 _DENSE = 1 << 21
 """Class ids are counted in an array with at most this many entries."""
 _SPREAD = 16
@@ -42,7 +41,7 @@ class RuleCells:
         """Number of cells."""
         return len(self.counts)
 
-    def undivided(self) -> tuple[Ids, int]:
+    def undivided(self) -> tuple[Ints, int]:
         """Return the class of each cell if all attributes are suppressed.
 
         There is one class, unless earlier releases divide the rows.
@@ -52,13 +51,13 @@ class RuleCells:
             return np.zeros(self.count, dtype=np.int64), 1
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
-    def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
+    def code(self, name: str, groups: Integers) -> Ints:
         """Return the group of each cell, shape (cells,), from the group of each value, shape (V,)."""
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes[self._codes[name]]
 
-    def rows_below(self, ids: Ids, space: int, k: int) -> int:
+    def rows_below(self, ids: Ints, space: int, k: int) -> int:
         """Return the number of rows in classes with fewer than `k` rows."""
         if space > _SPREAD * len(ids):
             ids, space = dense(ids, space)
@@ -69,10 +68,7 @@ class RuleCells:
         return round(float(np.dot(self._weights, sizes.take(ids) < k)))
 
     def classes(
-        self,
-        ids: Ids,
-        protected: tuple[str, ...],
-        sensitive: Mapping[str, npt.NDArray[np.integer]],
+        self, ids: Ints, protected: tuple[str, ...], sensitive: Mapping[str, Integers]
     ) -> ClassTable:
         """Return the classes, with counts of protected values; `sensitive` has the group of each of
         these values.
@@ -88,7 +84,7 @@ class RuleCells:
         return frequency.count(ids, cells)
 
 
-def refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
+def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
     """Split classes by a second grouping, and return the new class ids and a number above all ids.
 
     Some ids may be unused.
@@ -98,7 +94,7 @@ def refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
     return ids * size + codes, space * size
 
 
-def dense(ids: Ids, space: int) -> tuple[Ids, int]:
+def dense(ids: Ints, space: int) -> tuple[Ints, int]:
     """Renumber class ids if they are too sparse to count in a plain array."""
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space

@@ -9,13 +9,12 @@ from operator import ne
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Problem
 from aegis.array_cache import Remembered
+from aegis.arrays import Floats, Ints
 
-Ids = npt.NDArray[np.int64]
 _CACHED = 64 << 20
 """Size of the cache of class ids, in bytes."""
 _LATELY = 12
@@ -40,9 +39,9 @@ class Parts:
         Cached counts of the classes, by a key that says what is counted.
     """
 
-    ids: Ids
-    first: Ids
-    counts: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)
+    ids: Ints
+    first: Ints
+    counts: dict[Any, Floats] = field(default_factory=dict)
 
 
 class Corners:
@@ -61,13 +60,13 @@ class Corners:
         self.cells = cells
         self._problem = problem
         self._quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
-        self._codes: dict[tuple[int, int, bool], tuple[Ids, int]] = {}
-        self._tables: Remembered[Box, tuple[Ids, int]] = Remembered(
+        self._codes: dict[tuple[int, int, bool], tuple[Ints, int]] = {}
+        self._tables: Remembered[Box, tuple[Ints, int]] = Remembered(
             _CACHED, lambda table: table[0].nbytes
         )
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
-    def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ids, int]:
+    def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
         """Return the group of each cell under a domain's coarsest grouping, and the number of groups.
 
         If `finest` is True, use the coarsest grouping that refines all candidates of the domain.
@@ -80,13 +79,13 @@ class Corners:
             self._codes[key] = (codes, int(groups.max(initial=0)) + 1)
         return self._codes[key]
 
-    def of(self, box: Box) -> tuple[Ids, int]:
+    def of(self, box: Box) -> tuple[Ints, int]:
         """Return the class of each cell under the coarsest masks of a box, and a number above all
         class numbers.
         """
         return self._tables.get(box, lambda: self._refined(box))
 
-    def _refined(self, box: Box) -> tuple[Ids, int]:
+    def _refined(self, box: Box) -> tuple[Ints, int]:
         """Return `of` by refining the classes of a larger box, if there is one."""
         outer = self._around(box)
         ids, space = self.cells.undivided() if outer is None else self._tables[outer]
@@ -107,7 +106,7 @@ class Corners:
 
         return self._finest_tables.get(self.finest(box), make)
 
-    def finest_of(self, box: Box) -> tuple[Ids, int]:
+    def finest_of(self, box: Box) -> tuple[Ints, int]:
         """Return the class of each cell under the finest masks of a box, and a number above all ids."""
         ids, space = self.cells.undivided()
         for index in self._quasi:

@@ -22,16 +22,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.cells import Ids, RuleCells, dense, refine
+from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.leaf_bound import LeafBound
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge
+from aegis.arrays import Integers, Ints
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
 
@@ -236,7 +234,7 @@ class InMemory:
         table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
 
-    def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ids, int]:
+    def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ints, int]:
         """Return the class of each cell at the coarsest corner of a box, and a limit of the ids.
 
         Parameters are those of `_passes`.
@@ -307,7 +305,7 @@ class InMemory:
             self._sound[open_masks] = sound_part(self.rule, open_masks)
         return self._sound[open_masks]
 
-    def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
+    def _sensitive(self, box: Box) -> Mapping[str, Integers]:
         """Return the finest grouping of each protected attribute in a box, which is easiest to meet."""
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}

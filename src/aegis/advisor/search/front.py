@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Front, FrontPoint
-from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
 from aegis.privacy import MODELS, ModelParameter, PrivacyRule
+from aegis.privacy.rule import rule_at
 from aegis.privacy.strength import larger_is_stronger
 from aegis.requests import Span
 

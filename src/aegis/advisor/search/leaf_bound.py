@@ -9,22 +9,18 @@ that fails with the largest class size and the fewest hidden bits fails in the w
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem, Variable
+from aegis.arrays import Array, Floats
 from aegis.privacy import ClassTable, ModelNeed
 from aegis.summary import FrequencyTable
 from aegis.summary.leaves import domain, leaf_counts, whole_bits
 
 _REMEMBERED = 256
 """Number of corners whose class sizes are cached."""
-
-
-Floats = npt.NDArray[np.float64]
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
@@ -90,7 +86,7 @@ class LeafBound:
                 return False
         return True
 
-    def _count(self, corner: Box) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    def _count(self, corner: Box) -> tuple[Array, Array | None]:
         """Return the rows and the population's people in the class of each cell, both of shape (cells,)."""
         choice = self._problem.choice(corner)
         table = self._plan.classes(choice, ())

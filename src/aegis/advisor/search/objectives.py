@@ -8,19 +8,25 @@ for which smaller values are better are negated here, and negated again in the r
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 
+import numpy as np
+
+from aegis.advisor.encodings import CodedMasks
+from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import FinestBound, has_reach
-from aegis.advisor.search.column_bound import EveryColumn
+from aegis.advisor.search.auc_bound import FinestBound, FinestMasks, has_reach, work_at
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure
-from aegis.advisor.search.pairwise import Pairwise
-from aegis.advisor.search.problem import Box, Problem, make_problem, members
+from aegis.advisor.search.problem import Box, Problem, Variable, make_problem, members
 from aegis.advisor.search.several import ShareOfLabel, SharesKept
 from aegis.advisor.search.trace import Pillai
 from aegis.advisor.several import SeveralScorer
+from aegis.array_cache import Remembered
+from aegis.arrays import Floats, Integers, Ints
 from aegis.measures import (
     MEASURES,
     Direction,
@@ -29,14 +35,20 @@ from aegis.measures import (
     Need,
     Scope,
     Trace,
+    explained_by_others,
     explained_share,
     reachable_auc,
+    weighted,
 )
 from aegis.measures.normal import cumulative
 from aegis.summary import Candidate
 
 _MOST = 1.0 - 1e-9
 """Largest share of the trace that is converted to an AUC."""
+_SECONDS_PER_CELL = 2e-8
+"""Approximate time to read one cell of a pair of attributes."""
+_REMEMBERED = 256
+"""Number of finest masks whose explained scatter is cached, because boxes often share them."""
 
 
 class Additive(Objective):
@@ -214,3 +226,148 @@ def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Add
         for label in labels
     ]
     return Additive(measure.name, sign, values)
+
+
+class Pairwise(OfMeasure):
+    """An objective: the mean over pairs of attributes i and j of a value w_ij(a, b), if i has mask
+    a and j has mask b.
+
+    The value of a pair is divided equally between its two attributes. Attribute i with mask a
+    contributes 1/2 sum_j w_ij(a, b_j), which is at most 1/2 sum_j max_b w_ij(a, b). The bound of a
+    box takes, for each attribute i, the largest such value of the candidates a in its domain, and
+    adds these values. It is exact for a single configuration. It is valid even if values do not
+    grow with finer masks, and it needs no label.
+    """
+
+    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
+        super().__init__(problem, scorer, measure)
+        self._variables = problem.variables[: len(problem.summary.attributes)]
+        sizes = [len(v.candidates) for v in self._variables]
+        self._starts = np.cumsum([0, *sizes])[:-1]
+        self._owner = np.repeat(np.arange(len(sizes)), sizes)
+        self._pairs = max(len(sizes) * (len(sizes) - 1), 2) / 2
+
+    @cached_property
+    def _halves(self) -> Floats:
+        """Half of the signed value of each pair of candidates, shape (M, M)."""
+        total = len(self._owner)
+        halves = np.zeros((total, total))
+        for i, j in combinations(range(len(self._variables)), 2):
+            for a, first in enumerate(self._variables[i].candidates):
+                for b, other in enumerate(self._variables[j].candidates):
+                    value = self._scorer.pair((i, j), (first, other), self._measure)
+                    at = self._starts[i] + a, self._starts[j] + b
+                    halves[at] = halves[at[::-1]] = self.sign * value / 2
+        return halves / self._pairs
+
+    def _over(self, box: Box) -> float:
+        left = np.zeros(len(self._owner), dtype=np.bool_)
+        for start, domain in zip(self._starts, box, strict=False):
+            left[start + np.array(members(domain))] = True
+        # Of each candidate left: the best partner in each other attribute.
+        partners = np.where(left, self._halves[left], -np.inf)
+        best = np.maximum.reduceat(partners, self._starts, axis=1)
+        own = self._owner[left]
+        best[np.arange(len(own)), own] = 0.0
+        return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
+
+    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
+        """Return the approximate seconds to count all pairs; only the first configuration needs
+        this.
+        """
+        cells = sum(map(len, self._problem.summary.pairs.index.values()))
+        return _SECONDS_PER_CELL * cells
+
+
+def _changes(own: Ints) -> Ints:
+    """Return the index at which each run of equal numbers in `own` begins."""
+    return np.flatnonzero(np.diff(own, prepend=-1))
+
+
+class EveryColumn(OfMeasure):
+    """An objective: how well each column is predicted by the other columns, averaged over columns.
+
+    Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
+    errors are smallest if the other columns have the finest masks of the box. So for the bound,
+    only the mask of the predicted column varies: the explained scatter is grouped by each
+    candidate, and the best candidate counts. So the bound is a sum of maxima, one for each column,
+    and needs only one matrix inverse.
+    """
+
+    divides = True
+
+    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
+        super().__init__(problem, scorer, measure)
+        self._variables = problem.variables[: len(problem.summary.attributes)]
+        roles = scorer.column_roles
+        self._weights = np.array([roles[v.attribute.name].weight for v in self._variables])
+        self._blocks: PartBlocks | None = None
+        self._masks = FinestMasks(problem)
+        self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
+        self._groups: dict[tuple[Hashable, int], tuple[Floats, Floats]] = {}
+
+    def _over(self, box: Box) -> float:
+        return self.upper(box)
+
+    def upper(self, box: Box) -> float:
+        """Return an upper bound from least squares, which is quicker to compute than an exact
+        value.
+        """
+        if box in self._scored:
+            return self._scored[box]
+        coded = self._masks.coded(box)
+        if coded is None:
+            return 1.0
+        explained = self._explained(coded)
+        each = [
+            max(self._reached(i, coded, c, explained[i]) for c in members(box[i]))
+            for i in range(len(explained))
+        ]
+        return float(weighted(np.array(each), self._weights))
+
+    def _explained(self, coded: CodedMasks) -> list[Floats]:
+        """Return for each column the scatter of its finest levels that the other columns explain."""
+
+        def make() -> list[Floats]:
+            if self._blocks is None:
+                self._blocks = PartBlocks(self._problem.summary.pairs)
+            self._problem.work.add(work_at(coded))
+            return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
+
+        return self._known.get(tuple(coded.keys), make)
+
+    def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
+        """Return an upper bound of V / (1 + V) for one candidate of a column.
+
+        V is the explained scatter of the candidate's groups, each divided by its rows. The report
+        of a noise mask is a random function of the finest levels, so its V is no larger.
+        """
+        if not len(explained):
+            return 0.0
+        key = coded.keys[index], candidate
+        if key not in self._groups:
+            variable, level = self._variables[index], coded.levels[index]
+            self._groups[key] = self._grouped(variable, level, candidate)
+        groups, rows = self._groups[key]
+        value = max(float((((explained @ groups) * groups).sum(axis=0) / rows).sum()), 0.0)
+        return value / (1 + value)
+
+    def _grouped(self, variable: Variable, level: Integers, place: int) -> tuple[Floats, Floats]:
+        """Return the 0/1 matrix of finest levels by group of a candidate, shape (L, g), and rows,
+        shape (g,).
+        """
+        pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
+        atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
+        counted = np.bincount(level, weights=atoms)
+        there = np.flatnonzero(counted)
+        rows: Floats = counted[there].astype(np.float64)
+        if candidate.noise is not None:
+            return np.eye(len(rows)), rows
+        shown, numbers = self._scorer.order(variable.attribute, candidate)
+        shown = candidate.levels if numbers is None else shown
+        first = np.zeros(int(level.max()) + 1, dtype=np.int64)
+        first[level] = np.arange(len(level))
+        groups = shown[first[there]]
+        indicators = np.eye(int(groups.max()) + 1)[groups]
+        indicators = indicators[:, indicators.any(axis=0)]
+        return indicators, rows @ indicators

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.search.clock import Work
+from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints
 from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
-Ints = npt.NDArray[np.integer]
-Levels = npt.NDArray[Any]
-"""The level of each atom, shape (A,); for a noise mask, P(level | atom), shape (A, L)."""
+"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 Box = tuple[int, ...]
 """One domain for each variable, as a bit mask of candidates."""
 Division = tuple[int, tuple[int, ...]]
@@ -70,13 +67,13 @@ class Variable:
     attribute: AttributeSummary
     candidates: tuple[Candidate, ...]
     quasi: bool
-    channels: Mapping[int, npt.NDArray[np.float64]] = field(default_factory=dict)
-    people: Ints | None = None
+    channels: Mapping[int, Floats] = field(default_factory=dict)
+    people: Integers | None = None
     _covers: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
-    _joins: dict[int, Ints] = field(default_factory=dict, repr=False)
-    _meets: dict[int, Ints] = field(default_factory=dict, repr=False)
-    _level_joins: dict[int, Ints] = field(default_factory=dict, repr=False)
-    _level_meets: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _joins: dict[int, Integers] = field(default_factory=dict, repr=False)
+    _meets: dict[int, Integers] = field(default_factory=dict, repr=False)
+    _level_joins: dict[int, Integers] = field(default_factory=dict, repr=False)
+    _level_meets: dict[int, Integers] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -89,7 +86,7 @@ class Variable:
         return (1 << len(self.candidates)) - 1
 
     @cached_property
-    def _order(self) -> npt.NDArray[np.bool_]:
+    def _order(self) -> Flags:
         """Whether candidate i is at least as fine as candidate c, shape (n, n).
 
         A noise mask is coarser than the unmasked values and finer than a mask with one group. It is
@@ -108,7 +105,7 @@ class Variable:
         return order
 
     @cached_property
-    def _level_order(self) -> npt.NDArray[np.bool_]:
+    def _level_order(self) -> Flags:
         """Whether the levels of candidate i are at least as fine as those of c, shape (n, n).
 
         Because rare groups are pooled, a finer mask may have coarser levels.
@@ -141,7 +138,7 @@ class Variable:
                 return c
         return None
 
-    def meet(self, domain: int) -> Ints:
+    def meet(self, domain: int) -> Integers:
         """Return the finest grouping that every candidate of a domain refines, shape (V,).
 
         If many candidates are not comparable, the result has one group.
@@ -151,7 +148,7 @@ class Variable:
             self._meets[domain] = _meet([self.candidates[i].groups for i in ends])
         return self._meets[domain]
 
-    def join(self, domain: int) -> Ints:
+    def join(self, domain: int) -> Integers:
         """Return the coarsest grouping that refines every candidate of a domain, shape (V,).
 
         If many candidates of the domain are not comparable, the grouping for all candidates of the
@@ -180,7 +177,7 @@ class Variable:
             self._covers[domain] = parts if len(parts) > _MANY else ()
         return self._covers[domain]
 
-    def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
+    def _ends(self, domain: int, beyond: Flags) -> list[int]:
         """Return the candidates of a domain that no other candidate of it is beyond.
 
         `beyond[c]` flags the candidates that are at least as coarse as c, or at least as fine. Of
@@ -194,7 +191,7 @@ class Variable:
         first = ~np.tril(alike, -1).any(axis=1)
         return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
-    def level_join(self, domain: int) -> Levels:
+    def level_join(self, domain: int) -> Array:
         """Return the common refinement of the levels of a domain's candidates, shape (A,).
 
         A noise mask counts as if it showed the atoms, which carry at least as much information as
@@ -211,7 +208,7 @@ class Variable:
                 self._level_joins[domain] = _join([self.candidates[i].levels for i in ends])
         return self._level_joins[domain]
 
-    def level_meet(self, domain: int) -> Levels:
+    def level_meet(self, domain: int) -> Array:
         """Return the finest levels that the levels of every candidate of a domain refine,
         shape (A,).
 
@@ -232,7 +229,7 @@ class Variable:
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
         )
 
-    def _channel(self, domain: int) -> npt.NDArray[np.float64] | None:
+    def _channel(self, domain: int) -> Floats | None:
         return None if domain & (domain - 1) else self.channels.get(domain.bit_length() - 1)
 
 
@@ -296,7 +293,7 @@ class Problem:
         }
 
 
-GroupsOfPeople = Callable[[str, Candidate], "Ints | None"]
+GroupsOfPeople = Callable[[str, Candidate], Integers | None]
 """A function that returns the group of each value of the population under a candidate; None if
 there is no population.
 """
@@ -318,7 +315,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     duplicates: list[str] = []
     for attribute in summary.all_attributes:
         distinct: dict[tuple[bytes, bytes, object], Candidate] = {}
-        people: dict[int, Ints | None] = {}
+        people: dict[int, Integers | None] = {}
         for candidate in attribute.candidates:
             outside = None
             if of_people is not None and candidate.noise is None:
@@ -345,19 +342,19 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     return Problem(summary, tuple(variables), tuple(duplicates))
 
 
-def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
+def _told_apart(candidate: Candidate, outside: Integers | None) -> bytes:
     """Return a key of a candidate's grouping of table and population; equal keys mean equal groups."""
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()
 
 
-def _domain(chosen: npt.NDArray[np.bool_]) -> int:
+def _domain(chosen: Flags) -> int:
     """Return the domain with the flagged candidates, as a bit mask."""
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
 
-def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def _refinements(groups: Int32s) -> Flags:
     """Return whether grouping i refines grouping c, shape (n, n), given groupings of shape (n, V).
 
     One grouping refines another if the other is constant on each of its groups. Then the group of
@@ -377,7 +374,7 @@ def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     return order
 
 
-def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def _first_alike(codes: Int32s) -> Ints:
     """Return for each value the index of the first value in its group, shape (V,)."""
     places = np.arange(len(codes))
     first = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
@@ -386,7 +383,7 @@ def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return first[codes]
 
 
-def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
+def _followers(first: Ints, few: int) -> Ints:
     """Return the indices of `few` values that are not the first of their group; zeros if there are none."""
     others = np.flatnonzero(first != np.arange(len(first)))
     if not len(others):
@@ -404,17 +401,17 @@ def replaced(box: Box, index: int, domain: int) -> Box:
     return (*box[:index], domain, *box[index + 1 :])
 
 
-def _join(groupings: Sequence[Ints]) -> Ints:
+def _join(groupings: Sequence[Integers]) -> Integers:
     return groupings[0] if len(groupings) == 1 else common_refinement(groupings)
 
 
-def _meet(groupings: Sequence[Ints]) -> Ints:
+def _meet(groupings: Sequence[Integers]) -> Integers:
     if len(groupings) == 1:
         return groupings[0]
     return _common_coarsening(groupings) if len(groupings) <= _MANY else np.zeros_like(groupings[0])
 
 
-def _common_coarsening(groupings: Sequence[Ints]) -> Ints:
+def _common_coarsening(groupings: Sequence[Integers]) -> Integers:
     """Return the finest grouping that all the groupings refine; groups that overlap are merged."""
     from scipy import sparse  # taking long to load, and only of groupings that cross
     from scipy.sparse.csgraph import connected_components

@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corner_classes import Parts
+from aegis.arrays import Flags, Floats, Ints
 from aegis.privacy import ClassTable, Criterion
 from aegis.privacy.admission import admits, admits_dense
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
 from aegis.privacy.model import Compared
 from aegis.summary import Candidate, FrequencyTable
 
-Ids = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Mask = Candidate | None
 """The candidate of a protected attribute; None if it has no candidate."""
 
@@ -80,11 +78,11 @@ class Judge:
         self._rows = frequency.counts.astype(np.float64)
         self._room = plan.rule.allowed_rows(frequency.rows)
         self._least = plan.rule.implied_size
-        self._shown: dict[tuple[str, Mask], tuple[Ids, tuple[str, ...]]] = {}
+        self._shown: dict[tuple[str, Mask], tuple[Ints, tuple[str, ...]]] = {}
         self._trees: dict[tuple[str, Mask], TreeGroups | None] = {}
         self._caps: dict[tuple[Criterion, Mask], ShareCaps | None] = {}
         self._caps_pay, self.parts_pay = Worth(), Worth()
-        self._last: tuple[Ids, tuple[str, Mask], Floats] | None = None
+        self._last: tuple[Ints, tuple[str, Mask], Floats] | None = None
 
     @cached_property
     def _beyond_sizes(self) -> tuple[Criterion, ...]:
@@ -118,7 +116,7 @@ class Judge:
             return False
         return model.monotone_with_suppression if self._room else model.monotone
 
-    def possible(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
+    def possible(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration, or any finer one, may meet the rule; False proves that
         none does.
 
@@ -148,7 +146,7 @@ class Judge:
         self._caps_pay.tell(refused=capped and not enough)
         return enough
 
-    def possible_in_parts(self, ids: Ids, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
+    def possible_in_parts(self, ids: Ints, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration between a coarser and a finer one may meet the rule; False
         proves that none does.
 
@@ -206,7 +204,7 @@ class Judge:
         """Whether `possible_in_parts` can exclude more than `possible`."""
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
-    def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
+    def admits(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration meets the rule. This is valid only if
         `PrivacyPlan.counts_alone` is True.
 
@@ -239,9 +237,7 @@ class Judge:
         table = ClassTable.from_cells(number[ids[cells]], counts, shown, hierarchies=levels)
         return admits(rule, table, room)
 
-    def _large(
-        self, ids: Ids, space: int, masks: Sequence[Mask]
-    ) -> tuple[Floats, npt.NDArray[np.bool_], int]:
+    def _large(self, ids: Ints, space: int, masks: Sequence[Mask]) -> tuple[Floats, Flags, int]:
         """Return rows by class, flags of classes that are large enough, and how many rows may still
         be suppressed.
         """
@@ -267,7 +263,7 @@ class Judge:
         return masks[self._plan.rule.sensitive.index(name)]
 
     def _histograms(
-        self, ids: Ids, space: int, large: npt.NDArray[np.bool_], masks: Sequence[Mask]
+        self, ids: Ints, space: int, large: Flags, masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
         """Return rows by class and value of each protected attribute, for the classes that `large`
         flags.
@@ -287,10 +283,10 @@ class Judge:
             tables[name] = Histograms(matrix, self._tree(name, mask))
         return tables
 
-    def _spread(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
+    def _spread(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
         return self._width(masks) * space > _SPREAD * len(ids)
 
-    def _counts(self, ids: Ids, space: int, name: str, mask: Mask) -> Floats:
+    def _counts(self, ids: Ints, space: int, name: str, mask: Mask) -> Floats:
         """Return the rows by class and value of a protected attribute, shape (space, V).
 
         The last result is cached.
@@ -323,7 +319,7 @@ class Judge:
             self._trees[key] = None if levels is None else TreeGroups.of(levels)
         return self._trees[key]
 
-    def _values(self, name: str, mask: Mask) -> tuple[Ids, tuple[str, ...]]:
+    def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
         """Return the masked value of a protected attribute in each cell, shape (cells,), and the
         values' texts.
         """
@@ -336,7 +332,6 @@ class Judge:
         return self._shown[key]
 
 
-def _added(keys: Ids, rows: Floats, size: int = 0) -> Floats:
+def _added(keys: Ints, rows: Floats, size: int = 0) -> Floats:
     """Sum `rows`, shape (n,), by key, shape (n,); the result has at least `size` entries."""
-    sums: Floats = np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
-    return sums
+    return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)

@@ -11,12 +11,11 @@ from typing import Unpack
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
-from aegis.advisor.caveats import with_caveats
+from aegis.advisor.caveats import disagreement, with_caveats
 from aegis.advisor.default import measure_for
 from aegis.advisor.excluded_attributes import aside_note
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
-from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import lost_alone
 from aegis.advisor.ranked import Ranked

@@ -7,18 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.grouping import AtomCounts, RowGroups, group_classes, stacked_grouping
 from aegis.advisor.search.objective import CUBED, Objective, seconds_of
-from aegis.advisor.search.problem import (
-    Box,
-    Ints,
-    Levels,
-    Problem,
-    Variable,
-    is_leaf,
-)
+from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf
+from aegis.arrays import Array, Integers, Ints
 from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.partial_trace import Given
 
@@ -118,8 +111,8 @@ class _Counts:
     """
 
     counts: AtomCounts | Given
-    offsets: npt.NDArray[np.int64]
-    atoms: tuple[Ints, ...]
+    offsets: Ints
+    atoms: tuple[Integers, ...]
     places: tuple[int, ...]
 
     @classmethod
@@ -159,7 +152,7 @@ class _Counts:
         return _Counts(given, offsets, tuple(self.atoms[place] for place in places), places)
 
 
-def _told_apart(variable: Variable) -> Ints:
+def _told_apart(variable: Variable) -> Integers:
     """Return the level of each atom in the common refinement of a variable's candidates.
 
     If a candidate adds noise, every atom is a level.
@@ -183,7 +176,7 @@ class _Corners:
         self._rows = problem.summary.pairs.n
         self._numbers: dict[tuple[int, int, bool], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
-        self._levels: list[Levels] = []
+        self._levels: list[Array] = []
         self._sizes: list[int] = []
         self._fits: dict[Key, tuple[PillaiFit, int]] = {}
 
@@ -228,7 +221,7 @@ class _Corners:
             self._numbers[place] = self._known[content]
         return self._numbers[place]
 
-    def _grouping(self, index: int, domain: int, finest: bool) -> Levels:
+    def _grouping(self, index: int, domain: int, finest: bool) -> Array:
         """Return the group of each level of the counts, or a noise mask's channel; for the label,
         the group of each class.
         """

@@ -13,18 +13,16 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.cells import RuleCells, dense
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
+from aegis.advisor.search.problem import Box, Problem, is_leaf
+from aegis.arrays import Flags, Floats, Integers
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions
 from aegis.errors import PolicyError
 from aegis.summary import FrequencyTable
-
-Floats = npt.NDArray[np.float64]
 
 
 class ClassLoss(Objective):
@@ -84,7 +82,7 @@ class ClassLoss(Objective):
             )
         return frequency
 
-    def _joined(self, box: Box) -> dict[str, Ints]:
+    def _joined(self, box: Box) -> dict[str, Integers]:
         """Return, for each quasi-identifier, the group of each value under the finest masks of `box`."""
         variables = zip(self._problem.variables, box, strict=True)
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
@@ -188,20 +186,18 @@ class ConfigurationClasses:
         self._problem, self._plan, self._frequency = problem, plan, frequency
         self._rows = frequency.counts.astype(np.float64)
 
-    def suppressed_cells(self, box: Box) -> npt.NDArray[np.bool_]:
+    def suppressed_cells(self, box: Box) -> Flags:
         """Return which cells of the frequency table a configuration suppresses, shape (cells,)."""
         ids, space = dense(*self.tables.of(box))
-        suppressed: npt.NDArray[np.bool_] = ~self.kept_classes(box, ids, space)[ids]
-        return suppressed
+        return ~self.kept_classes(box, ids, space)[ids]
 
-    def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
+    def kept_classes(self, box: Box, ids: Integers, space: int) -> Flags:
         """Return whether the rule keeps each class, shape (space,); `ids` is the class of each
         cell.
         """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
-            sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
-            return sizes
+            return np.bincount(ids, self._rows, space) >= rule.minimum_size
         kept_classes = np.zeros(space, dtype=np.bool_)
         kept_classes[ids[self._plan.kept_cells(self._problem.choice(box))]] = True
         return kept_classes
@@ -254,7 +250,7 @@ class LabelLoss(ClassLoss):
         """
         return self._loss(joint, np.zeros(self._classes))
 
-    def _joint(self, ids: Ints, space: int) -> Floats:
+    def _joint(self, ids: Integers, space: int) -> Floats:
         """Return the number of rows by label and class, shape (C, space); some classes may be
         empty.
 
@@ -299,12 +295,12 @@ class Classification(LabelLoss):
         return self._share(charged.sum() + self._options.suppressed * suppressed.sum())
 
     @staticmethod
-    def _ties(joint: Floats) -> npt.NDArray[np.bool_]:
+    def _ties(joint: Floats) -> Flags:
         """Return which of the n classes have several most frequent labels, shape (n,); `joint` has
         shape (C, n).
         """
         most = joint.max(axis=0, initial=0)
-        tied: npt.NDArray[np.bool_] = np.count_nonzero(joint == most, axis=0) > 1
+        tied: Flags = np.count_nonzero(joint == most, axis=0) > 1
         return tied
 
     def _share(self, charged: float) -> float:
@@ -332,5 +328,4 @@ class ClassEntropy(LabelLoss):
 
 def _bits(share: Floats) -> Floats:
     """Return -log2 of each share; 0 for a share of 0."""
-    bits: Floats = -np.log2(np.where(share > 0, share, 1))
-    return bits
+    return -np.log2(np.where(share > 0, share, 1))

@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.leaf_bound import least_bits
 from aegis.advisor.search.problem import Box, Problem
+from aegis.arrays import Flags, Floats, Integers
 from aegis.arx.losses.classes import ClassLoss
 from aegis.summary.leaves import domain
 
-Floats = npt.NDArray[np.float64]
-Groups = Mapping[str, npt.NDArray[np.integer]]
+Groups = Mapping[str, Integers]
 """The group of each value, by quasi-identifier."""
 
 
@@ -60,7 +59,7 @@ class AreaLoss(ClassLoss):
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
-    def _loss(self, groups: Groups, areas: Floats, kept_cells: npt.NDArray[np.bool_]) -> float:
+    def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
         """Return the loss; `areas` and `kept_cells` hold log2 of the area and the verdict of each
         cell, shape (cells,) each, and `groups` forms the classes.
         """
@@ -78,7 +77,7 @@ class Ambiguity(AreaLoss):
         self,
         groups: Groups,  # noqa: ARG002 - the class does not matter, its area does
         areas: Floats,
-        kept_cells: npt.NDArray[np.bool_],
+        kept_cells: Flags,
     ) -> float:
         counts = self._frequency.counts
         return float((counts * np.exp2(np.where(kept_cells, areas, self._whole))).sum())
@@ -94,7 +93,7 @@ class Divergence(AreaLoss):
 
     name = "kl-divergence"
 
-    def _loss(self, groups: Groups, areas: Floats, kept_cells: npt.NDArray[np.bool_]) -> float:
+    def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
         counts = self._frequency.counts.astype(np.float64)
         rows = max(counts.sum(), 1.0)
         own = self._own()
@@ -109,5 +108,4 @@ class Divergence(AreaLoss):
         """Return log2 of the number of rows with the combination of values of each cell, shape (cells,)."""
         place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
         sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
-        own: Floats = np.log2(sizes[place])
-        return own
+        return np.log2(sizes[place])

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import PolicyError, member
 
-Floats = npt.NDArray[np.float64]
 _OPTIONS = ("mean", "factor", "weights", "over")
 _WEIGHTS = ("equal", "policy")
 _OVER = ("all", "quasi-identifiers")

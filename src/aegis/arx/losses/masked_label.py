@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.advisor.search.problem import Box, Ints
-from aegis.arx.losses.classes import Classification, Floats
+from aegis.advisor.search.problem import Box
+from aegis.arrays import Floats, Integers
+from aegis.arx.losses.classes import Classification
 
 
 class ShownClassification(Classification):
@@ -63,7 +63,7 @@ class ShownClassification(Classification):
             charged = np.where(self._ties(joint.T), tied * rows, charged)
         return float(charged.sum())
 
-    def _hidden(self, label: Ints) -> float:
+    def _hidden(self, label: Integers) -> float:
         """Return the share of label values that a mask hides, (V - shown) / (V - 1); `label` is the
         group of each value, shape (V,).
         """
@@ -72,8 +72,8 @@ class ShownClassification(Classification):
         return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)
 
     def _predicted(
-        self, groups: Mapping[str, npt.NDArray[np.integer]], label: Ints, weights: Floats
-    ) -> npt.NDArray[np.float64]:
+        self, groups: Mapping[str, Integers], label: Integers, weights: Floats
+    ) -> Floats:
         """Return the number of rows by group of the other quasi-identifiers and by masked label;
         `weights` holds the rows of each cell, shape (cells,).
         """

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.search.problem import Box
-from aegis.arx.losses.leaf_volume_losses import AreaLoss, Floats, Groups
+from aegis.arrays import Flags, Floats
+from aegis.arx.losses.leaf_volume_losses import AreaLoss, Groups
 from aegis.arx.losses.loss_options import read_options
 from aegis.errors import PolicyError
 from aegis.privacy.payoff_models import expected_loss
@@ -114,7 +114,7 @@ class PublisherPayout(AreaLoss):
         self,
         groups: Groups,  # noqa: ARG002 - without attacks, the classes do not matter
         areas: Floats,
-        kept_cells: npt.NDArray[np.bool_],
+        kept_cells: Flags,
     ) -> float:
         unpaid = np.where(kept_cells, areas / (self._whole or 1.0), 1.0)
         return float((self._frequency.counts * unpaid).sum() * self._options.benefit)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from aegis.advisor.search.cells import RuleCells
 from aegis.advisor.search.problem import Variable
+from aegis.arrays import Floats
 from aegis.arx.losses.loss_options import Mean
 
-Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 

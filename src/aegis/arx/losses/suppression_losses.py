@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.arrays import Floats
 from aegis.arx.losses.classes import ClassLoss, ConfigurationClasses
 from aegis.arx.losses.loss_options import LossOptions, Mean
 from aegis.arx.losses.separable import AttributePart, Separable
@@ -26,8 +26,6 @@ from aegis.arx.losses.widths import (
     width_per_value,
 )
 from aegis.summary import AttributeSummary, Candidate
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -209,8 +207,7 @@ class ChargedLoss(ClassLoss):
             alike = np.bincount(finest, weights=attribute.counts)
             lost = np.bincount(finest[places], weights=counts, minlength=len(alike))
             shares = np.divide(lost, alike, out=np.zeros_like(alike), where=alike > 0)
-            suppressed: Floats = shares[finest] * attribute.counts
-            return suppressed
+            return shares[finest] * attribute.counts
 
         return rows
 
@@ -220,8 +217,7 @@ def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> F
     rows = attribute.counts.astype(np.float64)
     groups = np.bincount(candidate.groups, weights=rows)
     share = np.divide(rows, groups[candidate.groups], out=np.ones_like(rows), where=rows > 0)
-    bits: Floats = -np.log2(share)
-    return bits
+    return -np.log2(share)
 
 
 def nu_entropy_charge(

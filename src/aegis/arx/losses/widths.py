@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.masks import Level
 from aegis.summary import AttributeSummary, Candidate
 from aegis.summary.leaves import domain, leaf_counts, leaf_shares
-
-Floats = npt.NDArray[np.float64]
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
@@ -37,14 +35,12 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
         np.maximum.at(high, groups[valid], numbers[valid])
         width = np.where(high >= low, high - low, 0.0)
         span = float(np.ptp(numbers[valid])) if valid.any() else 0.0
-    shares: Floats = width[groups] / span if span > 0 else np.zeros(len(groups))
-    return shares
+    return width[groups] / span if span > 0 else np.zeros(len(groups))
 
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """Return log2 of the number of leaves in each value's group, shape (V,)."""
-    bits: Floats = np.log2(leaf_counts(attribute, candidate))
-    return bits
+    return np.log2(leaf_counts(attribute, candidate))
 
 
 def domain_bits(attribute: AttributeSummary) -> float:

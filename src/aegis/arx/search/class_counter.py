@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.problem import Problem
 from aegis.array_cache import Remembered
+from aegis.arrays import Int32s, Ints
 
-Ids = npt.NDArray[np.int64]
 Node = tuple[int, ...]
 """A candidate per variable."""
 _REMEMBERED = 128 << 20
@@ -45,7 +44,7 @@ class Tally:
         self._least = least
         self._weights = cells.counts.astype(np.float64)
         self._corners = Corners(problem, cells)
-        self._known: Remembered[tuple[Node, Node], tuple[Ids, int]] = Remembered(
+        self._known: Remembered[tuple[Node, Node], tuple[Ints, int]] = Remembered(
             _REMEMBERED, lambda classes: classes[0].nbytes
         )
         largest = {
@@ -58,7 +57,7 @@ class Tally:
         self._numbers = np.arange(cells.count, dtype=np.int32)
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
-    def lost(self, node: Node, room: int) -> Ids | None:
+    def lost(self, node: Node, room: int) -> Ints | None:
         """Return the indices of cells in classes that are too small; None if these cells have more
         than `room` rows.
         """
@@ -71,26 +70,26 @@ class Tally:
             ids, space = self._crossed(ids, space, codes, size)
         return self._small(ids, space, room)
 
-    def _small(self, ids: Ids, space: int, room: int) -> Ids | None:
+    def _small(self, ids: Ints, space: int, room: int) -> Ints | None:
         sizes = np.bincount(ids, weights=self._weights, minlength=space)
         small = sizes < self._least
         rows = float(np.dot(sizes, small))
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
-    def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
+    def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
         """Return the class of each cell by some of the attributes, and a number above all class numbers."""
         if len(some) == 1:
             return self._corners.coded(some[0], 1 << node[0])
         return self._known.get((some, node), lambda: self._halved(some, node))
 
-    def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
+    def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
         """Return `_classes` of several attributes from those of the two halves."""
         first, second = self._halves(some)
         ids, space = self._classes(first, node[::2])
         codes, size = self._classes(second, node[1::2])
         return (ids, space) if size == 1 else self._crossed(ids, space, codes, size)
 
-    def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
+    def _crossed(self, ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
         """Split classes by a second grouping; return the new class of each cell, and a number above
         all class numbers.
         """
@@ -108,7 +107,7 @@ class Tally:
         number = np.cumsum(stands == self._numbers, dtype=np.int64) - 1
         return number[stands], int(number[-1]) + 1
 
-    def _part(self, ids: Ids, stands: npt.NDArray[np.int32]) -> None:
+    def _part(self, ids: Ints, stands: Int32s) -> None:
         """Give a cell of its own to each class whose hash is also the hash of another class."""
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
@@ -122,6 +121,6 @@ class Tally:
         return tuple(half for half in (some[::2], some[1::2]) if half)
 
 
-def _hashed(ids: Ids) -> Ids:
+def _hashed(ids: Ints) -> Ints:
     """Return a hash below `_SPREAD` for each class; few classes share one."""
     return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)

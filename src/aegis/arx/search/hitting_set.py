@@ -25,7 +25,6 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.search.branch import BranchAndBound, OpenBox
 from aegis.advisor.search.cells import RuleCells
@@ -33,13 +32,13 @@ from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Problem, Variable, members
+from aegis.arrays import Flags, Floats
 from aegis.arx.losses.separable import Separable
 from aegis.arx.search.class_counter import Node, Tally
 from aegis.arx.search.listing import HALF, Chosen, Listing, OpenList, halves
 from aegis.interrupts import check
 from aegis.progress import Step
 
-Floats = npt.NDArray[np.float64]
 Coarsening = tuple[float, int, int]
 """What a step to a coarser candidate covers for what it costs, the variable, the candidate."""
 
@@ -346,7 +345,7 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
     return math.fsum(part[candidate] for part, candidate in zip(parts, node, strict=True))
 
 
-def _refines(variable: Variable) -> npt.NDArray[np.bool_]:
+def _refines(variable: Variable) -> Flags:
     """Return whether each candidate (row) is at least as fine as each other one (column)."""
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)

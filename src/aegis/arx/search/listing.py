@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from aegis.arrays import Flags, Floats
+
 Chosen = npt.NDArray[np.int16]
 Places = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint64]
@@ -68,9 +69,7 @@ class Listing:
         in which configurations are not compared.
     """
 
-    def __init__(
-        self, figures: Sequence[Floats], refines: Sequence[npt.NDArray[np.bool_] | None]
-    ) -> None:
+    def __init__(self, figures: Sequence[Floats], refines: Sequence[Flags | None]) -> None:
         self._middle = middle = halves([range(len(figure)) for figure in figures])
         self._attributes = len(figures)
         self._first = _listed(figures[:middle])
@@ -208,7 +207,7 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
     return chosen, sums
 
 
-def _take_over(dead: Bits, orders: Sequence[npt.NDArray[np.bool_]]) -> None:
+def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
     """Add to each row the bits of all rows that it refines, in place; `dead` has shape (n, words)."""
     before = 1
     for order in orders:
@@ -229,7 +228,7 @@ def _count(words: Words) -> int:
     return int(np.bitwise_count(words[2]).sum())
 
 
-def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits:
+def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
     """Return, for each of n candidates, which entries of a column refine it, as bits of shape (n,
     words).
     """
@@ -253,12 +252,7 @@ class OpenList:
         in which configurations are not compared.
     """
 
-    def __init__(
-        self,
-        chosen: Chosen,
-        sums: Floats,
-        refines: Sequence[npt.NDArray[np.bool_] | None],
-    ) -> None:
+    def __init__(self, chosen: Chosen, sums: Floats, refines: Sequence[Flags | None]) -> None:
         self._refines = refines
         self._pack(chosen, sums)
 
@@ -345,6 +339,6 @@ class OpenList:
         self._pack(self.chosen[places], self._sums[places])
 
 
-def _packed(flags: npt.NDArray[np.bool_]) -> Bits:
+def _packed(flags: Flags) -> Bits:
     content = np.packbits(flags, bitorder="little")
     return np.pad(content, (0, -len(content) % 8)).view(np.uint64)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.words import counted
 
@@ -56,32 +55,23 @@ CHECK_SCHEMA = 1
 
 def print_audit(shell: Output, audited: Audit, origin: str) -> None:
     """Print every figure of an audit. The verdict comes last."""
-    if shell.format is Format.JSON:
-        shell.json(audited.to_dict())
-    elif shell.format is Format.CSV:
-        shell.figures(audited.to_dict())
-    else:
-        shell.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))
-        shell.show(*_sensitive(audited.report))
-        shell.show(*_outside(audited))
-        shell.warn((*audited.warnings, *audited.report.notes))
-        if audited.differential_privacy is not None:
-            shell.warn(audited.differential_privacy.notes)
-        shell.show(*_verdict(audited))
+    if shell.as_data(audited.to_dict()):
+        return
+    shell.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))
+    shell.show(*_sensitive(audited.report))
+    shell.show(*_outside(audited))
+    shell.warn((*audited.warnings, *audited.report.notes))
+    if audited.differential_privacy is not None:
+        shell.warn(audited.differential_privacy.notes)
+    shell.show(*_verdict(audited))
 
 
 def print_check(shell: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
     """Print the measured figures, and a line for each figure that differs from the certificate."""
     data = {"schema": CHECK_SCHEMA, "certificate": str(certificate), **check.to_dict()}
     data["audit"] = None if check.audit is None else check.audit.to_dict()
-    if shell.format is Format.JSON:
-        shell.json(data)
-        return
-    if shell.format is Format.CSV:
-        rows = (
-            [mismatch.what, mismatch.certified, mismatch.measured] for mismatch in check.mismatches
-        )
-        shell.csv(("what", "certified", "measured"), rows)
+    rows = ([each.what, each.certified, each.measured] for each in check.mismatches)
+    if shell.as_data(data, ("what", "certified", "measured"), rows):
         return
     from aegis.cli.tables import heading, line
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.words import counted
 
@@ -20,16 +19,13 @@ def print_risk(
 ) -> None:
     """Print every figure of the risk of single records."""
     data = measured.to_dict() | {"written": list(files)}
-    if shell.format is Format.JSON:
-        shell.json(data)
-    elif shell.format is Format.CSV:
-        shell.figures(data)
-    else:
-        shell.show(*_head(data, origin), *_risk(data))
-        if data["special_uniques"] is not None:
-            shell.show(*_special(data["special_uniques"], data["rows"]))
-        if measured.numbers is not None:
-            shell.show(*_numbers(measured.numbers))
+    if shell.as_data(data):
+        return
+    shell.show(*_head(data, origin), *_risk(data))
+    if data["special_uniques"] is not None:
+        shell.show(*_special(data["special_uniques"], data["rows"]))
+    if measured.numbers is not None:
+        shell.show(*_numbers(measured.numbers))
 
 
 def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:

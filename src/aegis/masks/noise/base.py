@@ -19,10 +19,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Mask, ValueCounts
@@ -31,8 +31,6 @@ from aegis.privacy import PrivacyAccount, PrivacyLoss
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_REPORTS = 4096
 """Largest number of values that a noise mask on numbers or categories may show."""
@@ -209,7 +207,7 @@ def floats(values: pa.Array) -> Floats:
     return numbers
 
 
-def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def take(reports: pa.Array, index: Ints, missing: Flags | None = None) -> pa.Array:
     """Return the reports at positions `index`, and null where `missing` is true."""
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     chosen = np.ascontiguousarray(index, dtype=np.int64)
@@ -220,7 +218,7 @@ def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None =
     return pc.if_else(pa.array(missing.tolist(), pa.bool_()), pa.scalar(None, shown.type), shown)
 
 
-def is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
+def is_null(values: pa.Array) -> Flags:
     """Return whether each entry is null, shape (n,); NaN is not null."""
-    null: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
+    null: Flags = pc.is_null(values).to_numpy(zero_copy_only=False)
     return null

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
 from aegis.masks.mapping import among, mapped, text_of
-from aegis.masks.noise.base import MOST_REPORTS, Floats, Ints, NoiseMask, is_null, take
+from aegis.masks.noise.base import MOST_REPORTS, NoiseMask, is_null, take
 from aegis.privacy import PrivacyLoss
 
 CATEGORIES = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
@@ -122,7 +122,7 @@ class CategoryNoise(NoiseMask):
             extra.append(None)
         return pa.array([*self.categories(), *extra], dtype)
 
-    def _codes(self, values: pa.Array) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _codes(self, values: pa.Array) -> tuple[Ints, Flags]:
         """Return the category of each value, -1 for null and unknown values, and flags of nulls."""
         dtype = _wide(values.type)
         listed = pa.array(list(self.categories()), dtype)
@@ -412,7 +412,7 @@ def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[
     return tuple(rows)
 
 
-def _distinct(mask: str, data: ValueCounts) -> tuple[tuple[Value, ...], npt.NDArray[np.int64]]:
+def _distinct(mask: str, data: ValueCounts) -> tuple[tuple[Value, ...], Ints]:
     """Return the values that are not null and the rows of each."""
     present = ~is_null(data.values)
     values = tuple(data.values.drop_null().to_pylist())

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.bounds import LEARNS, shared_range
-from aegis.masks.noise.base import Floats, Ints, NoiseMask, is_null, learnt_field, take
+from aegis.masks.noise.base import NoiseMask, is_null, learnt_field, take
 
 MOST_DAYS = 100_000
 """Largest number of days that a noise mask on dates may show."""

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from aegis.arrays import Floats
 from aegis.errors import InternalError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.intervals import NUMERIC
 from aegis.masks.noise.base import (
-    Floats,
     NoiseMask,
     NumberGrid,
     floats,

@@ -6,12 +6,9 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @cache

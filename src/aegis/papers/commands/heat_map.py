@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-import numpy.typing as npt
 from rich.cells import cell_len
 
+from aegis.arrays import Floats
 from aegis.cli.output import UNLIMITED, clean
 from aegis.papers.commands.estimate_tables import shorten, shorten_all
 
@@ -25,8 +25,6 @@ _CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
 _READ = "White: no rows. Each class has its own scale, the same for estimate and truth."
 _BLUE = (11, 74, 117)
 """Colour of the darkest cell; other cells mix this colour with white."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +163,7 @@ def _together(table: Floats, columns: int) -> Floats:
     run = np.arange(len(table)) * columns // len(table)
     size = np.bincount(run, minlength=columns)
     sums = np.stack([np.bincount(run, weights=c, minlength=columns) for c in table.T], axis=1)
-    means: Floats = sums / size[:, None]
-    return means
+    return sums / size[:, None]
 
 
 def _colour(share: float) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.options import ExactPairs, Format, PolicyFile, file_option, output_file
+from aegis.cli.options import ExactPairs, PolicyFile, file_option, output_file
 from aegis.cli.output import Output, RunOptions
 from aegis.cli.parameters import takes_records
 from aegis.cli.progress import reporting
@@ -163,7 +163,7 @@ def _print(shell: Output, published: Published, output: Path, policy_file: Path)
             "mappings": {name: list(mapping) for name, mapping in published.mappings.items()},
             "files": written_dict([output]),
         }
-        shell.json(data) if shell.format is Format.JSON else shell.figures(data)
+        shell.as_data(data)
         return
     from aegis.cli.tables import pairs
 

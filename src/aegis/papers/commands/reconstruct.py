@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import typer
 
 from aegis.cli import completion
 from aegis.cli.files import HTML, check_outputs, written, written_dict
-from aegis.cli.formats import reconstructed_format
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import Format, PolicyOfTable, TableOrBundle, VerifyKey, file_option
 from aegis.cli.output import Output, RunOptions, console
 from aegis.cli.parameters import given_options
 from aegis.cli.progress import reporting
+from aegis.summary_formats import SummaryFormat, format_of_summary
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -124,7 +124,7 @@ def command(asked: ReconstructCommand) -> None:
         Information.of(evidence.know)
     measure_of_attributes(evidence.measure)
     shell = asked.running.shell
-    added = reconstructed_format(table)
+    added = cast("ReconstructedFormat | None", format_of_summary(table))
     if added is not None:
         exact = {"--plot": plot, "--verify-key": asked.verify_key} | given_options(evidence)
         added.reconstruct(table, asked.attribute, exact, shell)
@@ -252,3 +252,12 @@ def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
         titles=("estimate", "truth")[: 1 + known],
         width=width,
     )
+
+
+class ReconstructedFormat(SummaryFormat, Protocol):
+    """A format whose files show the joint distribution of an attribute and the label."""
+
+    def reconstruct(
+        self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
+    ) -> None:
+        """Print the joint counts of an attribute and the label, as precisely as the file allows."""

@@ -16,12 +16,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.estimates import AttributeEstimate, Estimate
 from aegis.advisor.grouping import group_rows
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES, Direction, Margins, Measure, Scope
 from aegis.papers.reconstruction import (
@@ -40,8 +40,6 @@ DEFAULT_METHOD = "all-evidence"
 _MOST_CELLS = 1 << 25
 """Most entries of a noise mask's channel (the matrix of its probabilities) in a reconstruction."""
 _WORDS = {Information.RAW: "raw joint", Information.HISTOGRAM: "histogram"}
-
-Floats = npt.NDArray[np.float64]
 
 
 def evidence_of(
@@ -377,15 +375,14 @@ def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
         )
 
 
-def _histogram(attribute: AttributeSummary) -> npt.NDArray[np.int64]:
+def _histogram(attribute: AttributeSummary) -> Ints:
     """Return the number of labelled rows per value, shape (V,)."""
     domain = attribute.domain
     known = None if domain is None else domain.counts
-    counts: npt.NDArray[np.int64] = attribute.joint.sum(axis=1) if known is None else known
-    return counts
+    return attribute.joint.sum(axis=1) if known is None else known
 
 
-def _groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.int64]:
+def _groups(attribute: AttributeSummary, candidate: Candidate) -> Ints:
     """Return the group of each value of the table, shape (V,)."""
     groups = candidate.groups.astype(np.int64)
     return groups if attribute.domain is None else groups[attribute.domain.cells]

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.papers.figures import Agreement
 
-Floats = npt.NDArray[np.float64]
 TIE = 1e-9
 """Scores count as equal if their difference, divided by the largest score, is below this limit."""
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from aegis.advisor import Choice
+from aegis.arrays import Flags, Floats
 from aegis.masks import NoiseMask
 from aegis.policy import Policy
 from aegis.privacy import ClassTable
@@ -52,7 +53,7 @@ class Design:
 
     codes: Codes
     sizes: tuple[int, ...]
-    numbers: tuple[npt.NDArray[np.float64] | None, ...] = ()
+    numbers: tuple[Floats | None, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -74,13 +75,13 @@ class Design:
         """Return the codes of the masked values of `rows`, shape (len(rows), m), float32."""
         return self.codes[rows].astype(np.float32)
 
-    def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
+    def linear(self, rows: Rows) -> Floats:
         """Return the features of `rows` for a linear model that predicts a number.
 
         Numeric attributes with at most 32 values are one-hot encoded, too. In attributes with more
         than 64 values, the least frequent values have no column.
         """
-        columns: list[npt.NDArray[np.float64]] = []
+        columns: list[Floats] = []
         for place, size in enumerate(self.sizes):
             own = self.codes[:, place]
             numbers = self.numbers[place] if self.numbers else None
@@ -129,8 +130,8 @@ class CodedTable:
     attributes: Mapping[str, AttributeSummary] = field(default_factory=dict)
     seed: int = 0
     persons: Labels | None = None
-    response: npt.NDArray[np.float64] | None = None
-    weights: npt.NDArray[np.float64] | None = None
+    response: Floats | None = None
+    weights: Floats | None = None
 
     @property
     def rows(self) -> int:
@@ -163,7 +164,7 @@ class CodedTable:
         numbers = tuple(self._numbers(choice, name) for name in named)
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
-    def _numbers(self, choice: Choice, name: str) -> npt.NDArray[np.float64] | None:
+    def _numbers(self, choice: Choice, name: str) -> Floats | None:
         """Return the mean number of each masked value, shape (groups,); None if the attribute has
         no order.
         """
@@ -195,7 +196,7 @@ class CodedTable:
         codes, distinct = encode(noise.draw(column, random))
         return codes.astype(np.int32), len(distinct)
 
-    def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
+    def released(self, choice: Choice, policy: Policy) -> Flags:
         """Return, for each row, whether the release of a configuration keeps it, shape (n,).
 
         All rows in classes that fail the policy's rule are suppressed, even if there are more than
@@ -211,10 +212,7 @@ class CodedTable:
         else:
             behind = PersonCells.of_pairs(np.arange(self.rows), self.persons, self.rows)
             classes = behind.classes(ids, ones, sensitive)
-        known: npt.NDArray[np.bool_] = np.isin(
-            ids, classes.kept_ids(rule.check(classes).kept_classes)
-        )
-        return known
+        return np.isin(ids, classes.kept_ids(rule.check(classes).kept_classes))
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
         """Return the code of each row's masked value, and the text of each code."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.grouping import group_rows
+from aegis.arrays import Integers, Ints
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, Contingency, Measure
 from aegis.papers.evaluation.agreement import Judged
@@ -74,9 +75,7 @@ class Reconstructed:
             self._fitted[key] = reconstruct(evidence, "ipf", settings=settings).table
         return self._fitted[key]
 
-    def table(
-        self, attribute: AttributeSummary, candidate: Candidate, seed: int
-    ) -> npt.NDArray[np.int64]:
+    def table(self, attribute: AttributeSummary, candidate: Candidate, seed: int) -> Ints:
         """Return the estimated counts by value and class, shape (V, C), as whole numbers.
 
         The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
@@ -136,9 +135,7 @@ class Reconstructed:
         )
 
 
-def drawn_records(
-    joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
-) -> npt.NDArray[np.int64]:
+def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
     """Draw as many records from each group as it has, with replacement; return counts, (V, C).
 
     Parameters
@@ -191,7 +188,7 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
     return total
 
 
-def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:
+def spread_divergence(counts: Integers, groups: Integers) -> float:
     """Return KL(P||Q) in bits.
 
     P is the distribution of `counts`, shape (V,). Q is the distribution after the counts of each

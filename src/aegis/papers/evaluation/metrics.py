@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Array, Flags, Floats
 from aegis.measures import LabelKind
 from aegis.registry import Registry
 
 Labels = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,7 @@ class Metric:
     label: LabelKind = LabelKind.CLASSES
 
 
-def _mean(values: npt.NDArray[Any], weights: Floats | None) -> float:
+def _mean(values: Array, weights: Floats | None) -> float:
     """Return the (weighted) mean of the rows' values; NaN if there are no rows or no weights."""
     if not len(values) or (weights is not None and not weights.any()):
         return math.nan
@@ -129,7 +128,7 @@ def roc_auc(prediction: Prediction) -> float:
     return float(areas[known].mean()) if known.any() else math.nan
 
 
-def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | None) -> float:
+def _area(positive: Flags, scores: Floats, weights: Floats | None) -> float:
     """Return the share of pairs in the right order, weighted by the product of both weights."""
     _, place = np.unique(scores, return_inverse=True)
     own = np.ones(len(scores)) if weights is None else weights

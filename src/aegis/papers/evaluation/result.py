@@ -18,6 +18,7 @@ from aegis.papers.evaluation.original import AgainstOriginal, compare_with_origi
 from aegis.papers.evaluation.training import Training
 from aegis.papers.figures import Agreement, Score
 from aegis.policy import Configuration
+from aegis.words import json_fields
 
 if TYPE_CHECKING:
     import polars
@@ -233,12 +234,8 @@ class Evaluation:
         admissible = {ranked.name: ranked.admissible for ranked in self.advice.ranking}
         return {
             "schema": SCHEMA_VERSION,
-            "metric": self.metric,
-            "models": list(self.models),
-            "splits": self.splits,
-            "test_share": self.test_share,
-            "train_rows": self.train_rows,
-            "test_rows": self.test_rows,
+            **json_fields(self, "metric", "models", "splits"),
+            **json_fields(self, "test_share", "train_rows", "test_rows"),
             "configurations": {
                 name: {"masks": configuration.spec(), "admissible": admissible[name]}
                 for name, configuration in self.configurations.items()
@@ -247,8 +244,7 @@ class Evaluation:
                 name: {"method": release.to_dict()["method"], "admissible": release.admissible}
                 for name, release in self.releases.items()
             },
-            "against_original": [comparison.to_dict() for comparison in self.against_original],
-            "importance_shift": dict(self.importance_shift),
+            **json_fields(self, "against_original", "importance_shift"),
             "measures": {
                 judged.name: {
                     "kind": judged.kind,
@@ -257,14 +253,8 @@ class Evaluation:
                 }
                 for judged in self.judged
             },
-            "scores": [score.to_dict() for score in self.scores],
-            "agreement": [agreement.to_dict() for agreement in self.agreement],
-            "reliability": self.reliability,
-            "trainings": [training.to_dict() for training in self.trainings],
-            "unconverged": self.unconverged,
-            "reused": self.reused,
-            "notes": list(self.notes),
-            "timings": dict(self.timings),
+            **json_fields(self, "scores", "agreement", "reliability", "trainings"),
+            **json_fields(self, "unconverged", "reused", "notes", "timings"),
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -280,12 +270,9 @@ class Evaluation:
         """
         return [
             {
-                "configuration": training.configuration,
-                "model": training.model,
-                "split": training.split,
+                **json_fields(training, "configuration", "model", "split"),
                 **training.metrics,
-                "converged": training.converged,
-                "seconds": training.seconds,
+                **json_fields(training, "converged", "seconds"),
             }
             for training in self.trainings
         ]

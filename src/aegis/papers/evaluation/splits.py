@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Ints
 from aegis.errors import DataError, PolicyError
 
 Rows = npt.NDArray[np.int64]
@@ -30,12 +31,7 @@ class Split:
 
 
 def make_splits(
-    label: npt.NDArray[np.int64],
-    *,
-    count: int,
-    test_share: float,
-    seed: int,
-    persons: npt.NDArray[np.int64] | None = None,
+    label: Ints, *, count: int, test_share: float, seed: int, persons: Ints | None = None
 ) -> tuple[Split, ...]:
     """Split the labelled rows `count` times, with each class in the same proportion.
 
@@ -88,7 +84,7 @@ def make_splits(
     return splits
 
 
-def _members(label: npt.NDArray[np.int64]) -> list[Rows]:
+def _members(label: Ints) -> list[Rows]:
     return [np.flatnonzero(label == c) for c in range(int(label.max(initial=-1)) + 1)]
 
 
@@ -109,7 +105,7 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
     return Split(number, np.sort(np.concatenate(train)), np.sort(np.concatenate(test)))
 
 
-def rare_classes(splits: tuple[Split, ...], label: npt.NDArray[np.int64]) -> Rows:
+def rare_classes(splits: tuple[Split, ...], label: Ints) -> Rows:
     """Return the classes with a single training row in any split."""
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.measures import LabelKind
 from aegis.papers.evaluation.coding import Design
 from aegis.papers.evaluation.metrics import METRICS, NumberPrediction, Prediction
@@ -21,7 +21,6 @@ from aegis.papers.evaluation.models import Features, Model, require_extra
 from aegis.papers.evaluation.splits import Rows
 from aegis.words import json_fields
 
-Floats = npt.NDArray[np.float64]
 DENSE_CELLS = 1 << 26
 """Most cells of a dense one-hot table; a cell has four bytes."""
 
@@ -88,7 +87,7 @@ class Task:
 
     configuration: str
     design: Design
-    label: npt.NDArray[np.int64]
+    label: Ints
     classes: int
     model: Model
     split: int
@@ -196,7 +195,7 @@ class Fitted:
 
     task: Task
     classifier: Any
-    columns: npt.NDArray[np.int64] | None
+    columns: Ints | None
     converged: bool = True
     messages: tuple[str, ...] = ()
 
@@ -252,7 +251,7 @@ def fit(task: Task) -> Fitted:
     return Fitted(task, classifier, columns, not diverged, messages)
 
 
-def _features(task: Task, rows: Rows, columns: npt.NDArray[np.int64] | None) -> Any:
+def _features(task: Task, rows: Rows, columns: Ints | None) -> Any:
     if columns is None:
         return task.design.ordinal(rows)
     features = task.design.one_hot(rows)[:, columns]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Ints
 from aegis.errors import DataError
 from aegis.masks.mapping import text_of
 from aegis.sources import open_table
@@ -140,9 +140,7 @@ def _column(of: Mapping[tuple[str | None, str], int], order: list[str]) -> pa.Di
     return _coded(np.repeat(np.tile(np.arange(len(values)), len(order)), counts.ravel()), values)
 
 
-def _coded(
-    codes: npt.NDArray[np.int64], values: list[str] | list[str | None]
-) -> pa.DictionaryArray:
+def _coded(codes: Ints, values: list[str] | list[str | None]) -> pa.DictionaryArray:
     null = np.array([value is None for value in values])
     texts = ["" if value is None else value for value in values]
     return pa.DictionaryArray.from_arrays(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Ints
 from aegis.papers.reconstruction import MaskedJoint
 from aegis.policy import Terms
 from aegis.summary import Summary
@@ -88,7 +88,7 @@ class Published:
 
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
-) -> npt.NDArray[np.int64] | None:
+) -> Ints | None:
     """Return, for each raw value, the index of its masked value in `shown`, shape (V,).
 
     Return None if the masked values are not known. If `possible` is None, they are known in two

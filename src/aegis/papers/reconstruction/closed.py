@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, check_sizes
-from aegis.papers.reconstruction.result import FloatArray, Reconstruction
+from aegis.papers.reconstruction.result import Reconstruction
 
 THEOREM_1 = (
     "One deterministic mask: atom and label are independent given the masked value, so every "
@@ -66,7 +67,7 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
     return evidence.masked[0]
 
 
-def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
+def spread(mask: MaskedJoint, histogram: Floats | None) -> Floats:
     """Divide the counts of each group among its atoms; return the table, shape (V, C).
 
     Counts are divided in proportion to the histogram, or equally if there is no histogram. Raise

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.closed import THEOREM_1, spread
 from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, aggregate
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
-from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.papers.reconstruction.result import Reconstruction
 from aegis.progress import SILENT, Progress
 
 
@@ -138,9 +139,9 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
     return joints
 
 
-def common_refinement(groupings: Sequence[IntArray]) -> tuple[IntArray, int]:
+def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
     """Return the block of each atom in the common refinement, and the number of blocks."""
-    block: IntArray = np.zeros(len(groupings[0]), dtype=np.int64)
+    block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
     blocks = 1
     for codes in groupings:
         _, block = np.unique(block * (int(codes.max()) + 1) + codes, return_inverse=True)
@@ -148,13 +149,13 @@ def common_refinement(groupings: Sequence[IntArray]) -> tuple[IntArray, int]:
     return block.astype(np.int64), blocks
 
 
-def _is_runs(codes: IntArray) -> bool:
+def _is_runs(codes: Ints) -> bool:
     """Return whether every group consists of consecutive atoms."""
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
 
 
-def _coarsening(fine: IntArray, coarse: IntArray, groups: int) -> IntArray | None:
+def _coarsening(fine: Ints, coarse: Ints, groups: int) -> Ints | None:
     """Return the coarse group of each fine group; None if a fine group is split."""
     onto = np.zeros(groups, dtype=np.int64)
     onto[fine] = coarse
@@ -163,9 +164,9 @@ def _coarsening(fine: IntArray, coarse: IntArray, groups: int) -> IntArray | Non
 
 def _fit_blocks(
     masks: Sequence[MaskedJoint],
-    block: IntArray,
+    block: Ints,
     blocks: int,
-    histogram: FloatArray | None,
+    histogram: Floats | None,
     tolerance: float,
     max_sweeps: int,
     progress: Progress,
@@ -190,7 +191,7 @@ def _fit_blocks(
     )
 
 
-def _spread_blocks(refined: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
+def _spread_blocks(refined: MaskedJoint, histogram: Floats | None) -> Floats:
     if histogram is None:
         return spread(refined, None)
     sizes = group_sums(refined.codes, histogram, refined.groups)
@@ -204,8 +205,7 @@ def _spread_blocks(refined: MaskedJoint, histogram: FloatArray | None) -> FloatA
         np.where(bare, 1.0, histogram),
         np.where(bare, counts[refined.codes], sizes[refined.codes]),
     )
-    table: FloatArray = shares[:, None] * refined.joint[refined.codes]
-    return table
+    return shares[:, None] * refined.joint[refined.codes]
 
 
 def _notes(evidence: Evidence) -> tuple[str, ...]:

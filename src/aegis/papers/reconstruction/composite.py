@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import counts, group_codes
-from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 PENALTIES = np.logspace(6, -4, 21)
 """The penalties to try, as multiples of the mean count of a group; the heaviest comes first."""
@@ -41,7 +41,7 @@ class SmoothFit:
         Whether the fit at the chosen penalty converged, and its number of iterations.
     """
 
-    intensity: FloatArray
+    intensity: Floats
     penalty: float
     aic: float
     deviance: float
@@ -124,14 +124,14 @@ def _checked(grouped: npt.ArrayLike, codes: npt.ArrayLike, offset: npt.ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    seen: FloatArray
+    seen: Floats
     composition: scipy.sparse.csr_matrix
     basis: scipy.sparse.csr_matrix
-    roughness: FloatArray
-    offset: FloatArray
+    roughness: Floats
+    offset: Floats
 
     @classmethod
-    def of(cls, seen: FloatArray, groups: IntArray, offset: FloatArray) -> _Model:
+    def of(cls, seen: Floats, groups: Ints, offset: Floats) -> _Model:
         basis = _basis(len(groups), len(seen))
         differences = scipy.sparse.csr_matrix(np.diff(np.eye(basis.shape[1]), n=2, axis=0))
         composition = scipy.sparse.csr_matrix(
@@ -140,12 +140,12 @@ class _Model:
         )
         return cls(seen, composition, basis, (differences.T @ differences).toarray(), offset)
 
-    def flat_start(self) -> FloatArray:
+    def flat_start(self) -> Floats:
         # The basis functions add up to one, so equal coefficients make a constant.
         level = np.log(self.seen.sum() / self.offset.sum())
         return np.full(self.basis.shape[1], level)
 
-    def fit(self, start: FloatArray, penalty: float) -> tuple[FloatArray, SmoothFit]:
+    def fit(self, start: Floats, penalty: float) -> tuple[Floats, SmoothFit]:
         """Fit the model at one penalty; return the coefficients, as a start for the next penalty,
         and the fit.
         """
@@ -168,27 +168,25 @@ class _Model:
                 converged = True
         return coefficients, self._report(coefficients, penalty, converged, iteration)
 
-    def _intensity(self, coefficients: FloatArray) -> FloatArray:
+    def _intensity(self, coefficients: Floats) -> Floats:
         # Beyond these bounds a count is nothing, or more rows than there are.
         exponent = np.clip(self.basis @ coefficients, -60.0, 60.0)
-        intensity: FloatArray = self.offset * np.exp(exponent)
+        intensity: Floats = self.offset * np.exp(exponent)
         return intensity
 
-    def _expected(self, intensity: FloatArray) -> FloatArray:
-        mu: FloatArray = np.maximum(self.composition @ intensity, 1e-12)
+    def _expected(self, intensity: Floats) -> Floats:
+        mu: Floats = np.maximum(self.composition @ intensity, 1e-12)
         return mu
 
-    def _deviance(self, mu: FloatArray) -> float:
+    def _deviance(self, mu: Floats) -> float:
         logs = np.where(self.seen > 0, np.log(np.where(self.seen > 0, self.seen, 1.0) / mu), 0.0)
         return float(2 * (self.seen * logs - (self.seen - mu)).sum())
 
-    def _objective(self, coefficients: FloatArray, penalty: float) -> float:
+    def _objective(self, coefficients: Floats, penalty: float) -> float:
         rough = float((np.diff(coefficients, n=2) ** 2).sum())
         return self._deviance(self._expected(self._intensity(coefficients))) + penalty * rough
 
-    def _information(
-        self, coefficients: FloatArray
-    ) -> tuple[FloatArray, scipy.sparse.csr_matrix, FloatArray]:
+    def _information(self, coefficients: Floats) -> tuple[Floats, scipy.sparse.csr_matrix, Floats]:
         intensity = self._intensity(coefficients)
         mu = self._expected(intensity)
         weighted = self.composition.copy()
@@ -199,16 +197,16 @@ class _Model:
         scaled = q.multiply(1 / mu[:, None]).T.tocsr()
         return (scaled @ q).toarray(), q, mu
 
-    def _solve(self, coefficients: FloatArray, penalty: float) -> FloatArray:
+    def _solve(self, coefficients: Floats, penalty: float) -> Floats:
         information, q, mu = self._information(coefficients)
         pull = q.T @ ((self.seen - mu) / mu) + information @ coefficients
         matrix, ridge = self._penalised(information, penalty)
         factor = scipy.linalg.cho_factor(matrix, lower=True)
         # The ridge pulls towards where the iteration stands, so the solution is not biased.
-        solution: FloatArray = scipy.linalg.cho_solve(factor, pull + ridge * coefficients)
+        solution: Floats = scipy.linalg.cho_solve(factor, pull + ridge * coefficients)
         return solution
 
-    def _penalised(self, information: FloatArray, penalty: float) -> tuple[FloatArray, float]:
+    def _penalised(self, information: Floats, penalty: float) -> tuple[Floats, float]:
         """Return Q'WQ + lambda D'D plus a ridge, and the ridge, which makes the matrix positive
         definite.
         """
@@ -218,7 +216,7 @@ class _Model:
         return matrix, ridge
 
     def _report(
-        self, coefficients: FloatArray, penalty: float, converged: bool, iterations: int
+        self, coefficients: Floats, penalty: float, converged: bool, iterations: int
     ) -> SmoothFit:
         information, q, mu = self._information(coefficients)
         matrix, _ = self._penalised(information, penalty)
@@ -237,10 +235,7 @@ class _Model:
 
 
 def _trace_of_quotient(
-    factor: tuple[FloatArray, bool],
-    information: FloatArray,
-    q: scipy.sparse.csr_matrix,
-    mu: FloatArray,
+    factor: tuple[Floats, bool], information: Floats, q: scipy.sparse.csr_matrix, mu: Floats
 ) -> float:
     """Return trace(M^-1 Q'WQ) from the Cholesky factor of M.
 

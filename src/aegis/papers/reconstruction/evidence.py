@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import check_channel, counts, group_codes, group_sums
-from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 AGREEMENT = 1e-8
 """Largest difference between two sources of evidence that counts as rounding, as a share of N."""
 
 
-def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
+def aggregate(codes: Ints, table: Floats, groups: int) -> Floats:
     """Add up the rows of a (V, C) table by group; the result has the shape (groups, C)."""
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
@@ -42,8 +41,8 @@ class MaskedJoint:
     """
 
     name: str
-    codes: IntArray
-    joint: FloatArray
+    codes: Ints
+    joint: Floats
 
     def __post_init__(self) -> None:
         joint = counts(self.joint, f"The joint of mask {self.name!r}")
@@ -84,8 +83,8 @@ class NoisyJoint:
     """
 
     name: str
-    channel: FloatArray
-    joint: FloatArray
+    channel: Floats
+    joint: Floats
 
     def __post_init__(self) -> None:
         channel = check_channel(self.channel, f"of noise mask {self.name!r}")
@@ -122,9 +121,9 @@ class Evidence:
     atoms: int
     labels: int
     masked: Sequence[MaskedJoint] = ()
-    histogram: FloatArray | None = None
+    histogram: Floats | None = None
     noisy: Sequence[NoisyJoint] = ()
-    ordered: npt.NDArray[np.bool_] | None = None
+    ordered: Flags | None = None
 
     def __post_init__(self) -> None:
         if self.atoms < 1 or self.labels < 1:
@@ -167,7 +166,7 @@ class Evidence:
                 return replace(self, masked=(mask,), noisy=())
         raise PolicyError.unknown("masked joint", name, [mask.name for mask in self.masked])
 
-    def residual(self, table: FloatArray) -> float:
+    def residual(self, table: Floats) -> float:
         """Return the largest deviation of a (V, C) table from the exact evidence, in rows."""
         worst = [
             np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()
@@ -177,7 +176,7 @@ class Evidence:
             worst.append(np.abs(table.sum(axis=1) - self.histogram).max())
         return float(max(worst, default=0.0))
 
-    def _check_shape(self, name: str, atoms: int, joint: FloatArray) -> None:
+    def _check_shape(self, name: str, atoms: int, joint: Floats) -> None:
         if atoms != self.atoms or joint.shape[1] != self.labels:
             raise DataError(
                 f"Mask {name!r} covers {atoms} atoms and {joint.shape[1]} labels; "
@@ -208,7 +207,7 @@ class Evidence:
                 check_sizes(mask, self.histogram)
 
 
-def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
+def check_sizes(mask: MaskedJoint, histogram: Floats) -> Floats:
     """Return the number of rows of each group of a mask by the histogram, shape (groups,).
 
     Raise `DataError` if these numbers differ from the mask's joint counts, because then the joint

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError
 from aegis.measures.checks import counts, group_codes
-from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class Groups:
     """
 
     name: str
-    codes: IntArray
-    targets: FloatArray
+    codes: Ints
+    targets: Floats
 
     def __post_init__(self) -> None:
         targets = counts(self.targets, f"The targets of family {self.name!r}").ravel()
@@ -58,7 +58,7 @@ class Margin:
     name: str
     shape: tuple[int, ...]
     axes: tuple[int, ...]
-    targets: FloatArray
+    targets: Floats
 
     def __post_init__(self) -> None:
         targets = counts(self.targets, f"The targets of family {self.name!r}")
@@ -82,13 +82,13 @@ class Margin:
         return tuple([self.shape[axis] for axis in self.axes])
 
     @cached_property
-    def codes(self) -> IntArray:
+    def codes(self) -> Ints:
         """Group of each cell of the flattened table, shape (n,)."""
         place = np.arange(self.targets.size).reshape(
             [size if axis in self.axes else 1 for axis, size in enumerate(self.shape)]
         )
         # An addition in place is a fraction of what broadcast_to costs on a small table.
-        codes: IntArray = np.zeros(self.shape, dtype=np.int64)
+        codes: Ints = np.zeros(self.shape, dtype=np.int64)
         codes += place
         return codes.ravel()
 
@@ -111,12 +111,12 @@ class Determined:
         For each family, the targets minus the sums of determined cells.
     """
 
-    cells: FloatArray
+    cells: Floats
     open: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    remaining: list[FloatArray]
+    remaining: list[Floats]
 
 
-def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Determined:
+def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determined:
     """Set every cell that the families determine by elimination.
 
     If the remaining total of a group is 0, its open cells are 0. If a group has only one open cell,
@@ -165,7 +165,7 @@ def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Det
     return Determined(cells, is_open, remaining)
 
 
-def _check_possible(family: Family, remaining: FloatArray, left: IntArray, slack: float) -> None:
+def _check_possible(family: Family, remaining: Floats, left: Ints, slack: float) -> None:
     wrong = (remaining < -slack) | ((left == 0) & (remaining > slack))
     if not wrong.any():
         return

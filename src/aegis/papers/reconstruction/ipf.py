@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import counts
 from aegis.papers.reconstruction.families import Family, Groups, Margin, determine
-from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.papers.reconstruction.result import Reconstruction
 from aegis.papers.reconstruction.sweeps import (
     CellFit,
     Fit,
@@ -94,7 +95,7 @@ class _Outcome:
     residual: float
     worst: str
 
-    def of(self, table: FloatArray) -> Reconstruction:
+    def of(self, table: Floats) -> Reconstruction:
         """Return the fitted table, with a note if the sweeps did not converge."""
         note = (
             f"IPF did not converge: after {self.sweeps} sweeps family {self.worst!r} is off "
@@ -110,9 +111,7 @@ class _Outcome:
         )
 
 
-def _check(
-    seed: FloatArray, families: Sequence[Family], tolerance: float, max_sweeps: int
-) -> float:
+def _check(seed: Floats, families: Sequence[Family], tolerance: float, max_sweeps: int) -> float:
     if not families:
         raise PolicyError("IPF needs at least one constraint family; given none.")
     if not tolerance > 0 or max_sweeps < 1:
@@ -144,7 +143,7 @@ def _check(
     return totals[0]
 
 
-def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
+def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
     """Return whether the families may determine a cell.
 
     They do not if all families are proper margins with positive targets.
@@ -181,22 +180,22 @@ def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
     return others
 
 
-def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
+def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
     summed = tuple([place for place, axis in enumerate(family.axes) if axis not in axes])
-    margin: FloatArray = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
+    margin: Floats = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
     return margin.ravel()
 
 
 def _prepare(
-    start: FloatArray, families: Sequence[Family], slack: float
-) -> tuple[Fit, Callable[[Fit], FloatArray]]:
+    start: Floats, families: Sequence[Family], slack: float
+) -> tuple[Fit, Callable[[Fit], Floats]]:
     """Choose how to run IPF; return the fit, and a function that reads the whole table from it."""
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
     known = determine(start.ravel(), families, slack)
     where = np.flatnonzero(known.open)
 
-    def finish(fit: Fit) -> FloatArray:
+    def finish(fit: Fit) -> Floats:
         known.cells[where] = fit.cells()
         return known.cells
 
@@ -229,7 +228,7 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
 
 
 def _require_feasible(
-    seed: FloatArray, families: Sequence[Family], total: float, outcome: _Outcome
+    seed: Floats, families: Sequence[Family], total: float, outcome: _Outcome
 ) -> None:
     """Raise `DataError` if no table on the support of the seed meets all targets.
 
@@ -263,13 +262,13 @@ def _require_feasible(
         )
 
 
-def joint_family(name: str, codes: IntArray, joint: FloatArray) -> Groups:
+def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
     """Return the constraint family that fixes a mask's (G, C) joint counts in a (V, C) table."""
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return Groups(name, cells, joint.ravel())
 
 
-def histogram_family(histogram: FloatArray, labels: int) -> Margin:
+def histogram_family(histogram: Floats, labels: int) -> Margin:
     """Return the constraint family that fixes the row totals of a (V, `labels`) table."""
     return Margin("histogram", (len(histogram), labels), (0,), histogram)

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.errors import DataError
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from aegis.words import json_fields
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +43,7 @@ class Reconstruction:
         Notes for the reader: on Theorem 1, unused evidence, or a fit that did not converge.
     """
 
-    table: FloatArray
+    table: Floats
     method: str
     converged: bool = True
     iterations: int = 0
@@ -68,19 +67,9 @@ class Reconstruction:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        return {
-            "method": self.method,
-            "converged": self.converged,
-            "iterations": self.iterations,
-            "residual": self.residual,
-            "total_variation": self.total_variation,
-            "details": {
-                key: list(value) if isinstance(value, tuple) else value
-                for key, value in self.details.items()
-            },
-            "notes": list(self.notes),
-            "table": self.table.tolist(),
-        }
+        fields = ("method", "converged", "iterations", "residual", "total_variation")
+        table = {"table": self.table.tolist()}
+        return json_fields(self, *fields, "details", "notes") | table
 
     def __repr__(self) -> str:
         return f"Reconstruction({', '.join(f'{key}={value}' for key, value in self._facts())})"

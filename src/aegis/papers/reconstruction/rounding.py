@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.checks import IntArray, counts
+from aegis.arrays import Ints
+from aegis.measures.checks import counts
 
 
-def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> IntArray:
+def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> Ints:
     """Round every cell independently: up with the probability of its fraction, otherwise down.
 
     This is the published procedure. It is unbiased for each cell, but does not keep totals. After

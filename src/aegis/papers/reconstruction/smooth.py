@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.papers.reconstruction.closed import spread
 from aegis.papers.reconstruction.combine import all_evidence, common_refinement
 from aegis.papers.reconstruction.composite import SmoothFit, composite_link
 from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, aggregate
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
-from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.papers.reconstruction.result import Reconstruction
 from aegis.progress import SILENT, Progress
 
 WEIGHTS = (0.0, 0.5, 1.0)
@@ -95,7 +96,7 @@ def smooth(
     )
 
 
-def _common_joint(evidence: Evidence, table: FloatArray) -> MaskedJoint:
+def _common_joint(evidence: Evidence, table: Floats) -> MaskedJoint:
     block, blocks = common_refinement([mask.codes for mask in evidence.masked])
     return MaskedJoint("common refinement", block, aggregate(block, table, blocks))
 
@@ -155,13 +156,13 @@ class _Seen:
         Rows per atom, shape (V',); None if the histogram is not known.
     """
 
-    atoms: IntArray
-    codes: IntArray
-    grouped: FloatArray
-    offset: FloatArray | None
+    atoms: Ints
+    codes: Ints
+    grouped: Floats
+    offset: Floats | None
 
     @classmethod
-    def of(cls, evidence: Evidence, groups: IntArray, table: FloatArray) -> _Seen:
+    def of(cls, evidence: Evidence, groups: Ints, table: Floats) -> _Seen:
         atoms = np.flatnonzero(evidence.ordered if evidence.ordered is not None else [])
         _, codes = np.unique(groups[atoms], return_inverse=True)
         size = int(codes.max(initial=-1)) + 1
@@ -181,12 +182,12 @@ class _Seen:
             for column in self.grouped.T
         ]
 
-    def curves(self, fits: Sequence[SmoothFit | None]) -> FloatArray:
+    def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
         """Return the smooth counts of all label classes, shape (V', C)."""
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
-    def put(self, fits: Sequence[SmoothFit | None], weight: float, table: FloatArray) -> FloatArray:
+    def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
         """Return a table in which curves, if there are any, replace the counts of ordered atoms."""
         if not fits:
             return table
@@ -194,13 +195,12 @@ class _Seen:
         seed[self.atoms] = self.blend(self.curves(fits), weight)
         return seed
 
-    def blend(self, curves: FloatArray, weight: float) -> FloatArray:
+    def blend(self, curves: Floats, weight: float) -> Floats:
         """Return the weighted geometric mean of the curves and a table that is flat in every group."""
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset
-        blended: FloatArray = curves**weight * (flat ** (1 - weight))[:, None]
-        return blended
+        return curves**weight * (flat ** (1 - weight))[:, None]
 
     def weight(self) -> float:
         """Return the weight at which the curve best predicts how pairs of groups are split.
@@ -246,7 +246,7 @@ class _Seen:
             return 0.0
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
-    def met(self, seed: FloatArray) -> FloatArray:
+    def met(self, seed: Floats) -> Floats:
         """Fit the seed to the joint counts of the groups, and roughly to the histogram."""
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
@@ -257,18 +257,18 @@ class _Seen:
         return table
 
 
-def _quotient(wanted: FloatArray, reached: FloatArray) -> FloatArray:
+def _quotient(wanted: Floats, reached: Floats) -> Floats:
     return np.divide(wanted, reached, out=np.zeros_like(reached), where=reached > 0)
 
 
 def _meet(
-    seed: FloatArray,
+    seed: Floats,
     joint: MaskedJoint,
     evidence: Evidence,
     tolerance: float,
     max_sweeps: int,
     progress: Progress,
-) -> tuple[FloatArray, Reconstruction]:
+) -> tuple[Floats, Reconstruction]:
     """Fit the smooth table to the joint counts of the blocks and to the histogram."""
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
@@ -276,7 +276,7 @@ def _meet(
     if evidence.histogram is None:
         sums = aggregate(joint.codes, positive, joint.groups)
         shares = np.divide(joint.joint, sums, out=np.zeros_like(sums), where=sums > 0)
-        table: FloatArray = positive * shares[joint.codes]
+        table: Floats = positive * shares[joint.codes]
         return table, Reconstruction(table, "smooth")
     positive[evidence.histogram == 0] = 0.0
     closed = spread(joint, evidence.histogram)

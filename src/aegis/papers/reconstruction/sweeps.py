@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from aegis.arrays import Floats, Ints
 from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.families import Family
-from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 TINY = 1e-290
 """Divisor in place of a sum that is 0: all cells of such a sum are 0, and stay 0."""
@@ -38,7 +38,7 @@ class Fit(Protocol):
     def residual(self) -> tuple[float, str]:
         """Return the largest deviation of the current table from a target, in rows, and its family."""
 
-    def cells(self) -> FloatArray:
+    def cells(self) -> Floats:
         """Return the current table."""
 
 
@@ -46,10 +46,10 @@ class FamilySweep(NamedTuple):
     """A constraint family: its name, the group of each cell, and the total of each group."""
 
     name: str
-    codes: IntArray
-    targets: FloatArray
+    codes: Ints
+    targets: Floats
 
-    def totals(self, cells: FloatArray) -> FloatArray:
+    def totals(self, cells: Floats) -> Floats:
         """Add up the cells of each group."""
         return group_sums(self.codes, cells, len(self.targets))
 
@@ -60,7 +60,7 @@ class CellFit:
     `values` are the cells, flattened; they are changed in place.
     """
 
-    def __init__(self, values: FloatArray, steps: Sequence[FamilySweep]) -> None:
+    def __init__(self, values: Floats, steps: Sequence[FamilySweep]) -> None:
         self._values = values
         self._steps = tuple(steps)
 
@@ -89,7 +89,7 @@ class CellFit:
             (_largest(step.totals(self._values) - step.targets), step.name) for step in self._steps
         )
 
-    def cells(self) -> FloatArray:
+    def cells(self) -> Floats:
         """Return the current table."""
         return self._values
 
@@ -107,7 +107,7 @@ class PairFit:
     Sinkhorn (1967), Diagonal equivalence to matrices with prescribed row and column sums.
     """
 
-    def __init__(self, seed: FloatArray, families: Sequence[Family]) -> None:
+    def __init__(self, seed: Floats, families: Sequence[Family]) -> None:
         first, two = families
         self._names = first.name, two.name
         self._seed = seed
@@ -120,7 +120,7 @@ class PairFit:
         self._bare = self._sums.dot(self._second)
 
     @classmethod
-    def suits(cls, seed: FloatArray, families: Sequence[Family]) -> bool:
+    def suits(cls, seed: Floats, families: Sequence[Family]) -> bool:
         """Return whether there are two families, and K is not much larger than the table."""
         if len(families) != 2:
             return False
@@ -149,7 +149,7 @@ class PairFit:
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))
 
-    def cells(self) -> FloatArray:
+    def cells(self) -> Floats:
         """Return the current table."""
         first, two = self._codes
         factors = self._first[first] * self._second[two]
@@ -157,7 +157,7 @@ class PairFit:
 
 
 def grouped_steps(
-    families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
+    families: Sequence[Family], remaining: Sequence[Floats], where: Ints
 ) -> list[FamilySweep]:
     """Return one step for each family, restricted to the cells `where` of the flattened table."""
     steps = []
@@ -168,5 +168,5 @@ def grouped_steps(
     return steps
 
 
-def _largest(deviations: FloatArray) -> float:
+def _largest(deviations: Floats) -> float:
     return float(np.maximum.reduce(np.abs(deviations), axis=None))

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from aegis.arrays import Floats
 from aegis.errors import DataError, PolicyError
 from aegis.measures.checks import check_channel, counts
 from aegis.papers.reconstruction.combine import all_evidence, drop_implied, merge_intervals
 from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint
 from aegis.papers.reconstruction.families import Family
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
-from aegis.papers.reconstruction.result import FloatArray, Reconstruction
+from aegis.papers.reconstruction.result import Reconstruction
 from aegis.progress import SILENT, Progress
 
 TRACE = 1e-3
@@ -39,7 +40,7 @@ class Unfolding:
         Largest absolute difference between expected and observed counts of reports, in rows.
     """
 
-    table: FloatArray
+    table: Floats
     converged: bool
     iterations: int
     misfit: float
@@ -165,7 +166,7 @@ def channel_em(
     return replace(fitted, residual=residual, details={"misfit": misfit})
 
 
-def _reconstructed(table: FloatArray, unfolded: Unfolding) -> Reconstruction:
+def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
     note = f"EM did not converge in {unfolded.iterations} iterations."
     return Reconstruction(
         table,
@@ -187,14 +188,14 @@ def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
     )
 
 
-def _of_exact_evidence(evidence: Evidence) -> FloatArray:
+def _of_exact_evidence(evidence: Evidence) -> Floats:
     """Reconstruct the table from all exact evidence, which includes the label totals."""
     totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
     everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
     return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table
 
 
-def _side_by_side(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+def _side_by_side(evidence: Evidence) -> tuple[Floats, Floats]:
     parts = [(noise.channel, noise.joint) for noise in evidence.noisy] + [
         (np.eye(mask.groups)[mask.codes], mask.joint) for mask in evidence.masked
     ]
@@ -213,7 +214,7 @@ def _exact_families(evidence: Evidence) -> list[Family]:
     return families
 
 
-def _reports(channel: FloatArray, reported: npt.ArrayLike) -> FloatArray:
+def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
     """Check the reports against the channel, and return the rows per report and label class."""
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen
@@ -227,7 +228,7 @@ def _reports(channel: FloatArray, reported: npt.ArrayLike) -> FloatArray:
     return seen
 
 
-def _check_possible(channel: FloatArray, seen: FloatArray) -> None:
+def _check_possible(channel: Floats, seen: Floats) -> None:
     impossible = (channel.max(axis=0) == 0) & (seen.sum(axis=1) > 0)
     if impossible.any():
         report = int(np.flatnonzero(impossible)[0])
@@ -237,7 +238,7 @@ def _check_possible(channel: FloatArray, seen: FloatArray) -> None:
         )
 
 
-def _linear_solution(channel: FloatArray, seen: FloatArray) -> FloatArray | None:
+def _linear_solution(channel: Floats, seen: Floats) -> Floats | None:
     """Return the solution of K' theta = w if it is unique, exact and not negative; else None."""
     if channel.shape[1] < channel.shape[0]:
         return None
@@ -249,22 +250,21 @@ def _linear_solution(channel: FloatArray, seen: FloatArray) -> FloatArray | None
         or _misfit(channel, seen, solution) > rounding
     ):
         return None
-    table: FloatArray = np.maximum(solution, 0.0)
+    table: Floats = np.maximum(solution, 0.0)
     return table
 
 
 def _maximise(
-    channel: FloatArray, seen: FloatArray, limit: float, max_iterations: int, progress: Progress
-) -> tuple[FloatArray, bool, int]:
+    channel: Floats, seen: Floats, limit: float, max_iterations: int, progress: Progress
+) -> tuple[Floats, bool, int]:
     reports = np.ascontiguousarray(channel.T)
 
-    def mapped(table: FloatArray) -> FloatArray:
+    def mapped(table: Floats) -> Floats:
         expected = reports @ table
         ratio = np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0)
-        result: FloatArray = table * (channel @ ratio)
-        return result
+        return table * (channel @ ratio)
 
-    def gain(old: FloatArray, new: FloatArray) -> float:
+    def gain(old: Floats, new: Floats) -> float:
         before = reports @ old
         change = np.divide(
             reports @ (new - old), before, out=np.zeros_like(before), where=before > 0
@@ -291,7 +291,7 @@ def _maximise(
     return table, False, used
 
 
-def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def _extrapolated(start: Floats, first: Floats, second: Floats) -> Floats:
     """Extrapolate two EM steps quadratically; values stay positive and totals unchanged.
 
     The step length is chosen for each label separately, because their problems are independent.
@@ -308,9 +308,9 @@ def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> F
     leap = np.where(leap > 0, leap, second)
     totals = leap.sum(axis=0)
     scale = np.divide(second.sum(axis=0), totals, out=np.zeros_like(totals), where=totals > 0)
-    result: FloatArray = leap * scale
+    result: Floats = leap * scale
     return result
 
 
-def _misfit(channel: FloatArray, seen: FloatArray, table: FloatArray) -> float:
+def _misfit(channel: Floats, seen: Floats, table: Floats) -> float:
     return float(np.abs(channel.T @ table - seen).max())

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, lru_cache
 from itertools import pairwise
 
 from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.lists import read_lists, word_list
-from aegis.policy.suggest.persons import NameBearer, whose_name
+
+_ENDINGS = ("names", "namen", "name")
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,7 @@ NUMBER = "a number that names one person or record"
 `patient_nbr`.
 """
 PERSON_NAME = "a person's name"
-"""The concept also applies to `name`, alone or with words for persons; see
-`aegis.policy.suggest.persons`.
-"""
+"""Also applies to `name`, alone or with words for persons; see `aegis.policy.suggest.names`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
     Concept(
         entry["name"],
@@ -288,3 +288,53 @@ def names_thing_or_time(name: str) -> bool:
     """
     words = read_words(name).bare
     return not (word_list("thing") | word_list("time_of_row")).isdisjoint(words)
+
+
+class NameBearer(Enum):
+    """Whether the names in a column belong to persons or to things, or whether this is ambiguous."""
+
+    PERSON = "person"
+    THING = "thing"
+    UNKNOWN = "unknown"
+
+
+def whose_name(words: Sequence[str]) -> NameBearer | None:
+    """Return whose names a column contains; None if the header does not refer to names.
+
+    Parameters
+    ----------
+    words
+        The words of the header in lower case, without accents.
+    """
+    split = [part for word in words for part in _compound(word)]
+    at = next(
+        (i for i, word in reversed(list(enumerate(split))) if word in word_list("name")), None
+    )
+    if at is None:
+        return None
+    before, after = (
+        [
+            word
+            for word in part
+            if not (word in word_list("name_filler") or word in word_list("name") or word.isdigit())
+        ]
+        for part in (split[:at], split[at + 1 :])
+    )
+    # "hotel guest name" is the guest's, "nom du client" the client's.
+    nearest = before[-1] if before else after[0] if after else None
+    if nearest in word_list("thing"):
+        return NameBearer.THING
+    return (
+        NameBearer.PERSON
+        if nearest is None or nearest in word_list("person")
+        else NameBearer.UNKNOWN
+    )
+
+
+def _compound(word: str) -> tuple[str, ...]:
+    """Split a compound such as `guestname` or `Kundenname` in two, if its first word is known."""
+    for ending in _ENDINGS:
+        start = word.removesuffix(ending)
+        if start != word and start in word_list("person") | word_list("thing"):
+            return start, "name"
+    return (word,)

@@ -22,14 +22,20 @@ from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
-from aegis.policy.suggest.keys import MOST_KEYS, MOST_TRAITS, Trait, find_fixed
+from aegis.policy.suggest.keys import (
+    MOST_KEYS,
+    MOST_TIMES,
+    MOST_TRAITS,
+    Trait,
+    find_fixed,
+    find_once_each,
+)
 from aegis.policy.suggest.names import (
     names_measure,
     names_survey_weight,
     names_thing_or_time,
     names_time,
 )
-from aegis.policy.suggest.panels import MOST_TIMES, find_once_each
 from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.shapes import LOWERED, SHAPES
 from aegis.progress import SILENT, Progress

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Floats
 from aegis.masks import Kind
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
@@ -205,7 +206,7 @@ def one_row_share(source: Source, label: ColumnFacts) -> float:
     return float(min(away**2 / (row["n"] * row["variance"]), 1.0))
 
 
-def _ranks(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _ranks(numbers: Floats) -> Floats:
     """Return the place of each number among the distinct ones; NaN stays NaN."""
     places = np.unique(numbers, return_inverse=True)[1].astype(np.float64)
     return np.where(np.isfinite(numbers), places, np.nan)
@@ -289,10 +290,8 @@ def _codes(column: pa.Array) -> Codes:
     return codes
 
 
-def _numbers(column: pa.Array) -> npt.NDArray[np.float64]:
-    numbers: npt.NDArray[np.float64] = pc.cast(column, pa.float64(), safe=False).to_numpy(
-        zero_copy_only=False
-    )
+def _numbers(column: pa.Array) -> Floats:
+    numbers: Floats = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -305,7 +304,7 @@ def _together(columns: Sequence[Codes]) -> Codes:
     return key
 
 
-def _linear(own: str, other: str, numbers: Mapping[str, npt.NDArray[np.float64]]) -> Twin | None:
+def _linear(own: str, other: str, numbers: Mapping[str, Floats]) -> Twin | None:
     if own not in numbers or other not in numbers:
         return None
     both = np.isfinite(numbers[own]) & np.isfinite(numbers[other])

@@ -322,7 +322,7 @@ def _diversity(attribute: str) -> str:
 def _attribute(column: ColumnProfile) -> Iterator[str]:
     facts = column.facts
     shown = column.quoted
-    about = describe(facts) if shown else _without_range(facts)
+    about = describe(facts) if shown else describe(replace(facts, low=None, high=None, special=0))
     yield f"  # {about}"
     if shown and (values := frequent_values(facts)):
         yield f"  # most frequent: {values}"
@@ -342,11 +342,6 @@ def _attribute(column: ColumnProfile) -> Iterator[str]:
         yield f"    # masks: [{flow([mask.spec()])[1:-1]}]   # {why}"
     if column.role is Role.QUASI_IDENTIFIER and facts.kind is Kind.TEXT and facts.distinct > 2:
         yield "    # hierarchy: FILE.csv   # generalisation in ARX format; each level becomes a candidate"
-
-
-def _without_range(facts: ColumnFacts) -> str:
-    """Describe an identifier without quoting any value of it."""
-    return describe(replace(facts, low=None, high=None, special=0))
 
 
 def _entry(column: ColumnProfile) -> Iterator[str]:

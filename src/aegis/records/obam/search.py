@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aegis.anonymizers.records import Floats, Integers
+from aegis.arrays import Floats, Ints
 from aegis.progress import Step
 from aegis.records.obam.state import BLOCK, Instance, State, entropy
 
@@ -145,7 +145,7 @@ def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> 
     return State(instance, of, clusters)
 
 
-def _around(instance: Instance, seeds: Integers) -> State:
+def _around(instance: Instance, seeds: Ints) -> State:
     """Return a state with one cluster for each record in `seeds`; it serves only to measure distances."""
     part = Instance(
         instance.points[seeds],
@@ -161,7 +161,7 @@ def _around(instance: Instance, seeds: Integers) -> State:
     return state
 
 
-def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Integers:
+def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Ints:
     """Draw the records that start the clusters, each with probability proportional to the squared
     distance to the earlier ones (k-means++).
     """
@@ -182,7 +182,7 @@ def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> In
     return rows[picked]
 
 
-def _nearest(state: State, instance: Instance) -> Integers:
+def _nearest(state: State, instance: Instance) -> Ints:
     """Return the cluster with the nearest centroid for each record, shape (N,)."""
     count = len(instance.first)
     nearest = np.empty(count, dtype=np.int64)
@@ -259,7 +259,7 @@ def _swaps(state: State, objective: ObamObjective) -> int:
     return done
 
 
-def _best_swap(state: State, record: int, others: Integers, objective: ObamObjective) -> int:
+def _best_swap(state: State, record: int, others: Ints, objective: ObamObjective) -> int:
     if not len(others):
         return 0
     changes = state.swap_changes(record, others)
@@ -351,7 +351,7 @@ def _lift(
     return None
 
 
-def _pool(state: State, cluster: int) -> Integers:
+def _pool(state: State, cluster: int) -> Ints:
     """Return records of the clusters near `cluster`, the nearest first, one for each distinct set
     of values.
     """
@@ -368,7 +368,7 @@ def _pool(state: State, cluster: int) -> Integers:
     return _kinds(state, np.flatnonzero(flags[state.of]))
 
 
-def _kinds(state: State, records: Integers) -> Integers:
+def _kinds(state: State, records: Ints) -> Ints:
     """Return the first record of each combination of cluster, quasi-identifiers and sensitive
     values.
 
@@ -387,7 +387,7 @@ def _scores(
     objective: ObamObjective,
     cluster: int,
     leaving: int | None,
-    joining: Integers,
+    joining: Ints,
     changes: Floats,
     caps: list[float],
 ) -> Floats:
@@ -427,7 +427,7 @@ class Solution:
         Whether every start ended at a state that no tried move or swap improves.
     """
 
-    of: Integers
+    of: Ints
     information_loss: float
     least: float
     diversity: tuple[float, ...]

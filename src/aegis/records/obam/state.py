@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from aegis.anonymizers.records import Floats, Integers, Records
+from aegis.anonymizers.records import Records
+from aegis.arrays import Flags, Floats, Ints
 from aegis.records.space import Space
 
-Flags = npt.NDArray[np.bool_]
 BLOCK = 2**21
 """Largest number of cells of a distance matrix in memory at once."""
 
@@ -38,12 +37,12 @@ class Instance:
     """
 
     points: Floats
-    nominal: Integers
+    nominal: Ints
     nominal_sizes: tuple[int, ...]
-    sensitive: Integers
+    sensitive: Ints
     sensitive_sizes: tuple[int, ...]
-    first: Integers
-    of: Integers
+    first: Ints
+    of: Ints
 
     @classmethod
     def build(cls, records: Records, *, scaled: bool) -> Instance:
@@ -70,7 +69,7 @@ class Instance:
         return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
 
 
-def entropy(counts: npt.NDArray[np.int64]) -> Floats:
+def entropy(counts: Ints) -> Floats:
     """Return the entropy, in bits, of each row of counts, shape (..., V) -> (...); an empty row has
     entropy 0.
     """
@@ -84,10 +83,10 @@ def entropy(counts: npt.NDArray[np.int64]) -> Floats:
 class State:
     """An assignment of N records to C clusters, with the statistics of each cluster."""
 
-    def __init__(self, instance: Instance, of: Integers, clusters: int) -> None:
+    def __init__(self, instance: Instance, of: Ints, clusters: int) -> None:
         self.instance = instance
         self.of = of.astype(np.int64)
-        self.sizes: Integers = np.bincount(of, minlength=clusters).astype(np.int64)
+        self.sizes: Ints = np.bincount(of, minlength=clusters).astype(np.int64)
         self.sums = np.zeros((clusters, instance.points.shape[1]))
         for column, values in enumerate(instance.points.T):
             self.sums[:, column] = np.bincount(of, weights=values, minlength=clusters)
@@ -127,7 +126,7 @@ class State:
         """Return the mean coordinates of each cluster, shape (C, P)."""
         return self.sums / np.maximum(self.sizes, 1)[:, None]
 
-    def distances(self, combinations: Integers) -> Floats:
+    def distances(self, combinations: Ints) -> Floats:
         """Return the squared distance of each combination of values to each centroid, shape (D, C)."""
         rows = self.instance.first[combinations]
         total = self._apart(rows)
@@ -135,7 +134,7 @@ class State:
             total += codes[:, None] != np.argmax(counts, axis=1)[None, :]
         return total
 
-    def _apart(self, rows: Integers) -> Floats:
+    def _apart(self, rows: Ints) -> Floats:
         """Return the squared distance of each record's coordinates to each centre, shape (M, C)."""
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
@@ -143,7 +142,7 @@ class State:
             total += (points[:, column, None] - centres[None, :, column]) ** 2
         return total
 
-    def costs_of_adding(self, combinations: Integers) -> Floats:
+    def costs_of_adding(self, combinations: Ints) -> Floats:
         """Return the increase of loss when a record of each combination joins each cluster, shape
         (D, C).
         """
@@ -156,7 +155,7 @@ class State:
             total += (counts < top[:, None]).T[codes]
         return total
 
-    def gains_of_removing(self, records: Integers) -> Floats:
+    def gains_of_removing(self, records: Ints) -> Floats:
         """Return the decrease of loss when each of M records leaves its cluster, shape (M,)."""
         of = self.of[records]
         points = self.instance.points[records]
@@ -169,7 +168,7 @@ class State:
             gain += ~((counts[of, codes] == top[of]) & (peaks[of] == 1))
         return gain
 
-    def costs_of_joining(self, cluster: int, records: Integers) -> Floats:
+    def costs_of_joining(self, cluster: int, records: Ints) -> Floats:
         """Return the increase of loss when each of M records from other clusters joins `cluster`,
         shape (M,).
         """
@@ -182,7 +181,7 @@ class State:
             cost = cost + (counts[cluster, codes] < top[cluster])
         return cost
 
-    def best_moves(self, margin: Flags) -> tuple[Integers, Integers, Floats]:
+    def best_moves(self, margin: Flags) -> tuple[Ints, Ints, Floats]:
         """Find the best other cluster for each record that may leave its cluster.
 
         Parameters
@@ -245,7 +244,7 @@ class State:
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
-    def swap_changes(self, record: int, others: Integers) -> Floats:
+    def swap_changes(self, record: int, others: Ints) -> Floats:
         """Return the exact change of loss when `record` changes clusters with each of M `others`,
         shape (M,).
 
@@ -332,12 +331,12 @@ class State:
         return [float(values.min()) for values in self.entropies]
 
 
-def _counted(of: Integers, codes: Integers, clusters: int, size: int) -> Integers:
+def _counted(of: Ints, codes: Ints, clusters: int, size: int) -> Ints:
     flat = np.bincount(of * size + codes, minlength=clusters * size)
     return flat.reshape(clusters, size).astype(np.int64)
 
 
-def _two_best(table: Floats) -> tuple[Integers, Integers]:
+def _two_best(table: Floats) -> tuple[Ints, Ints]:
     """Return the columns of the smallest and the second smallest entry of each row."""
     best = np.argmin(table, axis=1)
     rows = np.arange(len(table))

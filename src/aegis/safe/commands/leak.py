@@ -116,7 +116,7 @@ def _print(
         figures |= {"with": [d.to_dict() for d in differences]}
     if report is not None:
         from aegis.files import write_text
-        from aegis.safe.report.leak import render_leak
+        from aegis.safe.report.section import render_leak
 
         write_text(report, render_leak(figures, str(subject.name)))
     if shell.format is Format.JSON:

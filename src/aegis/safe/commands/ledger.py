@@ -183,7 +183,7 @@ def _verify(shell: Output, book: Any, head: str | None) -> None:
         shell.show(line(f"{events:,} events, all in their chain. The last one is {book.head}"))
     else:
         figures = {"schema": SCHEMA, "events": events, "head": book.head}
-        shell.json(figures) if shell.format is Format.JSON else shell.figures(figures)
+        shell.as_data(figures)
 
 
 def _show(shell: Output, book: Any, name: str | None) -> None:

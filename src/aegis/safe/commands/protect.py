@@ -213,16 +213,13 @@ def print_protected(
     `head` is the hash of the ledger's last event.
     """
     figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
-    if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
-        return
     names = ("attribute", "role", "cells", "masks")
     rows = [
         [name, entry["role"], entry["cells"], len(entry["candidates"])]
         for name, entry in figures["attributes"].items()
     ]
-    if shell.format is Format.CSV:
-        shell.csv(names, rows)
+    data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
+    if shell.as_data(data, names, rows):
         return
     from aegis.cli.tables import Column, line, number, table
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
 
@@ -133,14 +132,11 @@ def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Ou
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
             )
     joint = reconstruct_protected(load_protected(path), attribute)
-    if shell.format is Format.JSON:
-        shell.json({"schema": 1} | joint.to_dict())
-        return
     names = ("value", *(f"{kind}:{c}" for c in joint.classes for kind in ("estimate", "stderr")))
     pairs = np.stack([joint.table, joint.stderr], axis=2).tolist()
     rows = list(zip(joint.cells, pairs, strict=True))
-    if shell.format is Format.CSV:
-        shell.csv(names, ([cell, *chain.from_iterable(own)] for cell, own in rows))
+    cells = ([cell, *chain.from_iterable(own)] for cell, own in rows)
+    if shell.as_data({"schema": 1} | joint.to_dict(), names, cells):
         return
     from aegis.cli.tables import Column, line, number
     from aegis.cli.tables import table as shown

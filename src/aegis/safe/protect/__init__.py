@@ -24,11 +24,10 @@ from aegis.safe.protect.model import (
 )
 from aegis.safe.protect.narrow import narrowed
 from aegis.safe.protect.noise import Noise
-from aegis.safe.protect.ranking import rank_protected, search_protected
+from aegis.safe.protect.ranking import rank_protected, search_protected, what_if
 from aegis.safe.protect.release import release_protected
 from aegis.safe.protect.scores import ProtectedScorer
 from aegis.safe.protect.terms import summary_under
-from aegis.safe.protect.what_if import what_if
 
 __all__ = [
     "CellMethod",

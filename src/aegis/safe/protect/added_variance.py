@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.safe.protect.mechanisms import key_table
 from aegis.safe.protect.model import (
     CellMethod,
@@ -19,8 +19,6 @@ from aegis.safe.protect.model import (
     Protection,
     ProtectionLevel,
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
@@ -34,8 +32,7 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)
-        everywhere: Floats = np.broadcast_to(variance, attribute.table.shape)
-        return everywhere
+        return np.broadcast_to(variance, attribute.table.shape)
     rows = np.maximum(attribute.table.sum(axis=1), summary.protection.threshold or 1)
     mean = rows[:, None] * summary.shares
     return _expected(variance_by_count(summary.protection), mean)

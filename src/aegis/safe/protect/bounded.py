@@ -13,12 +13,10 @@ import heapq
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.measures import held_out_reached
 from aegis.safe.protect.scores import Choice, ProtectedScorer
-
-Floats = npt.NDArray[np.float64]
 
 
 class TablesSearch:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Ints
 from aegis.errors import AegisError
 from aegis.safe.protect.accounting import (
     NamingThreshold,
@@ -24,8 +24,6 @@ from aegis.safe.protect.accounting import (
     threshold_of,
 )
 from aegis.safe.protect.mechanisms import discrete_gaussian
-
-Ints = npt.NDArray[np.int64]
 
 
 class Budget:

@@ -236,8 +236,7 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
 
 
 def _rule(policy: Policy) -> dict[str, Any]:
-    written: dict[str, Any] = dict(policy_mapping(policy).get("privacy") or {})
-    return written
+    return dict(policy_mapping(policy).get("privacy") or {})
 
 
 def _listed(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Flags, Ints
 from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, ValueCounts, common_refinement, evaluate
 from aegis.policy import Policy, Role
@@ -18,7 +19,6 @@ from aegis.safe.protect.model import ProtectedCandidate
 from aegis.summary import AttributeSummary, Summary
 from aegis.summary.codes import natural_order
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 UNNAMED = -1
 """Cell number of a value that has no cell."""
@@ -96,7 +96,7 @@ class Cells:
             candidates=tuple(replace(c, groups=c.groups[order]) for c in ranked),
         )
 
-    def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
+    def keep(self, chosen: Flags) -> Cells:
         """Return the cells with True in `chosen`, shape (K,); the values of other cells then have
         no cell.
         """
@@ -232,7 +232,7 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
     )
 
 
-def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> list[Mask]:
+def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
     """Fit the candidates' masks to protected counts of the named values.
 
     `counts` and `named` have shape (U,).
@@ -284,7 +284,7 @@ def without_small(cells: Cells, threshold: int) -> Cells:
     return cells if stays.all() else cells.join(into)
 
 
-def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.bool_]) -> int:
+def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
     """Return the cell that most candidates group with `cell`; among equals, the largest.
 
     Parameters

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Flags, Ints
 from aegis.errors import PolicyError
 from aegis.masks import Quantiles, evaluate
 from aegis.policy import Label
@@ -22,8 +22,6 @@ from aegis.safe.protect.columns import plain_text
 from aegis.sources import Source
 from aegis.summary import LabelSummary
 from aegis.summary.codes import natural_order, show
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +102,7 @@ def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
-def named(label: LabelSummary, chosen: npt.NDArray[np.bool_]) -> NamedClasses:
+def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
     """Return the classes of `tallied` with True in `chosen`.
 
     Raises

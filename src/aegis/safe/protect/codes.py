@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.measures import UNPOOLED as PENALTIES
 from aegis.measures import believed, fitted_freedom
 from aegis.safe.protect.model import GRID
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 CLEAR = 1.3
 """A group counts as informative if its rows are more than this multiple of their standard error."""
 LEAST_SCALE = 0.1
@@ -181,10 +179,7 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
         Share of the rows of each cell, shape (K,).
     """
     root = np.sqrt(weight)[:, None]
-    solution: Floats = np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(
-        np.float64
-    )
-    return solution
+    return np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(np.float64)
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:

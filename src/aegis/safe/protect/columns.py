@@ -18,10 +18,10 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import PolicyError
 from aegis.masks import Kind
 from aegis.masks.mapping import text_of
@@ -30,7 +30,6 @@ from aegis.sources.delimited.column_types import DATES_WITH_MONTHS
 from aegis.summary import AttributeSummary
 from aegis.summary.codes import encode, settle
 
-Ints = npt.NDArray[np.int64]
 CLEAR_VOTES = 4.0
 """A type is assumed to occur if its noisy votes exceed this multiple of their standard error."""
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
@@ -283,7 +282,7 @@ def read_column(
     return TypedColumn(attribute, own.kind, distinct, place)
 
 
-def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, Flags]:
     """Parse values as a type; return them, null if that fails, and flags of those that were parsed."""
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)
@@ -296,12 +295,12 @@ def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.b
     return pa.array(read, goal), fits
 
 
-def numbers_one_by_one(values: pa.Array) -> npt.NDArray[np.float64]:
+def numbers_one_by_one(values: pa.Array) -> Floats:
     """Parse each value separately as a number; NaN for nulls and values that are not numbers."""
     distinct = values.dictionary_encode()
     read = _read(distinct.dictionary, ColumnType.NUMBER)[0]
     column = read.take(distinct.indices).cast(pa.float64())
-    numbers: npt.NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+    numbers: Floats = column.to_numpy(zero_copy_only=False)
     return numbers
 
 

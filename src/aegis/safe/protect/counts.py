@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Ints
 from aegis.errors import PolicyError
 from aegis.policy import Label, Policy, Unseen
 from aegis.progress import SILENT, Progress
@@ -49,7 +49,6 @@ from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.words import brief
 
-Ints = npt.NDArray[np.int64]
 THRESHOLD = 10
 """Number of rows from which a cell counts as large."""
 MOST_STEP = 10**6

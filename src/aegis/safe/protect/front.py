@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
 from aegis.safe.protect.scores import Choice, ProtectedScorer, share_kept
+from aegis.words import json_fields
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _WIDTH = 400
 """Largest number of partial choices that are kept from one attribute to the next."""
 
@@ -54,12 +53,8 @@ class ProtectedPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "alike": self.alike,
-            "score": self.score,
-            "utility_kept": self.utility_kept,
-            "masks": self.configuration.spec(),
-        }
+        masks = {"masks": self.configuration.spec()}
+        return json_fields(self, "alike", "score", "utility_kept") | masks
 
 
 @one_blas_thread

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
 from aegis.safe.protect.scores import FINEST, REPLICATES, ProtectedScorer
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +109,7 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
         nearest_with_sum(table[:, label], weight, float(rows))
         for label, rows in enumerate(summary.class_counts)
     ]
-    nearest: Floats = np.stack(columns, axis=1) if len(table) else table
-    return nearest
+    return np.stack(columns, axis=1) if len(table) else table
 
 
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
@@ -148,5 +145,5 @@ def cell_names(attribute: ProtectedAttribute) -> list[str]:
     return names
 
 
-def _alone(groups: npt.NDArray[np.int64], cell: int) -> bool:
+def _alone(groups: Ints, cell: int) -> bool:
     return int((groups == groups[cell]).sum()) == 1

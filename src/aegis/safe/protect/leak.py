@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array
 from aegis.errors import PolicyError, member
 from aegis.options import checks_types
 from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
@@ -227,13 +227,13 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
         yield _part("sums of the label", _summed_rows(summary), threshold)
 
 
-def _summed_rows(summary: Summary) -> list[npt.NDArray[Any]]:
+def _summed_rows(summary: Summary) -> list[Array]:
     """Return the numbers of rows behind the sums of a numeric label, by atom, in total and by fold."""
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
 
-def _part(name: str, counts: Sequence[npt.NDArray[Any]], threshold: int) -> PartLeak:
+def _part(name: str, counts: Sequence[Array], threshold: int) -> PartLeak:
     cells = small = alone = 0
     for array in counts:
         cells += int((array > 0).sum())

@@ -16,13 +16,11 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.masks.noise.opendp import library
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 LEAST_KEY = 16
 """Smallest number of bytes of a secret key."""
 

@@ -14,16 +14,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
 from aegis.policy import Configuration, OwnerRule, Role
 from aegis.safe.protect.accounting import NamingThreshold, NoiseRound, Unit
 from aegis.words import json_fields
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 GRID = 1 << 10
 """Number of code steps per standard deviation. Codes are whole numbers, so the noise can be whole,
 too.

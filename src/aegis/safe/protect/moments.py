@@ -15,10 +15,10 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Flags, Floats, Ints
 from aegis.errors import PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.safe.protect.cells import Cells
@@ -26,8 +26,6 @@ from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.summary.codes import code_values
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 BLOCK_LENGTH = 2.0
 """Length at which the codes of a single attribute are clipped, relative to their root mean square
 length.
@@ -64,7 +62,7 @@ def offsets_of(codes: Sequence[Ints]) -> Ints:
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
-def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
+def between_attributes(offsets: Ints) -> Flags:
     """Return which entries above the diagonal belong to two different attributes, shape (p, p)."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
@@ -222,8 +220,7 @@ class _Adder:
             np.trunc(coded, out=coded)
         # Of a matrix times itself half the products are enough.
         other = coded if int(alike.max(initial=1)) == 1 else coded * alike
-        sums: Ints = np.rint(coded @ other.T).astype(np.int64)
-        return sums
+        return np.rint(coded @ other.T).astype(np.int64)
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
@@ -246,7 +243,7 @@ def moments_of_pairs(
     cells: Sequence[Cells],
     codes: Sequence[Ints],
     longest: Sequence[int],
-    classes: npt.NDArray[np.bool_] | None = None,
+    classes: Flags | None = None,
 ) -> MomentSums:
     """Return the moments from co-occurrence counts, with each attribute's codes clipped separately.
 

@@ -29,9 +29,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor import Scorer
+from aegis.arrays import Floats, Ints
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy
 from aegis.privacy import PrivacyRule
@@ -69,8 +69,6 @@ from aegis.sources import Source
 from aegis.summary import Summary
 from aegis.words import brief
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 TABLES = 0.9
 """Share of the remaining budget that label tables get."""
 DECIDING = 0.1

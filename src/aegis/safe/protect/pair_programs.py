@@ -14,13 +14,11 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 SLACK = 1e-6
 """Largest distance from a whole number at which a solver's result counts as this number."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.advisor import Advice, Ranked
 from aegis.advisor.caveats import with_caveats
-from aegis.advisor.figures import EstimatedScores, SearchFigures, SearchWork
+from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures, SearchWork
 from aegis.advisor.scores import AttributeScore
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -24,11 +24,10 @@ from aegis.safe.protect.scores import (
     DIFFERENT,
     Choice,
     ProtectedScorer,
-    Replicates,
     drawing_error,
+    replicated_scores,
     share_kept,
 )
-from aegis.safe.protect.what_if import what_if
 from aegis.words import amount
 
 MEASURE = "held-out-target-coded"
@@ -365,7 +364,7 @@ def _with_errors(
     """Add standard errors and ties to the first entries of the ranking."""
     if not choices:
         return list(ranking)
-    scores = Replicates(summary).scores(choices)
+    scores = replicated_scores(summary, choices)
     errors = scores.std(axis=0, ddof=1)
     apart = (scores - scores[:, :1]).std(axis=0, ddof=1)
     best = ranking[0].score
@@ -403,3 +402,42 @@ def _warnings(summary: ProtectedSummary, search: SearchFigures | None) -> tuple[
             "values and cuts were taken as public: " + ", ".join(summary.protection.public)
         )
     return (*warnings, *summary.notes)
+
+
+def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
+    """Return the effect of every other mask of every attribute if all other masks stay the same.
+
+    Parameters
+    ----------
+    summary
+        The protected summary.
+    choice
+        Index of each attribute's candidate, as returned by `ProtectedSummary.choose`.
+
+    Raises
+    ------
+    PolicyError
+        A candidate does not exist.
+    """
+    names, own = list(summary.attributes), tuple(choice)
+    sizes = [len(a.candidates) for a in summary.attributes.values()]
+    if len(own) != len(sizes) or any(not 0 <= c < n for c, n in zip(own, sizes, strict=True)):
+        raise PolicyError(
+            f"{own} names candidates that the summary does not have.",
+            hint="Pass the result of ProtectedSummary.choose for a configuration.",
+        )
+    others = [
+        (i, place) for i, size in enumerate(sizes) for place in range(size) if place != own[i]
+    ]
+    choices = [own, *((*own[:i], place, *own[i + 1 :]) for i, place in others)]
+    scorer = ProtectedScorer(summary)
+    scores = [scorer.score(c) for c in choices]
+    drawn = replicated_scores(summary, choices)
+    errors = (drawn - drawn[:, :1]).std(axis=0, ddof=1)
+    changes = []
+    for (i, place), score, error in zip(others, scores[1:], errors[1:].tolist(), strict=True):
+        mask = summary.attributes[names[i]].candidates[place].declared
+        change = score - scores[0]
+        tied = abs(change) <= DIFFERENT * error + 1e-12
+        changes.append(MaskChange(names[i], str(mask), score, change, error, tied))
+    return tuple(changes)

@@ -17,9 +17,9 @@ from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Floats
 from aegis.errors import PolicyError
 from aegis.policy import Label, Policy
 from aegis.safe.protect.columns import numbers_one_by_one
@@ -86,7 +86,7 @@ def with_rounded_label(
 
 
 def _rounded(
-    values: pa.Array, bounds: tuple[int | float, int | float], chances: npt.NDArray[np.float64]
+    values: pa.Array, bounds: tuple[int | float, int | float], chances: Floats
 ) -> pa.Array:
     """Return the text of one of two bounds for each value; null where it is not a number."""
     low, high = bounds
@@ -96,7 +96,7 @@ def _rounded(
     return pa.array(shown.tolist(), pa.string(), mask=np.isnan(numbers))
 
 
-def _chances(table: pa.Table, key: bytes | None) -> npt.NDArray[np.float64]:
+def _chances(table: pa.Table, key: bytes | None) -> Floats:
     """Return a number from 0 to 1 for each row: a hash of its content, or random without a key.
 
     Rows of equal content are numbered. If the place of a row decided instead, the mean over files of

@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Floats
 from aegis.measures import held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
 from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 
-Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
 FINEST = -1
 """In a choice: all cells of the attribute are distinguished."""
@@ -99,8 +98,7 @@ class ProtectedScorer:
     def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
         if self._random is None:
             return figures
-        blurred: Floats = figures + error * self._random.standard_normal(figures.shape)
-        return blurred
+        return figures + error * self._random.standard_normal(figures.shape)
 
     def _matrix(self, moments: Moments | None) -> Floats | None:
         if moments is None:
@@ -108,8 +106,7 @@ class ProtectedScorer:
         if self._random is None:
             return moments.matrix
         upper = np.triu(self._blurred(moments.matrix, moments.error), 1)
-        blurred: Floats = np.where(moments.matrix != 0, upper + upper.T, 0.0)
-        return blurred
+        return np.where(moments.matrix != 0, upper + upper.T, 0.0)
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
         """Return the association of attribute `index` with the label, under its candidate `place`
@@ -244,12 +241,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
     return limit * math.sqrt(4 * share * (1 - share) ** 2 / max(rows, 1.0))
 
 
-class Replicates:
-    """Scorers of the same summary, each with a new random draw of the protection's noise."""
-
-    def __init__(self, summary: ProtectedSummary) -> None:
-        self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]
-
-    def scores(self, choices: Sequence[Choice]) -> Floats:
-        """Return the scores of choices, shape (replicates, len(choices))."""
-        return np.array([[s.score(c) for c in choices] for s in self.scorers])
+def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
+    """Return scores under new random draws of the noise, shape (replicates, len(choices))."""
+    scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
+    return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])

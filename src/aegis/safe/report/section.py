@@ -94,3 +94,13 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 def _told(value: int | None) -> str:
     return "not told" if value is None else count(value)
+
+
+def render_leak(figures: Mapping[str, Any], name: str) -> str:
+    """Return the report on an audit from its JSON form; equal audits give equal bytes."""
+    context = {
+        "title": "What the file gives away",
+        "name": clean(name),
+        "leak": leak_section(figures),
+    }
+    return templates().get_template("leak.html.j2").render(context)

@@ -11,14 +11,13 @@ Each check reads an array once, in blocks, so it needs little additional memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import ibis
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.arrays import Array, Ints
 from aegis.masks import Kind, common_refinement
 from aegis.policy import Role
 from aegis.summary.bundle.read import refuse
@@ -36,8 +35,6 @@ from aegis.summary.model import (
 from aegis.summary.ordered import RANGES
 from aegis.summary.responses import ResponseSums, exact_sums
 
-Array = npt.NDArray[Any]
-Counts = npt.NDArray[np.int64]
 _BLOCK = 1 << 20
 """Entries that are looked at together."""
 
@@ -115,7 +112,7 @@ def _same(first: Array, two: Array, what: str) -> None:
     _require(np.array_equal(first, two), what)
 
 
-def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Counts:
+def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Ints:
     """Sum counts by key, in blocks, to shape (size,).
 
     Parameters
@@ -233,7 +230,7 @@ def _check_nulls(attribute: AttributeSummary, listed: pa.Array, what: str) -> No
         _require(fits, f"{what}: {nulls:,} nulls")
 
 
-def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Counts, what: str) -> None:
+def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Ints, what: str) -> None:
     size = len(attribute.values)
     _all_used(domain.cells, size, f"{what}, cells of its values")
     first = np.unique(domain.cells, return_index=True)[1]
@@ -379,8 +376,7 @@ def _left(index: Array, width: int, classes: int) -> Array:
 
 def _right(index: Array, width: int, classes: int) -> Array:
     """Return a key of the second attribute's atom and the class of each cell."""
-    keys: Array = index % (width * classes)
-    return keys
+    return index % (width * classes)
 
 
 def _check_folds(pairs: PairCounts, folds: FoldCounts) -> None:
@@ -447,7 +443,7 @@ def _check_frequency(frequency: FrequencyTable, summary: Summary) -> None:
 
 def _label_codes(
     frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
-) -> Counts:
+) -> Ints:
     """Return the class of each code of the label; for null, the number of classes."""
     name = frequency.label
     told = frequency.representatives[name]
@@ -463,7 +459,7 @@ def _label_codes(
 def _check_column(
     frequency: FrequencyTable,
     name: str,
-    classes: Counts,
+    classes: Ints,
     summary: Summary,
     known: Mapping[str, AttributeSummary],
 ) -> None:
@@ -504,7 +500,7 @@ def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummar
     return name in known and len(frequency.representatives[name]) < len(known[name].values)
 
 
-def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) -> Counts:
+def _by_code(attribute: AttributeSummary, told: Array, rows: Ints, what: str) -> Ints:
     """Return the rows by code and class; each code stands for one group of values."""
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))

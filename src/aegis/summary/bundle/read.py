@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Array, Ints
 from aegis.masks import Hierarchy, Kind, Mask, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy import Role, Serve, Terms
@@ -403,13 +404,13 @@ def _responses_from(
     return ResponseSums(sums, total, tuple(map(int, said.response_squares)))
 
 
-def _large(columns: Columns, name: str, length: int | None = None) -> npt.NDArray[Any]:
+def _large(columns: Columns, name: str, length: int | None = None) -> Array:
     """Return integers of more than 64 bits, which are stored as upper and lower bits."""
     high = columns.whole(name, np.int64, length)
     return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
 
 
-def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any], ...]:
+def _shaped(flat: Array, shapes: list[Any]) -> tuple[Array, ...]:
     """Split a flat array into consecutive arrays of these shapes."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     if sum(sizes) != len(flat):
@@ -421,9 +422,7 @@ def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any]
     )
 
 
-def _parted(
-    flat: npt.NDArray[Any], lengths: npt.NDArray[np.int64], pairs: list[tuple[int, int]]
-) -> dict[tuple[int, int], Any]:
+def _parted(flat: Array, lengths: Ints, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Any]:
     """Split a flat array by pair of attributes; `lengths` has the number of entries of each pair."""
     said = lengths.tolist()  # Python's own numbers, which cannot overflow
     if any(length < 0 for length in said) or sum(said) != len(flat):

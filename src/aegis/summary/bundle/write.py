@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.arrays import Array
 from aegis.errors import InternalError
 from aegis.masks import Compose, Hierarchy, Level, Mask
 from aegis.summary.bundle.arrow import pack
@@ -249,7 +249,7 @@ def _folds_to(
     }
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+def _joined(parts: Sequence[Array], dtype: type[np.integer[Any]]) -> Array:
     return np.concatenate([np.zeros(0, dtype=dtype), *parts])
 
 

@@ -11,14 +11,14 @@ table always has integer solutions; for few classes the ranges have a closed for
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.safe.protect.derive.tables import MOST_CLASSES, table_ranges
+from aegis.arrays import Flags, Ints
 from aegis.safe.protect.mechanisms import keyed_range, rounded_range
 from aegis.safe.protect.model import (
     CellMethod,
@@ -28,8 +28,9 @@ from aegis.safe.protect.model import (
 )
 from aegis.safe.protect.pair_programs import contradiction, margins, solved
 
-Ints = npt.NDArray[np.int64]
 _SLACK = 1e-6
+MOST_CLASSES = 10
+"""Largest number of classes for which all sets of classes are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -208,3 +209,49 @@ def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]
         )
         for label in range(classes)
     ]
+
+
+def table_ranges(
+    low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
+) -> tuple[Ints, Ints]:
+    """Return the smallest and the largest possible count of every cell.
+
+    Parameters
+    ----------
+    low, high
+        Known bounds of the cells, shape (K, C); at most `MOST_CLASSES` classes.
+    threshold
+        Smallest sum of each row of the table.
+    least, most
+        Bounds of the sum of each column, shape (C,).
+
+    Raises
+    ------
+    DataError
+        No table agrees with all bounds.
+    """
+    narrowest, widest = low.copy(), high.copy()
+    feasible = bool((high.sum(axis=1) >= threshold).all() and (low <= high).all())
+    for chosen in _sets(low.shape[1]):
+        inside, outside = low[:, chosen].sum(axis=1), high[:, ~chosen].sum(axis=1)
+        own = np.maximum(inside, threshold - outside)
+        spare = int(most[chosen].sum()) - int(own.sum())
+        short = int(least[chosen].sum()) - int(high[:, chosen].sum())
+        feasible &= spare >= 0 and short <= 0
+        # A cell of a class outside S makes up for what the others may not have; one inside lacks the rest.
+        for label in np.flatnonzero(~chosen):
+            needed = threshold - outside + high[:, label] - own - spare
+            np.maximum(narrowest[:, label], needed, out=narrowest[:, label])
+        for label in np.flatnonzero(chosen):
+            np.maximum(narrowest[:, label], short + high[:, label], out=narrowest[:, label])
+            room = spare + own - inside + low[:, label]
+            np.minimum(widest[:, label], room, out=widest[:, label])
+    if not feasible or bool((least > most).any()):
+        raise contradiction()
+    return narrowest, widest
+
+
+def _sets(classes: int) -> Iterator[Flags]:
+    """Yield every subset of the classes as flags, shape (C,)."""
+    for number in range(1 << classes):
+        yield np.array([number >> place & 1 for place in range(classes)], dtype=bool)

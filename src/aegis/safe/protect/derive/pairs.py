@@ -22,15 +22,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from aegis.arrays import Floats, Ints
 from aegis.safe.protect.derive.cells import Range, known_bounds
 from aegis.safe.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
 from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen, contradiction, margins, solved
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 MOST_CELLS = 2_000
 """Largest number of cells of a pair of which all are examined; of larger pairs, only `HEAVIEST`
 are.

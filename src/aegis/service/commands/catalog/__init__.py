@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aegis.service.commands.catalog import accounts, data_sets, people, requests, rights, work
-from aegis.service.commands.catalog.steps import steps
+from aegis.service.commands.catalog.requests import steps
 from aegis.service.commands.catalog.verb import Verb
 
 PANEL = "Serve a catalog"
