@@ -59,8 +59,7 @@ def rank_configurations(
         The counts from which scores are computed, the plan that checks configurations against the
         rule, and the policy.
     request, configurations, options
-        The configurations to rank, and the measure: as a request, or as keywords with the names of
-        its fields.
+        The configurations to rank, and the measure: as a request, or as keywords of its fields.
     progress
         Receives one step per stage.
 

@@ -343,8 +343,7 @@ def compose(
     Raises
     ------
     PolicyError
-        There are fewer than two releases, a release cannot be combined with others, or the owner's
-        rule differs.
+        There are fewer than two releases, some cannot be combined, or the owner's rule differs.
     DataError
         The table has too many cells, or the policy counts persons, so the classes are unknown.
     """

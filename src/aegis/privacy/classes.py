@@ -301,8 +301,7 @@ class ClassTable:
             For each sensitive attribute, the code of each cell's value, shape (n,), and the labels
             of the codes, in the order that ordered distances use.
         population
-            Number of people of the population in each cell, shape (n,). The numbers of a class are
-            added up.
+            Number of people of the population in each cell, shape (n,), summed over each class.
         hierarchies
             For each sensitive attribute, the levels of its values (see `SensitiveCounts.levels`).
         earlier

@@ -83,8 +83,7 @@ def build_context(
     before, after, finest
         As in `PrivacyChange`.
     title, shown
-        The report's heading, and values of the release for its owner. If `shown` is None, the
-        report shows no values.
+        The report's heading, and values of the release for its owner; None shows no values.
 
     Raises
     ------

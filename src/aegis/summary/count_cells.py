@@ -62,8 +62,7 @@ def count_cells(
     max_cells
         If there are more cells than this, or more pairs of cell and person, the result is None.
     coded
-        The rows, if they have already been read. Then no query is necessary, unless persons are
-        counted.
+        The rows, if they have been read. Then only a count of persons needs a query.
     """
     if coded is not None and person is None:
         table, _ = coded.frequency(quasi, sensitive, attributes, label)

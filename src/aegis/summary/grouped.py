@@ -94,7 +94,7 @@ def _columns(
         return None
     for value in expressions.values():
         # Ibis takes every function of an engine that it does not know for impure; those of masks are not.
-        if any(not isinstance(found, ops.ScalarUDF) for found in value.find(ops.Impure)):
+        if any(not isinstance(impure, ops.ScalarUDF) for impure in value.find(ops.Impure)):
             return None
     return base, expressions, list(dict.fromkeys(field.name for field in fields))
 

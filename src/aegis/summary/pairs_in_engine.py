@@ -65,13 +65,11 @@ def count_pairs_in_engine(
     Parameters
     ----------
     source, rows
-        The source whose engine runs the queries, and the rows to count, which are all rows or a
-        sample.
+        The source whose engine runs the queries, and the rows to count (all or a sample).
     attributes
         The attributes, with the atom of each of their values.
     label, classes
-        A function that returns the class of each row, and all classes in their order. Rows without
-        a class do not count.
+        A function that returns the class of each row (rows without one do not count); all classes.
     step
         The progress. It advances by the number of rows of the table, times the share of the pairs
         that have been counted.
@@ -80,8 +78,7 @@ def count_pairs_in_engine(
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        Functions that return the numeric label, and the weight, of each row in units; None if there
-        is no numeric label, or no weight.
+        Functions that return the numeric label, and the weight, of each row in units, or None.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())

@@ -183,8 +183,7 @@ def init_policy(
         The column to predict, or several columns. A column of more than 20 distinct numbers is
         predicted as a number. None: each column is predicted from the others (`labels: any`).
     weight
-        The column of survey weights. If None, the policy asks you about a column that may contain
-        weights.
+        The column of survey weights. If None, the policy asks you about likely columns.
     path
         The file name to show in the first lines of the YAML. Aegis writes no file.
     progress
