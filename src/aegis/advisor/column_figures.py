@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.column_roles import ColumnRole
+from aegis.advisor.label_leaks import label_leaks
 from aegis.measures import Measure, Need
 from aegis.words import json_fields
 
@@ -115,9 +116,12 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 
 
 def columns_differ(
-    columns: Any, scorer: Scorer, measure: Measure
+    said: Mapping[str, Any], scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield name, stated value and recomputed value of each column figure of a certificate."""
+    """Yield name, stated value and recomputed value of each figure on columns in a stated utility."""
+    if "leaks" in said:  # earlier certificates do not name them
+        yield "utility.leaks", said["leaks"], label_leaks(scorer.summary, scorer.unmasked)
+    columns: Any = said.get("columns")
     if Need.COLUMNS not in measure.needs:
         return
     if not stated_roles(columns):

@@ -9,19 +9,18 @@ when a model is used, every score is too high.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.kept_codes import KeptCodes, kept_codes
+from aegis.advisor.label_leaks import LEAK, label_share
 from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking.originals import WithOriginals
 from aegis.policy import Policy
-from aegis.privacy.inference import find_implications, lift, predictability
+from aegis.privacy.inference import find_implications
 from aegis.summary import PERSON, Summary
 from aegis.summary.classes import WEIGHT
 from aegis.summary.outside import (
@@ -32,8 +31,6 @@ from aegis.summary.outside import (
     outside_of_codes,
 )
 
-LEAK = 0.8
-"""A single column that explains at least this share of the label may repeat it in other words."""
 MISSING_LEAK = 0.9
 """Smallest difference in the share of nulls between a class and the others: an AUC of 0.95 by itself."""
 
@@ -143,25 +140,3 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
         label_class = summary.label.classes[varying[place]]
         leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
     return leaks
-
-
-def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
-    """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
-
-    The guess for each row is the most frequent class of the other rows with its value. Let a be the
-    accuracy of these guesses, and b the share of the most frequent class. The result is (a - b) /
-    (1 - b), or 0 if this is negative.
-
-    Parameters
-    ----------
-    joint
-        Rows by value and class, shape (V, C).
-    """
-    values, classes = np.nonzero(joint)
-    counts = np.asarray(joint)[values, classes]
-    if not len(counts):
-        return 0.0
-    by_class = np.asarray(joint).sum(axis=0)
-    return lift(
-        predictability(values, classes, counts).right, float(by_class.max() / by_class.sum())
-    )
