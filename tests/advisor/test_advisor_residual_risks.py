@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections import Counter
 from pathlib import Path
@@ -15,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
+from aegis.advisor.label_leaks import label_share
 from aegis.advisor.released import ReleasedRows
-from aegis.advisor.residual_risks import label_share, outside_of_release
+from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import PolicyError
 from aegis.policy.mapping import policy_mapping
+from aegis.present.cautions import cautions_of
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.sources import open_table
@@ -67,6 +70,23 @@ def test_what_stands_outside_the_rule_is_named() -> None:
     assert all(sentence in advice.warnings for sentence in told.sentences)
     assert "may repeat the label in other words" in aegis.render_report(advice)
     assert advice.to_dict()["uncovered"]["unique_rows"] == told.unique_rows
+
+
+def test_a_certificate_names_the_columns_that_repeat_the_label(tmp_path: Path) -> None:
+    study = aegis.Study(table(), policy())
+    advice = study.search()
+    made = tmp_path / "r.csv"
+    release = study.apply(advice, made, certificate=tmp_path / "c.json")
+    document = release.certificate
+    assert document["utility"]["leaks"] == pytest.approx({"twin": 1})
+    assert document["utility"]["leaks"] == advice.utility.to_dict()["leaks"]
+    (told,) = (text for text in cautions_of(document) if "alone explains" in text)
+    assert told in advice.warnings
+    assert told in html.unescape(render_certificate(document))
+    assert check_certificate(made, document).passed
+    forged = document | {"utility": document["utility"] | {"leaks": {"age": 0.9}}}
+    (wrong,) = (m.what for m in check_certificate(made, forged).mismatches if "leaks" in m.what)
+    assert wrong == "utility.leaks"
 
 
 def test_warnings_begin_with_the_rule_and_with_risks_to_persons() -> None:

@@ -42,6 +42,25 @@ def people() -> dict[str, list[Any]]:
     }
 
 
+def test_columns_that_repeat_a_class_are_named_with_the_label() -> None:
+    draw = random.Random(7)
+    smoke = [draw.choice(["no", "no", "yes"]) for _ in range(ROWS)]
+    columns = {
+        **people(),
+        "packs": [None if s == "no" else draw.randrange(3) for s in smoke],
+        "coded": [int(s == "yes") for s in smoke],
+        "smoke": smoke,
+    }
+    proposed = init_policy(pa.table(columns), label="smoke")
+    (note,) = (text for text in proposed.warnings if "gives" in text or "give" in text)
+    assert "packs and coded give its class away" in note or "coded and packs give" in note
+    assert "delete them from the policy" in note
+    without = {name: own for name, own in columns.items() if name not in ("packs", "coded")}
+    quiet = init_policy(pa.table(without), label="smoke")
+    assert not any("class away" in text for text in quiet.warnings)
+    assert load_text(proposed.yaml) == proposed.policy
+
+
 def test_copies_of_quasi_identifiers_get_their_role() -> None:
     proposed = propose(**people())
     roles = {name: a.role for name, a in proposed.policy.attributes.items()}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.column_roles import ColumnRole
+from aegis.advisor.label_leaks import label_leaks
 from aegis.measures import Measure, Need
 from aegis.words import json_fields
 
@@ -115,11 +116,14 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 
 
 def columns_differ(
-    columns: Any, scorer: Scorer, measure: Measure
+    said: Mapping[str, Any], scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
     """Yield the name, the stated value and the recomputed value of each column figure in a
     certificate.
     """
+    if "leaks" in said:  # earlier certificates do not name them
+        yield "utility.leaks", said["leaks"], label_leaks(scorer.summary, scorer.unmasked)
+    columns: Any = said.get("columns")
     if Need.COLUMNS not in measure.needs:
         return
     if not stated_roles(columns):

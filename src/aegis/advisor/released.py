@@ -31,6 +31,7 @@ from aegis.advisor.default import out_of_reach
 from aegis.advisor.excluded_attributes import sets_aside
 from aegis.advisor.figures import Front
 from aegis.advisor.kept_codes import kept_codes
+from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, as_released, tells_classes_apart
 from aegis.advisor.ranked import Ranked
@@ -115,7 +116,7 @@ class KeptRows:
         whole
             A scorer of the unmasked table.
         """
-        value, error, columns = measure.worst(whole.label_rows), None, {}
+        value, error, columns, leaks = measure.worst(whole.label_rows), None, {}, {}
         if not self.constant:
             if self.scorer is None or self.choice is None:
                 return None
@@ -126,6 +127,7 @@ class KeptRows:
             value = self.scorer.value(self.choice, measure)
             error = error_of(self.scorer, self.choice, measure)
             columns = columns_of(self.scorer, self.choice, measure, whole)
+            leaks = label_leaks(self.scorer.summary, self.choice)
         figure = UtilityFigure.of(
             measure,
             value,
@@ -134,6 +136,7 @@ class KeptRows:
             stderr=error,
             lost_classes=self.lost,
             columns=columns,
+            leaks=leaks,
         )
         number = None if self.scorer is None else self.scorer.summary.number
         return figure.with_errors(number, whole.summary.number)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from aegis.advisor.label_leaks import leak_sentences
 from aegis.summary.outside import Outside
 from aegis.words import joined, percent
 
@@ -59,14 +60,11 @@ class Uncovered(Outside):
     @property
     def sentences(self) -> tuple[str, ...]:
         """The risks as sentences for a privacy officer: first those that make the utility doubtful."""
-        return (*self._repeated(), *self._filled_later(), *super().sentences)
-
-    def _repeated(self) -> Iterator[str]:
-        for name, share in self.leaks.items():
-            yield (
-                f"The column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may repeat the label "
-                "in other words. If it is not known when a model is used, leave it out (--leave-out)"
-            )
+        return (
+            *leak_sentences(self.leaks, str(self.label)),
+            *self._filled_later(),
+            *super().sentences,
+        )
 
     def _filled_later(self) -> Iterator[str]:
         together: dict[str, list[str]] = {}

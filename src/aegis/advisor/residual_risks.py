@@ -9,13 +9,12 @@ known when a model is used, every score is too high.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.kept_codes import KeptCodes, kept_codes
+from aegis.advisor.label_leaks import LEAK, label_share
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.released import ReleasedRows
@@ -25,7 +24,7 @@ from aegis.masking.originals import WithOriginals
 from aegis.policy import Policy
 from aegis.privacy import PrivacyReport
 from aegis.privacy import report as privacy_report
-from aegis.privacy.inference import find_implications, lift, predictability
+from aegis.privacy.inference import find_implications
 from aegis.summary import PERSON, Summary
 from aegis.summary.classes import WEIGHT
 from aegis.summary.outside import (
@@ -36,10 +35,6 @@ from aegis.summary.outside import (
     outside_of_codes,
 )
 
-LEAK = 0.8
-"""A column may repeat the label in other words if it alone explains at least this share of the
-label.
-"""
 MISSING_LEAK = 0.9
 """Smallest reported difference between the share of nulls in a class and in all other rows. The
 nulls alone then have an AUC of at least 0.95.
@@ -153,28 +148,6 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
         label_class = summary.label.classes[varying[place]]
         leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
     return leaks
-
-
-def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
-    """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
-
-    The guess for each row is the most frequent class among the other rows with the same value. Let
-    a be the accuracy of these guesses, and b the share of the most frequent class in the table. The
-    result is (a - b) / (1 - b), or 0 if this is negative.
-
-    Parameters
-    ----------
-    joint
-        Number of rows by value and class, shape (V, C).
-    """
-    values, classes = np.nonzero(joint)
-    counts = np.asarray(joint)[values, classes]
-    if not len(counts):
-        return 0.0
-    by_class = np.asarray(joint).sum(axis=0)
-    return lift(
-        predictability(values, classes, counts).right, float(by_class.max() / by_class.sum())
-    )
 
 
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:

@@ -132,6 +132,8 @@ class UtilityFigure:
         For several labels, the figure of each label, by its column; `value` combines them.
     columns
         For a measure that predicts every column, the figure of each column; else empty.
+    leaks
+        Released columns that alone explain most of the label, with the share that they explain.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class UtilityFigure:
     number: NumberErrors | None = None
     labels: Mapping[str, UtilityFigure] = field(default_factory=dict)
     columns: Mapping[str, ColumnFigure] = field(default_factory=dict)
+    leaks: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -183,6 +186,7 @@ class UtilityFigure:
                 name: ColumnFigure.from_dict(own)
                 for name, own in entries.get("columns", {}).items()
             },
+            leaks=dict(entries.get("leaks", {})),
         )
 
     def with_errors(
@@ -395,6 +399,7 @@ class UtilityFigure:
             **({} if self.number is None else self.number.to_dict()),
             **self._labels_dict(),
             **({"columns": shown} if (shown := _as_json(self.columns)) else {}),
+            **({"leaks": dict(self.leaks)} if self.leaks else {}),
         }
 
 

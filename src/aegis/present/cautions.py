@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from aegis.advisor.label_leaks import leak_sentences
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import Policy
@@ -97,7 +98,12 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
 def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
     policy, utility = document["policy"], document.get("utility")
     if utility and "reference_name" in utility:
-        yield from utility_stated(utility).caveats(int(document.get("suppressed_rows") or 0))
+        figure = utility_stated(utility)
+        label = policy.get("label")
+        column = label.get("column") if isinstance(label, Mapping) else label
+        for name, own in {str(column): figure, **figure.labels}.items():
+            yield from leak_sentences(own.leaks, name)
+        yield from figure.caveats(int(document.get("suppressed_rows") or 0))
     weight, label = policy.get("weight"), policy.get("label")
     if weight is not None and weight in (document.get("dropped_columns") or ()):
         yield not_released(weight)

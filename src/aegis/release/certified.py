@@ -713,7 +713,7 @@ class _Check:
         name = "value" if "value" in said else "released"  # as earlier certificates call it
         value = scorer.value(scorer.unmasked, chosen)
         self._differs(f"utility.{name}", said.get(name), value)
-        for what, stated, shown in columns_differ(said.get("columns"), scorer, chosen):
+        for what, stated, shown in columns_differ(said, scorer, chosen):
             self._differs(what, stated, shown)
         if name == "value":
             self._compared(said, value, chosen, scorer)

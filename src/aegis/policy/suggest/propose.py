@@ -208,11 +208,13 @@ def init_policy(
     named = [label] if isinstance(label, str) else list(label or ())
     source = _opened(table, named, weight)
     facts = measure_columns(source, progress=progress)
-    labels = [_with_doubts(source, *_propose_label(facts[name]), facts) for name in named]
+    labels = [_propose_label(facts[name]) for name in named]
     target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
     profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
+    released = [p.facts for p in profiles.values() if p.role in _RELEASED]
     with progress.step("Comparing columns"):
+        labels = [_with_doubts(source, *own, facts, released) for own in labels]
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     persons = likely_persons(p.facts for p in profiles.values() if p.role is Role.IDENTIFIER)
     policy = _policy(target, profiles, next(iter(persons), None), source.reading, weight)
@@ -222,6 +224,9 @@ def init_policy(
     profiles |= {profile.name: profile for profile in found_labels}
     alone = count_alone(source, _unmasked(policy), policy.person)
     return ProposedPolicy(policy, text, {n: profiles[n] for n in facts}, identifying, alone)
+
+
+_RELEASED = (Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.FEATURE)
 
 
 def _unmasked(policy: Policy) -> tuple[str, ...]:
@@ -388,24 +393,35 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
 
 
 def _with_doubts(
-    source: Source, label: Label, profile: ColumnProfile, facts: Mapping[str, ColumnFacts]
+    source: Source,
+    label: Label,
+    profile: ColumnProfile,
+    facts: Mapping[str, ColumnFacts],
+    released: Sequence[ColumnFacts],
 ) -> tuple[Label, ColumnProfile]:
-    """Add warnings to the label if it is a number of which one row holds most of the variance, or that
-    another column repeats."""
-    if not label.is_number:
-        return label, profile
+    """Add warnings to the label if another column repeats it, or if it is a number of which one row
+    holds most of the variance."""
     doubts = [profile.warning] if profile.warning else []
-    share = one_row_share(source, profile.facts)
-    if share >= MUCH_IN_ONE_ROW:
-        doubts.append(
-            f"one row holds {percent(100 * share, 0)} of its variance, so R2 describes little but that row. Cap it: "
-            f"`{show(label.column)}: {{role: feature, masks: [{{top_code: {{at: BOUND}}}}]}}` under `attributes`"
+    if label.is_number:
+        share = one_row_share(source, profile.facts)
+        if share >= MUCH_IN_ONE_ROW:
+            doubts.append(
+                f"one row holds {percent(100 * share, 0)} of its variance, so R2 describes little but that row. Cap it: "
+                f"`{show(label.column)}: {{role: feature, masks: [{{top_code: {{at: BOUND}}}}]}}` under `attributes`"
+            )
+        others = [own for name, own in facts.items() if name != label.column]
+        copies = find_derived(source, profile.facts, others)
+        repeats, like = (
+            ("orders the rows as it does", "order the rows as it does"),
+            "derived from it",
         )
-    copies = find_derived(source, profile.facts, [f for n, f in facts.items() if n != label.column])
+    else:
+        twins = find_twins(source, [profile.facts], released)
+        copies = tuple(name for name, twin in twins.items() if twin.certain and not twin.coarse)
+        repeats, like = ("gives its class away", "give its class away"), "that repeat it"
     if copies:
-        verb = "orders" if len(copies) == 1 else "order"
         doubts.append(
-            f"{joined(map(show, copies))} {verb} the rows as it does, as columns derived from it do. If they are not "
+            f"{joined(map(show, copies))} {repeats[len(copies) > 1]}, as columns {like} do. If they are not "
             "known when somebody predicts, delete them from the policy"
         )
     return label, replace(profile, warning="; ".join(doubts))

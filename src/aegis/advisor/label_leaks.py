@@ -1,0 +1,71 @@
+"""Find released columns that alone explain the label, so that a utility may be too high."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.privacy.inference import lift, predictability
+from aegis.words import joined, percent
+
+if TYPE_CHECKING:
+    from aegis.advisor.scoring import Choice
+    from aegis.summary import Summary
+
+LEAK = 0.8
+"""A single column that explains at least this share of the label may repeat it in other words."""
+
+
+def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
+    """Return the columns that explain at least `LEAK` of the label under their masks, with the share."""
+    leaks = {}
+    for name, candidate in choice.items():
+        attribute = summary.attributes.get(name)
+        if attribute is None or candidate.noise is not None:
+            continue
+        joint = np.zeros((candidate.size, attribute.joint.shape[1]), attribute.joint.dtype)
+        np.add.at(joint, candidate.groups, attribute.joint)
+        if (share := label_share(joint)) >= LEAK:
+            leaks[name] = share
+    return leaks
+
+
+def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
+    """Return a warning on the columns that alone explain most of a label; empty without such columns."""
+    if not leaks:
+        return ()
+    least = percent(100 * min(leaks.values()), 0)
+    if len(leaks) == 1:
+        return (
+            f"The column {joined(leaks)} alone explains {least} of {label}: it may repeat the label in other "
+            "words. If it is not known when a model is used, leave it out (--leave-out)",
+        )
+    return (
+        f"The columns {joined(leaks)} each alone explain {least} or more of {label}: they may repeat the label "
+        "in other words. If they are not known when a model is used, leave them out (--leave-out)",
+    )
+
+
+def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
+    """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
+
+    The guess for each row is the most frequent class of the other rows with its value. Let a be the
+    accuracy of these guesses, and b the share of the most frequent class. The result is (a - b) /
+    (1 - b), or 0 if this is negative.
+
+    Parameters
+    ----------
+    joint
+        Rows by value and class, shape (V, C).
+    """
+    values, classes = np.nonzero(joint)
+    counts = np.asarray(joint)[values, classes]
+    if not len(counts):
+        return 0.0
+    by_class = np.asarray(joint).sum(axis=0)
+    return lift(
+        predictability(values, classes, counts).right, float(by_class.max() / by_class.sum())
+    )
