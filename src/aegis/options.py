@@ -143,11 +143,15 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
 def checks_types(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with a check: arguments of undeclared types raise `PolicyError`."""
     signature = inspect.signature(function)
+    several = [n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL]
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.bind(*args, **kwargs).arguments
-        _check(given, _hints(function), function.__annotations__)
+        given, hints = signature.bind(*args, **kwargs).arguments, _hints(function)
+        for name in several:
+            for value in given.pop(name, ()):
+                _check({name: value}, hints, function.__annotations__)
+        _check(given, hints, function.__annotations__)
         return function(*args, **kwargs)
 
     return checked

@@ -434,8 +434,8 @@ class Advice:
         head = f"Advice({len(self.ranking)} configurations by {self.measure}"
         if self.best is None or figure is None:
             return f"{head}, none admissible)"
-        kept = "" if figure.utility_kept is None else f", {percent(figure.utility_kept)} kept"
-        return f"{head}, best {self.best.name!r}: {figure.value:.6g}{kept})"
+        share = "" if figure.utility_kept is None else f", {percent(figure.utility_kept)} kept"
+        return f"{head}, best {self.best.name!r}: {figure.value:.6g}{share})"
 
     def _repr_html_(self) -> str:
         rows = self.rows(10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from aegis.anonymizers import (
 )
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES, Measure
+from aegis.options import checks_types
 from aegis.policy import Configuration, Policy
 from aegis.privacy import Verdict
 from aegis.privacy import report as privacy_report
@@ -36,8 +37,9 @@ from aegis.sources import Source, open_table
 from aegis.summary import PERSON, Summary, count_classes, summarize
 
 
+@checks_types
 def choose_recipes(
-    policy: Policy, methods: Sequence[str | Recipe] | None, *, seed: int
+    policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
     """Return the recipes to rank: the given ones, otherwise those of the policy.
 

@@ -15,6 +15,7 @@ from aegis.errors import DataError, PolicyError, choices
 from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
+from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, NO_LABEL, Label, LabelTask, Serve, several_labels
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.mapping import plain, policy_mapping
@@ -116,6 +117,7 @@ def read_document(path: str | Path, what: str) -> Located:
     return read_yaml(text, str(file), remedy=_WRITERS[what])
 
 
+@checks_types
 def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
     """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
 
