@@ -151,6 +151,12 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
             f"{file} holds the recipe of a record-level release, not masking configurations.",
             hint="`aegis anonymize TABLE --policy POLICY --recipe FILE -o OUTPUT` follows it.",
         )
+    if {"certificate", "configuration"} <= data.keys() - policy.attributes.keys():
+        raise PolicyError(
+            f"{file} is the certificate of a release, not a configuration.",
+            hint="Give the file that `aegis advise -o` wrote. `aegis compose` and `--after` take "
+            "certificates.",
+        )
     if {"attributes", "label"} <= data.keys() - policy.attributes.keys() and (
         "configurations" not in data
     ):
