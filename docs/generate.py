@@ -312,7 +312,14 @@ API = {
         "check_certificate",
         "render_report",
     ],
-    "Policies": ["init_policy", "load_policy", "load_configurations", "Policy", "Configuration"],
+    "Policies": [
+        "init_policy",
+        "ProposedPolicy",
+        "load_policy",
+        "load_configurations",
+        "Policy",
+        "Configuration",
+    ],
     "Catalogs": ["connect"],
     "Summaries": ["summarize", "save_bundle", "load_bundle", "merge", "merge_bundles", "Summary"],
     "Results": [

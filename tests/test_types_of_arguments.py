@@ -169,6 +169,45 @@ def test_apply_and_audit_take_any_value(
         refused_or_answered(lambda given=given: aegis.audit(TABLE, **given))
 
 
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:12])
+def test_the_functions_of_summaries_policies_and_certificates_take_any_value(
+    wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = aegis.Study(TABLE, POLICY)
+    sql: dict[str, Any] = {"dialect": "duckdb", "name": "t"}
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: aegis.merge(wrong),
+        lambda: aegis.merge(study.summary, wrong),
+        lambda: aegis.merge_bundles(wrong),
+        lambda: aegis.save_bundle(wrong, "t.aegis"),
+        lambda: aegis.load_bundle(wrong),
+        lambda: aegis.load_configurations(wrong, POLICY),
+        lambda: aegis.init_policy(TABLE, label=wrong),
+        lambda: aegis.check_certificate(TABLE, wrong),
+        lambda: aegis.release_sql(TABLE, wrong, CONFIGURATION, **sql),
+        lambda: aegis.release_sql(TABLE, POLICY, wrong, **sql),
+        lambda: aegis.anonymize(TABLE, POLICY, wrong),
+        lambda: aegis.Study(TABLE, POLICY, seed=wrong).rank(generate_count=1),
+        lambda: aegis.Study(TABLE, POLICY, exact=wrong).rank(generate_count=1),
+        lambda: study.rank(generate_count=1, methods=wrong),
+        lambda: study.search(work=wrong),
+        lambda: aegis.Configuration("one", {"age": wrong}),
+    )
+    for call in calls:
+        refused_or_answered(call)
+    for report in (study.report, aegis.render_report):
+        with pytest.raises(PolicyError, match="is no advice"):
+            report(wrong)
+
+
+def test_a_name_is_no_list_of_methods() -> None:
+    with pytest.raises(PolicyError, match="methods is 'mondrian', of type str"):
+        aegis.Study(TABLE, POLICY).rank(methods="mondrian")
+    with pytest.raises(PolicyError, match="work -1 is not valid"):
+        aegis.Study(TABLE, POLICY).search(work=-1)
+
+
 @pytest.mark.parametrize("kind", [SearchRequest, RankRequest, ApplyRequest, RiskRequest])
 def test_a_request_is_of_its_kind(kind: type[Any]) -> None:
     with pytest.raises(PolicyError, match="request"):

@@ -20,6 +20,7 @@ _HOMES = {
     "MaskingTransformer": "aegis.release",
     "Policy": "aegis.policy",
     "PrivacyReport": "aegis.privacy",
+    "ProposedPolicy": "aegis.policy.suggest",
     "RecordRisk": "aegis.release",
     "Release": "aegis.release",
     "Study": "aegis.study",
@@ -55,6 +56,7 @@ __all__ = [
     "MaskingTransformer",
     "Policy",
     "PrivacyReport",
+    "ProposedPolicy",
     "RecordRisk",
     "Release",
     "Study",
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
     from aegis.advisor import Advice
     from aegis.papers.evaluation import Evaluation
     from aegis.policy import Configuration, Policy, load_configurations, load_policy
-    from aegis.policy.suggest import init_policy
+    from aegis.policy.suggest import ProposedPolicy, init_policy
     from aegis.privacy import PrivacyReport
     from aegis.release import (
         AnonymizedRelease,

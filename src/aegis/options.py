@@ -146,11 +146,15 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
     `PolicyError`.
     """
     signature = inspect.signature(function)
+    several = [n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL]
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.bind(*args, **kwargs).arguments
-        _check(given, _hints(function), function.__annotations__)
+        given, hints = signature.bind(*args, **kwargs).arguments, _hints(function)
+        for name in several:
+            for value in given.pop(name, ()):
+                _check({name: value}, hints, function.__annotations__)
+        _check(given, hints, function.__annotations__)
         return function(*args, **kwargs)
 
     return checked

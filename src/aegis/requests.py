@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from aegis.options import documented, keyword, option
+from aegis.signing import PrivateKey
 
 if TYPE_CHECKING:
     from aegis.policy import Configuration, OwnerRule
-    from aegis.signing import PrivateKey
 
 Configurations = Mapping[str, "Configuration"] | Sequence["Configuration"]
 """Configurations, by name or as a sequence."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
+import aegis
+from aegis.errors import PolicyError
 from aegis.masks.base import Kind
 from aegis.policy import Configuration, load_policy
 from aegis.release.fitting import unfitting
@@ -16,6 +20,13 @@ POLICY = load_policy(
         "attributes": {"visits": {"role": "feature", "masks": ["identity"]}},
     }
 )
+
+
+POLICY_OF_VOTES = {
+    "version": 1,
+    "label": "vote",
+    "attributes": {"visits": {"role": "feature"}},
+}
 
 
 @pytest.mark.parametrize("stored", [pa.int64(), pa.float64()])
@@ -32,3 +43,24 @@ def test_texts_fit_no_column_of_numbers():
     whole = Configuration("whole", {"visits": POLICY.attributes["visits"].masks[0]})
     wrong = unfitting(table, POLICY, whole, {"visits": Kind.INTEGER})
     assert wrong == ["visits holds text, and identity shows integer"]
+
+
+def test_a_certificate_is_no_configuration(tmp_path):
+    """It named the first key of the file as an attribute that the policy does not know."""
+    table = pa.table({"visits": [1, 2, 2, 3] * 9, "ill": ["y", "n"] * 18})
+    study = aegis.Study(table, POLICY)
+    file = tmp_path / "certificate.json"
+    study.apply(study.advise(), tmp_path / "out.csv", certificate=file)
+    with pytest.raises(PolicyError, match="is the certificate of a release") as refused:
+        aegis.load_configurations(file, POLICY)
+    assert "aegis advise -o" in refused.value.hint
+
+
+def test_the_label_of_another_policy_is_not_certified(tmp_path):
+    table = pa.table({"visits": [1, 2, 2, 3] * 9, "ill": ["y", "n"] * 18})
+    study = aegis.Study(table, POLICY)
+    file, certificate = tmp_path / "out.csv", tmp_path / "certificate.json"
+    study.apply(study.advise(), file, certificate=certificate)
+    other = replace(POLICY, label=load_policy(POLICY_OF_VOTES).label)
+    told = aegis.check_certificate(file, certificate, policy=other)
+    assert [mismatch.what for mismatch in told.mismatches] == ["policy.sha256"]

@@ -125,7 +125,16 @@ def test_mistakes_get_one_clear_error() -> None:
     with pytest.raises(PolicyError, match="does not fit"):
         aegis.MaskingTransformer({"job": {"bucketize": {"width": 2}}}).fit(TRAIN)
     with pytest.raises(PolicyError, match="unseen"):
-        aegis.MaskingTransformer(MASKS, unseen="drop").fit(TRAIN).transform(TRAIN)
+        aegis.MaskingTransformer(MASKS, unseen="drop").fit(TRAIN)
+    with pytest.raises(PolicyError, match="A policy is expected"):
+        aegis.MaskingTransformer(aegis.Configuration("none", {}), 5).fit(TRAIN)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="names no column"):
+        aegis.MaskingTransformer({}).fit(TRAIN)
+    with pytest.raises(DataError, match="has no rows"):
+        aegis.MaskingTransformer(MASKS).fit(TRAIN.iloc[:0])
+    texts = TRAIN.assign(age="old")
+    with pytest.raises(PolicyError, match="'age' does not fit a column of text"):
+        aegis.MaskingTransformer(MASKS).fit(TRAIN).transform(texts)
     with pytest.raises(PolicyError, match="parameter"):
         aegis.MaskingTransformer(MASKS).set_params(nope=1)
 

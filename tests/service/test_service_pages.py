@@ -11,13 +11,16 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
 import xlsxwriter
 from service_support import PASSWORD, PEOPLE, POLICY, running, write_table
 
 import aegis
+from aegis.safe.protect import protect
 from aegis.service.catalog.flow import policy_of
+from aegis.service.catalog.summaries import costs_in
 from aegis.service.pages.render import fragment
 from aegis.service.settings import ServiceSettings
 
@@ -47,6 +50,38 @@ def test_every_page_of_a_person_is_drawn(place, name):
             answer = caller.get(path)
             assert answer.status_code in (200, 403, 404), (path, answer.text)
             assert "</html>" in answer.text
+
+
+def test_a_request_offers_the_measures_that_fit_the_label(place):
+    with httpx.Client(base_url=place.url) as caller:
+        signed_in(place, caller, "clara")
+        form = caller.get("/data-sets/census/request").text
+    assert "(held-out-auc), the default" in form
+    assert "held-out-r2" not in form
+    assert "(adjusted-pillai)" in form
+
+
+def test_what_masks_of_a_hidden_column_cost_is_unknown():
+    """Noise that hides all values made each mask look free: "at most 0.0 %"."""
+    draw = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "age": draw.integers(0, 2000, 300),
+            "sex": draw.choice(["m", "f"], 300),
+            "income": draw.choice(["high", "low"], 300),
+            "canary": [f"n{i}" for i in range(300)],
+        }
+    )
+    named = POLICY.replace("income", "{column: income, classes: [high, low]}")
+    named = named.replace("[{bucketize: {width: 10}}, ", "[identity, ").replace(
+        "{bucketize: {width: 40}}, ", ""
+    )
+    told = costs_in(protect(table, policy_of(named), level="noise", epsilon=0.5, delta=1e-6))
+    lost = {(cost["attribute"], cost["mask"]): cost for cost in told}
+    hidden = [cost for (name, _), cost in lost.items() if name == "age"]
+    assert [cost["lost"] for cost in hidden if cost["levels"] <= 1] == [None] * len(hidden)
+    page = bytes(fragment("costs.html", costs=told).body).decode()
+    assert page.count("unknown: the protected summary hides all its values") >= 1
 
 
 def signed_in(place, caller: httpx.Client, name: str) -> str:

@@ -234,7 +234,7 @@ def test_pandas() -> None:
 
 
 def test_pandas_of_mixed_types() -> None:
-    with pytest.raises(DataError, match="mixes types"):
+    with pytest.raises(DataError, match="has mixed types"):
         open_table(pd.DataFrame({"a": [1, "x", object()]}))
 
 

@@ -195,10 +195,10 @@ def test_what_masks_do_not_show_is_left_out() -> None:
     ("weights", "problem"),
     [
         ([0.0] * ROWS, "is 0 in every row"),
-        ([1.0, -1.0] * 60, "weights of 60 rows are below 0"),
-        ([1.0, None, 2.0] * 40, "weights of 40 rows are null"),
-        ([1.0, float("inf")] * 60, "weights of 60 rows are infinite"),
-        ([float("nan"), 1.0] * 60, "weights of 60 rows are null"),
+        ([1.0, -1.0] * 60, "is below 0 in 60 rows"),
+        ([1.0, None, 2.0] * 40, "is null in 40 rows"),
+        ([1.0, float("inf")] * 60, "is infinite in 60 rows"),
+        ([float("nan"), 1.0] * 60, "is null in 60 rows"),
         (["a"] * ROWS, "row 1 is 'a', which is not a number"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from aegis.anonymizers import (
 )
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES, Measure
+from aegis.options import checks_types
 from aegis.policy import Configuration, Policy
 from aegis.privacy import Verdict
 from aegis.privacy import report as privacy_report
@@ -42,8 +43,9 @@ WORK = 10.0
 """Work after which the search for finer masks ends (see `SearchRequest.work`)."""
 
 
+@checks_types
 def choose_recipes(
-    policy: Policy, methods: Sequence[str | Recipe] | None, *, seed: int
+    policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
     """Return the recipes to rank: the given ones, or else the recipes of the policy.
 

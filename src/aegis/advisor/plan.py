@@ -351,6 +351,6 @@ def require_same(summary: Summary, policy: Policy) -> None:
     if differing:
         raise PolicyError(
             "The summary was made for another policy: label, role or masks differ for "
-            f"{', '.join(differing)}.",
+            f"{', '.join(dict.fromkeys(differing))}.",
             hint="Summarise the table again with this policy.",
         )

@@ -15,6 +15,7 @@ from aegis.errors import DataError, PolicyError, choices
 from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
+from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, NO_LABEL, Label, LabelTask, Serve, several_labels
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.mapping import plain, policy_mapping
@@ -118,6 +119,7 @@ def read_document(path: str | Path, what: str) -> Located:
     return read_yaml(text, str(file), remedy=_WRITERS[what])
 
 
+@checks_types
 def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
     """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
 
@@ -150,6 +152,12 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
         raise PolicyError(
             f"{file} holds the recipe of a record-level release, not masking configurations.",
             hint="`aegis anonymize TABLE --policy POLICY --recipe FILE -o OUTPUT` follows it.",
+        )
+    if {"certificate", "configuration"} <= data.keys() - policy.attributes.keys():
+        raise PolicyError(
+            f"{file} is the certificate of a release, not a configuration.",
+            hint="Give the file that `aegis advise -o` wrote. `aegis compose` and `--after` take "
+            "certificates.",
         )
     if {"attributes", "label"} <= data.keys() - policy.attributes.keys() and (
         "configurations" not in data

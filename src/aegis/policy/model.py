@@ -159,6 +159,14 @@ class Configuration:
     certificate: str | None = None
     after: tuple[Mapping[str, Any], ...] | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        for attribute, mask in self.masks.items():
+            if not isinstance(mask, Mask):
+                raise PolicyError(
+                    f"The mask of {attribute!r} is {brief(mask)}, of type {type(mask).__name__}.",
+                    hint=f"Give a mask: aegis.masks.parse_mask({mask!r}) reads it as in a policy.",
+                )
+
     def spec(self) -> dict[str, Any]:
         """Return `{attribute: mask}` as a policy writes it.
 

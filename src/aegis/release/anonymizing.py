@@ -21,7 +21,7 @@ from aegis.anonymizers import (
 )
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.masking import ORDERED_ROWS
-from aegis.options import asked
+from aegis.options import asked, checks_types
 from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
@@ -111,9 +111,10 @@ class AnonymizedRelease(Released):
         return super().to_dict() | self.how() | {"front": front}
 
 
+@checks_types
 def anonymize(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     method: str | Recipe,
     request: AnonymizeRequest | None = None,
     *,

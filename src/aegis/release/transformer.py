@@ -24,6 +24,7 @@ from aegis.masking import (
     seeded_noise,
 )
 from aegis.masks import SHARED_ROWS, Mask, parse_mask
+from aegis.masks.base import Kind
 from aegis.policy import Configuration, Policy, Unseen
 from aegis.release.released import SEEDED
 from aegis.sources import Source, open_table
@@ -89,9 +90,9 @@ class MaskingTransformer:
         Raises
         ------
         DataError
-            A column is missing.
+            A column is missing, or the table has no rows.
         PolicyError
-            A mask is unknown or does not fit its column, or the configuration is not valid.
+            A mask is unknown or does not fit its column, or a parameter is not valid.
 
         Examples
         --------
@@ -103,7 +104,10 @@ class MaskingTransformer:
         ['age']
         """
         masks = self._masks()
+        self._unseen()
         source = open_table(_named(X))
+        if source.rows == 0:
+            raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
         shared = SHARED_ROWS if self.policy is None else self.policy.shared_rows
         fitted = fit_masks(source, masks, shared)
         self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
@@ -113,6 +117,11 @@ class MaskingTransformer:
         self.feature_names_in_ = np.array(source.columns, dtype=object)
         self.n_features_in_ = len(source.columns)
         names = [c for c in source.columns if c in masks or self.keep_others]
+        if not names:
+            raise PolicyError(
+                "The configuration names no column, so nothing is left.",
+                hint="Name at least one column, or keep the other columns with keep_others=True.",
+            )
         self._names_out = np.array(names, dtype=object)
         return self
 
@@ -124,6 +133,8 @@ class MaskingTransformer:
         DataError
             The transformer is not fitted, a column is missing, or a value is unseen and `unseen` is
             `error`.
+        PolicyError
+            A column has another type than `fit` saw, and its mask does not fit this type.
 
         Examples
         --------
@@ -137,7 +148,10 @@ class MaskingTransformer:
         self._require_fitted("transform")
         source = open_table(_named(X))
         for name in self._names_out:
-            source.require(name, where="seen by fit")
+            column, mask = source.require(name, where="seen by fit"), self.masks_.get(name)
+            kind = Kind.of(column.type())
+            if mask is not None and kind is not None:
+                mask.check(kind, name)
         if self._unseen() is Unseen.ERROR:
             refuse_unseen(count_unseen(source, self.masks_))
         shown: dict[str, Mask | None] = {n: self.masks_.get(n) for n in self._names_out}
@@ -269,14 +283,11 @@ class MaskingTransformer:
         return f"MaskingTransformer({', '.join(f'{n}={m}' for n, m in masks.items())})"
 
     def _masks(self) -> dict[str, Mask | None]:
-        if isinstance(self.configuration, Configuration):
-            return dict(self.configuration.masks)
-        if not isinstance(self.configuration, Mapping):
+        if not isinstance(self.configuration, Configuration | Mapping):
             raise PolicyError(
                 f"A configuration is expected, but {reprlib.repr(self.configuration)} is of type "
                 f"{type(self.configuration).__qualname__!r}.",
-                hint="Give a Configuration, such as load_configurations(file, policy)[name], or "
-                "{column: mask}.",
+                hint="Give a Configuration, such as advice.best.configuration, or {column: mask}.",
             )
         if self.policy is not None and not isinstance(self.policy, Policy):
             raise PolicyError(
@@ -284,6 +295,8 @@ class MaskingTransformer:
                 f"{type(self.policy).__qualname__!r}.",
                 hint="Give what load_policy returns, or none.",
             )
+        if isinstance(self.configuration, Configuration):
+            return dict(self.configuration.masks)
         attributes = self.policy.attributes if self.policy else {}
         return {
             name: spec

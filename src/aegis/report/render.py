@@ -12,7 +12,7 @@ from aegis.present import mask_shown
 from aegis.report import charts
 from aegis.report.context import build_context
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT, heat_step
-from aegis.report.section import Reported, ReportSection
+from aegis.report.section import Reported, ReportSection, advice_of
 from aegis.report.sections.values import changed_masks, listed_masks, options_text
 from aegis.report.svg import FONT, Drawing, draw
 from aegis.report.words import clean, count, measured, part, percent, prose
@@ -116,12 +116,8 @@ def render_report(
     >>> aegis.render_report(advice).startswith("<!doctype html>")
     True
     """
-    from aegis.advisor import Advice
-
-    if isinstance(given, Advice):
-        return render(given, title=title, shown=shown, sections=sections)
-    own = given.report_sections()
-    return render(given.advice, title=title, shown=shown, sections=(*own, *sections))
+    own = given.report_sections() if isinstance(given, Reported) else ()
+    return render(advice_of(given), title=title, shown=shown, sections=(*own, *sections))
 
 
 @cache

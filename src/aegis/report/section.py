@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from aegis.errors import PolicyError
 from aegis.registry import Extensions
+from aegis.words import brief
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -39,6 +40,7 @@ class ReportSection:
     html: str
 
 
+@runtime_checkable
 class Reported(Protocol):
     """An object that a report can describe: it has an advice and further sections."""
 
@@ -48,6 +50,27 @@ class Reported(Protocol):
 
     def report_sections(self) -> Sequence[ReportSection]:
         """Return the sections that follow the sections on the advice."""
+
+
+def advice_of(given: Advice | Reported) -> Advice:
+    """Return the advice that a report describes.
+
+    Raises
+    ------
+    PolicyError
+        The object is no advice and has none.
+    """
+    from aegis.advisor import Advice
+
+    if isinstance(given, Advice):
+        return given
+    if not isinstance(given, Reported):
+        raise PolicyError(
+            f"{brief(given)} is no advice, but of type {type(given).__name__}.",
+            hint="Give what advise, rank, search or evaluate returned. `aegis report CERTIFICATE` "
+            "makes the page of a release.",
+        )
+    return given.advice
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:

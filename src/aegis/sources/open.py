@@ -193,8 +193,9 @@ def _from_pandas(frame: Any) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError) as error:
         raise DataError(
-            f"A column of the pandas DataFrame mixes types: {str(error).splitlines()[0]}",
-            hint="Convert it to one type first, for example with astype(str).",
+            f"A column of the pandas DataFrame has mixed types or a type that Aegis does not support: "
+            f"{', '.join(map(str, error.args)) or error}.",
+            hint="Convert it to one type of numbers, texts, dates or Booleans.",
         ) from error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -72,7 +72,9 @@ class Advising(ABC):
         return self._subject.progress
 
     @abstractmethod
-    def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Advising:
+    def under(
+        self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
+    ) -> Advising:
         """Return a study of the same table under another policy."""
 
     @property
@@ -251,9 +253,9 @@ class Advising(ABC):
         Parameters
         ----------
         request, options
-            How to search: a `SearchRequest`, or keywords with the names of its fields. If you give
-            no time limit, the search runs to its end. Only `advise` and the command `aegis advise`
-            stop after a fixed amount of work.
+            How to search: a `SearchRequest`, or its fields as keywords. Without `time_limit` and
+            `work`, the search runs to its end. Only `advise` and the command `aegis advise` set
+            `work` by default.
         methods
             Record-level methods whose releases Aegis also ranks, as in `rank`.
 

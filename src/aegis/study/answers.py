@@ -4,7 +4,7 @@ reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -49,14 +49,14 @@ def added_summary(
     return subject.added
 
 
-def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: int) -> None:
+def check_methods(policy: Policy, methods: Collection[str | Recipe] | None, seed: int) -> None:
     """Raise an error if a record-level method is unknown, before any work is done."""
     if methods or (methods is None and policy.anonymizers):
         policy.refuse_several("A record-level method")
     if methods:
         from aegis.advisor.methods import choose_recipes
 
-        choose_recipes(policy, tuple(methods), seed=seed)
+        choose_recipes(policy, methods, seed=seed)
 
 
 def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None) -> None:
@@ -136,9 +136,10 @@ def draw_report(
     """
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
+    from aegis.report.section import advice_of
 
     with subject.progress.step("Drawing the report"):
-        advice = reported if isinstance(reported, Advice) else reported.advice
+        advice = advice_of(reported)
         shown, added = None, subject.added
         if added is None and values:
             shown = show_release(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from aegis.study.study import Study
 
 def advise(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     *,
     exact: bool = False,
     seed: int = 0,
@@ -35,7 +36,7 @@ def advise(
 
 def search(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     *,
     exact: bool = False,
     seed: int = 0,
@@ -57,7 +58,7 @@ def search(
 
 def evaluate(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     *,
     exact: bool = False,
     seed: int = 0,

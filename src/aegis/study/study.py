@@ -6,13 +6,13 @@ read once, when the first question needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, Ranked
-from aegis.options import asked
+from aegis.options import asked, checks_types
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.requests import AnonymizeOptions, AnonymizeRequest, ApplyRequest, StudyApplyOptions
@@ -79,10 +79,11 @@ class Study(Advising):
     True
     """
 
+    @checks_types
     def __init__(
         self,
         table: Any,
-        policy: Policy | str | Path | None = None,
+        policy: Policy | str | Path | Mapping[str, Any] | None = None,
         *,
         exact: bool = False,
         seed: int = 0,
@@ -100,7 +101,9 @@ class Study(Advising):
             like=like,
         )
 
-    def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Study:
+    def under(
+        self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
+    ) -> Study:
         """Return a study of the same table under another policy.
 
         If the new policy changes only the rule, the measure or weights, or leaves out candidates,

@@ -98,7 +98,8 @@ class Subject:
         if added is not None:
             if policy is None:
                 raise PolicyError(
-                    f"This file {added.HOLDS}, but not their policy.", hint="Give the policy, too."
+                    f"What you gave {added.HOLDS}. Its policy is not in it.",
+                    hint="Give the policy, too.",
                 )
             opened = added.open_summary(table, policy, rule_override=rule_override)
             return cls(policy, None, exact, seed, progress, rule_override, added=opened)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from aegis.arrays import Int32s, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, ValueCounts, common_refinement, evaluate, refines
+from aegis.options import checks_types
 from aegis.policy import Terms
 from aegis.summary.added_pairs import PartOfPairs, added_pairs
 from aegis.summary.attributes import assemble, kept_groups, levels_of, with_identity
@@ -36,6 +37,7 @@ LIKE = (
 )
 
 
+@checks_types
 def merge(*summaries: Summary) -> Summary:
     """Return the summary of a table from summaries of its disjoint parts.
 

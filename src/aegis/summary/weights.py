@@ -25,7 +25,7 @@ from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.summary.codes import code_values, numbers_of
 from aegis.summary.responses import NumberUnit
-from aegis.words import brief
+from aegis.words import brief, counted
 
 MOST_BITS = 31
 """Largest number of bits of a weight in units, and of a numeric label with weights. The product of
@@ -256,13 +256,13 @@ def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
         )
     numbers = numbers_of(values)
     for wrong, what in (
-        (np.isnan(numbers), "are null"),
-        (np.isinf(numbers), "are infinite"),
-        (numbers < 0, "are below 0"),
+        (np.isnan(numbers), "is null"),
+        (np.isinf(numbers), "is infinite"),
+        (numbers < 0, "is below 0"),
     ):
         if rows := int(counts[wrong].sum()):
             raise DataError(
-                f"The weight {name!r}: weights of {rows:,} rows {what}.",
+                f"The weight {name!r} {what} in {counted(rows, 'row')}.",
                 hint="A weight is 0 or more. Correct these rows, or leave them out.",
             )
     if not (numbers > 0).any():

@@ -24,9 +24,9 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
             f"Aegis cannot return the best {request.top} configurations.",
             hint="Ask for at least 1.",
         )
-    limit = request.time_limit
-    if limit is not None and not limit >= 0:
-        raise PolicyError(f"The time limit {limit} is not valid.", hint="Give seconds, 0 or more.")
+    for name, limit in (("time limit", request.time_limit), ("work", request.work)):
+        if limit is not None and not limit >= 0:
+            raise PolicyError(f"The {name} {limit} is not valid.", hint="Give seconds, 0 or more.")
     if request.resume is not None:
         check_output(Path(request.resume), force=True, formats=None)
     preference(request)

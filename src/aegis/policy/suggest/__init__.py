@@ -2,4 +2,4 @@
 
 from aegis.policy.suggest.propose import ProposedPolicy, init_policy
 
-__all__ = ["ColumnProfile", "ProposedPolicy", "init_policy"]
+__all__ = ["ProposedPolicy", "init_policy"]

@@ -11,6 +11,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
+from aegis.options import checks_types
 from aegis.policy.labels import ANY_LABEL, MUCH_IN_ONE_ROW, Label, LabelTask, several_labels
 from aegis.policy.model import Attribute, AttributeKind, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
@@ -68,16 +69,24 @@ class ProposedPolicy:
     policy
         The policy.
     yaml
-        The policy as YAML text, from which `load_policy` reads an equal policy.
+        The policy as YAML text. `save` writes it to a file, from which `load_policy` reads an equal
+        policy.
     profiles
         The facts and the proposal for every column, including the label, by name, in the table's
         order.
     identifying
-        A few columns that the rule does not cover and that make many rows unique; None if there are
+        A warning about a few columns outside the rule that single out many rows; empty if there are
         none.
     alone
-        Number of rows that are the only ones with their values in the columns `unmasked`. None if
-        it was not counted, because the table is large or on a server.
+        Number of rows that are the only ones with their values in `unmasked`; None if it was not
+        counted, because the table is large or on a server.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
+    >>> proposed.yaml.splitlines()[0][:16]
+    '# A first policy'
     """
 
     policy: Policy
@@ -98,7 +107,15 @@ class ProposedPolicy:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Questions that you must answer: about single columns, then about several together."""
+        """Questions that you must answer: about single columns, then about several together.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
+        >>> len(proposed.warnings) > 0
+        True
+        """
         by_column = alike_once(
             {
                 f"{'label ' if profile.role is None else ''}{show(profile.name)!r}": profile.warning
@@ -115,12 +132,30 @@ class ProposedPolicy:
         ------
         PolicyError
             The file exists, or its folder does not.
+
+        Examples
+        --------
+        >>> import aegis, pathlib, tempfile
+        >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "policy.yaml")
+        ...     proposed.save(path)
+        ...     aegis.load_policy(path) == proposed.policy
+        True
         """
         check_output(Path(path), force=force, formats=None)
         write_text(Path(path), self.yaml)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the label, the rule and the profiles as JSON values."""
+        """Return the label, the rule and the profiles as JSON values.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
+        >>> proposed.to_dict()["label"]["column"]
+        'income'
+        """
         label = self.policy.label
         return {
             "label": {"column": label.column, "bins": label.bins} if label else None,
@@ -162,6 +197,7 @@ def _policy(
     )
 
 
+@checks_types
 def init_policy(
     table: Any,
     *,

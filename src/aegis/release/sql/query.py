@@ -25,6 +25,7 @@ from aegis._version import __version__
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
+from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.sql.rule import PERSON, rule_query
@@ -91,6 +92,7 @@ def _fitted(source: Source, policy: Policy, configuration: Configuration) -> dic
     return fit_masks(source, masks, policy.shared_rows)
 
 
+@checks_types
 def release_sql(
     table: Any,
     policy: Policy,

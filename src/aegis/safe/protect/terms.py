@@ -23,7 +23,7 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
     if differing:
         raise PolicyError(
             "The protected summary was made for another policy: label, role or masks differ for "
-            f"{', '.join(differing)}.",
+            f"{', '.join(dict.fromkeys(differing))}.",
             hint="Ask for one that was made with this policy.",
         )
 

@@ -109,11 +109,16 @@ def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
-    """Return the utility cost of each candidate mask of a protected summary, in percent."""
+    """Return the utility cost of each candidate mask of a protected summary, in percent.
+
+    The cost is None if all masks of the attribute show one value: the protection hides the values,
+    so nothing is known of their cost.
+    """
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
     best = []
     for index, attribute in enumerate(summary.attributes.values()):
+        hidden = max(candidate.size for candidate in attribute.candidates) <= 1
         for place, candidate in enumerate(attribute.candidates):
             choice = tuple(place if i == index else FINEST for i in range(len(summary.attributes)))
             utility_kept = min(max(scorer.score(choice) / whole, 0.0), 1.0) if whole > 0 else 0.0
@@ -122,7 +127,7 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
                     "attribute": attribute.name,
                     "mask": str(candidate.declared),
                     "levels": candidate.size,
-                    "lost": 100 * (1 - utility_kept),
+                    "lost": None if hidden else 100 * (1 - utility_kept),
                 }
             )
     return best

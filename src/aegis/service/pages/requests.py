@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Form, Query
 from sqlalchemy.orm import Session
@@ -21,6 +21,9 @@ from aegis.service.pages.data_sets import Long
 from aegis.service.pages.people import Offset, Text
 from aegis.service.pages.render import page, see
 from aegis.service.routes import Routes
+
+if TYPE_CHECKING:
+    from aegis.measures import LabelKind
 
 routes = Routes(include_in_schema=False)
 _PAGE = 50
@@ -69,12 +72,13 @@ def asking(identifier: str, call: CallOf) -> Response:
     """Show the form with which you request a release of a data set."""
     with call.reading() as session:
         data_set = data_sets.seen(session, call.actor, Action.REQUEST, identifier)
+        last = data_sets.newest(session, identifier)
     return page(
         call,
         "request_form.html",
         data_set=data_set,
         models=_models(),
-        measures=_measures(predicts=data_set.label is not None),
+        measures=[] if last is None else _measures(flow.policy_of(last.policy).label.kind),
     )
 
 
@@ -218,13 +222,12 @@ def _models() -> list[tuple[str, str]]:
     return [(str(model), words) for model, words in LEARNERS.items()]
 
 
-def _measures(*, predicts: bool) -> list[tuple[str, str]]:
-    """Return the names and titles of the measures that a request can name, the default first."""
-    from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE
+def _measures(label: LabelKind) -> list[tuple[str, str]]:
+    """Return the names and titles of the measures that fit this kind of label, the default first."""
+    from aegis.measures import measures_of
 
-    default = DEFAULT_MEASURE if predicts else UNLABELLED_MEASURE
-    names = [default, *(measure.name for measure in MEASURES if measure.name != default)]
-    return [(name, MEASURES.get(name).title) for name in names]
+    fitting = sorted(measures_of(label), key=lambda measure: measure.name != label.default_measure)
+    return [(measure.name, measure.title) for measure in fitting]
 
 
 def _signed(text: str) -> dict[str, Any] | None:

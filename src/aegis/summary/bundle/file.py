@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from aegis.errors import AegisError, DataError
 from aegis.files import BUNDLE, check_output
+from aegis.options import checks_types
 from aegis.signing import PrivateKey, PublicKey
 from aegis.summary.bundle.archive import damaged, open_archive, write_archive
 from aegis.summary.bundle.check import check_summary
@@ -33,6 +34,7 @@ _BROKEN = (
 """What content that does not fit can lead to: all of it means that the bundle is damaged."""
 
 
+@checks_types
 def save_bundle(
     summary: Summary, path: str | Path, *, force: bool = False, key: PrivateKey | None = None
 ) -> None:
@@ -76,6 +78,7 @@ def save_bundle(
     write_archive(target, content, members, key)
 
 
+@checks_types
 def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Summary:
     """Return the summary that `save_bundle` wrote; its timings are empty.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aegis.errors import PolicyError
+from aegis.options import checks_types
 from aegis.summary.bundle.file import load_bundle
 from aegis.summary.merge import merge
 from aegis.summary.model import Summary
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from aegis.signing import PublicKey
 
 
+@checks_types
 def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None = None) -> Summary:
     """Read summaries from files and return their `merge`.
 

@@ -177,9 +177,12 @@ def costs(client: Client, data_set: DataSet) -> Rows:
     """Show what each candidate mask of a data set costs, from its protected summary.
 
     For each mask, Aegis prints the percent of predictive utility that you lose if you
-    use only this mask.
+    use only this mask. It prints "unknown" if the summary hides all values of the column.
     """
-    return [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
+    return [
+        {**cost, "lost": "unknown" if cost["lost"] is None else percent(cost["lost"])}
+        for cost in client.costs(data_set)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
