@@ -2,12 +2,12 @@
 
 from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
-from aegis.masking.masked import ORDERED_ROWS, RuleVerdict, judge, masked_table, suppress
+from aegis.masking.masked import ORDERED_ROWS, JudgedClasses, judge, masked_table, suppress
 from aegis.masking.noised import draw, draw_columns, noise_of, seeded_noise
 
 __all__ = [
     "ORDERED_ROWS",
-    "RuleVerdict",
+    "JudgedClasses",
     "count_unseen",
     "draw",
     "draw_columns",

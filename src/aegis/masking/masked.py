@@ -94,7 +94,7 @@ def suppress(
 
 
 @dataclass(frozen=True, eq=False)
-class RuleVerdict:
+class JudgedClasses:
     """The verdict of a rule on a masked table.
 
     Attributes
@@ -140,7 +140,7 @@ def judge(
     population: Source | None = None,
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
-) -> RuleVerdict:
+) -> JudgedClasses:
     """Return the verdict of the rule, and the classes that fail it.
 
     Parameters
@@ -181,9 +181,9 @@ def judge(
         classes = replace(classes, hidden=leaves.hidden(members))
     verdict = rule.check(classes)
     if verdict.kept_classes.all() or not quasi:
-        return RuleVerdict(verdict, tuple(quasi), None, classes.rows)
+        return JudgedClasses(verdict, tuple(quasi), None, classes.rows)
     left_out = counted.members(~verdict.kept_classes)
-    return RuleVerdict(verdict, tuple(quasi), left_out, classes.rows)
+    return JudgedClasses(verdict, tuple(quasi), left_out, classes.rows)
 
 
 def _judge_after(
@@ -194,7 +194,7 @@ def _judge_after(
     rule: PrivacyRule,
     hierarchies: Mapping[str, Hierarchy],
     earlier: Sequence[ShownColumns],
-) -> RuleVerdict:
+) -> JudgedClasses:
     """Find the classes that fail the rule together with earlier releases, or that would be isolated
     by absence.
     """
@@ -207,4 +207,4 @@ def _judge_after(
         raise InternalError("Earlier releases are combined by rows, but the classes count persons.")
     last = counted.after(rule, releases)
     left_out = last.left_out if last.left_out.num_rows and names else None
-    return RuleVerdict(last.verdict, names, left_out, last.table.rows)
+    return JudgedClasses(last.verdict, names, left_out, last.table.rows)

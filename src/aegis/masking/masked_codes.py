@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.masking.masked import RuleVerdict
+from aegis.masking.masked import JudgedClasses
 from aegis.masks import Mask, evaluate
 from aegis.sources import Source
 from aegis.summary.coded_rows import stored_rows
@@ -27,7 +27,7 @@ Shown = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], 
 
 
 def masked_batches(
-    source: Source, table: ir.Table, masks: Mapping[str, Mask | None], judged: RuleVerdict
+    source: Source, table: ir.Table, masks: Mapping[str, Mask | None], judged: JudgedClasses
 ) -> Iterator[pa.RecordBatch] | None:
     """Return the rows of a release in batches, texts as dictionaries; None if the engine must mask.
 

@@ -23,6 +23,7 @@ from aegis.errors import InternalError
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.lookup import lookup_of
 from aegis.masks.mapping import text_of
+from aegis.masks.plain import Identity
 from aegis.sources import embedded
 from aegis.sources.source import fetch
 
@@ -109,9 +110,12 @@ def evaluate_columns(
     shown: dict[tuple[int, int], pa.ChunkedArray] = {}
     rest: list[tuple[int, list[int]]] = []
     for number, (masks, values) in enumerate(columns):
+        dtype = ibis.dtype(values.type)
         for place, mask in enumerate(masks):
-            lookup = lookup_of(mask, ibis.dtype(values.type))
-            if lookup is not None:
+            lookup = lookup_of(mask, dtype)
+            if isinstance(mask, Identity):
+                shown[number, place] = pa.chunked_array([values.cast(dtype.to_pyarrow())])
+            elif lookup is not None:
                 shown[number, place] = pa.chunked_array([lookup.evaluate(values)])
         asked = [place for place in range(len(masks)) if (number, place) not in shown]
         if asked:

@@ -92,10 +92,10 @@ def _columns(
     fields = [f for value in expressions.values() for f in value.find(ops.Field)]
     if not fields or any(field.rel != base.op() for field in fields):
         return None
-    for value in expressions.values():
-        # Ibis takes every function of an engine that it does not know for impure; those of masks are not.
-        if any(not isinstance(impure, ops.ScalarUDF) for impure in value.find(ops.Impure)):
-            return None
+    impure = {node for value in expressions.values() for node in value.find(ops.Impure)}
+    # Ibis takes each function of an engine that it does not know for impure; those of masks are not.
+    if not all(isinstance(node, ops.ScalarUDF) for node in impure):
+        return None
     return base, expressions, list(dict.fromkeys(field.name for field in fields))
 
 
