@@ -248,9 +248,8 @@ def init_policy(
     target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
     profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
-    released = [p.facts for p in profiles.values() if p.role in _RELEASED]
     with progress.step("Comparing columns"):
-        labels = [_with_doubts(source, *own, facts, released) for own in labels]
+        labels = [_with_doubts(source, *own, facts, profiles) for own in labels]
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     persons = likely_persons(p.facts for p in profiles.values() if p.role is Role.IDENTIFIER)
     policy = _policy(target, profiles, next(iter(persons), None), source.reading, weight)
@@ -433,7 +432,7 @@ def _with_doubts(
     label: Label,
     profile: ColumnProfile,
     facts: Mapping[str, ColumnFacts],
-    released: Sequence[ColumnFacts],
+    profiles: Mapping[str, ColumnProfile],
 ) -> tuple[Label, ColumnProfile]:
     """Add warnings to the label if another column repeats it, or if it is a number of which one row
     holds most of the variance."""
@@ -452,6 +451,7 @@ def _with_doubts(
             "derived from it",
         )
     else:
+        released = [own.facts for own in profiles.values() if own.role in _RELEASED]
         twins = find_twins(source, [profile.facts], released)
         copies = tuple(name for name, twin in twins.items() if twin.certain and not twin.coarse)
         repeats, like = ("gives its class away", "give its class away"), "that repeat it"
