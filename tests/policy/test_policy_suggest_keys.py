@@ -53,6 +53,17 @@ def test_a_weight_of_a_survey_is_no_key_though_persons_fix_it(name: str) -> None
     assert role_of(panel(**{name: weight}), name) == (Role.FEATURE, None)
 
 
+def test_a_first_name_has_one_sex_but_is_no_key_of_persons() -> None:
+    table = panel(first_name=lambda person, _: [f"Name{n}" for n in person])
+    assert role_of(table, "first_name") == (Role.IDENTIFIER, None)
+
+
+def test_a_name_that_fixes_two_traits_is_a_key_of_persons() -> None:
+    race = lambda person, _: [f"group {n % 3}" for n in person]  # noqa: E731
+    table = panel(name=lambda person, _: [f"Name{n}" for n in person], race=race)
+    assert role_of(table, "name") == (Role.IDENTIFIER, "name")
+
+
 def test_many_keys_beside_many_traits_are_asked_in_one_query() -> None:
     numbers = {f"q{i}": lambda person, random: random.permutation(person) for i in range(20)}
     traits = ("gender", "race", "dob", "ethnic", "black", "white", "asian", "male", "female")

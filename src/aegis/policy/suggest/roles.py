@@ -440,7 +440,9 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     number = concept is not None and concept.name == NUMBER
     if number and numbers_person(facts.spoken):
         return PersonEvidence.NAME
-    if facts.fixes:
+    # A first name has one sex anyway, so a single trait does not prove that a name is one person's.
+    of_a_name = concept is not None and concept.name == PERSON_NAME
+    if len(facts.fixes) > of_a_name:
         return PersonEvidence.TRAITS
     # Of a bare `id`: a word before it says of what, and that is seldom a person.
     if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
