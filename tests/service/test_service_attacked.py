@@ -358,7 +358,7 @@ def test_an_agent_outlives_a_job_that_nobody_foresaw(tmp_path):
             assert place.agent.once()
             with place.client("otto") as otto:
                 told = otto.shown(number)["message"]
-        assert "InternalError beside the data" in told
+        assert "Its own output says why" in told
         assert "a secret value" not in told
         odd = {"id": "x", "kind": "check", "data_set": "census", "task": {}}
         with (
