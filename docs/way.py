@@ -44,19 +44,19 @@ sys.setprofile(None)
 print("TRACE" + json.dumps(dict(code=code, files=len(files), functions=len(functions), rooms=rooms, moves=moves)))
 """
 ROLES = {
-    "cli": "reads the options of the command line, calls one method of a study, prints the result",
+    "cli": "reads the options of the command line, calls one method of a study, and prints the result",
     "study": "holds the table and the policy; each of its methods answers one question about them",
     "policy": "reads roles, candidate masks and the privacy rule",
     "sources": "opens the table (a file, a database, an object in memory) in one form",
-    "masks": "replace the values of a column by masked values",
-    "summary": "counts the table once: values, pairs, classes of the quasi-identifiers",
+    "masks": "replaces the values of a column by masked values",
+    "summary": "counts the rows of the table once: by value, by pair of values, and by equivalence class of the quasi-identifiers",
     "masking": "fits masks that learn from the table",
     "privacy": "checks equivalence classes against the rule, one privacy model for each criterion",
-    "measures": "compute from counts how well the attributes predict the label",
-    "advisor": "generates or searches configurations, scores each, and checks whether it meets the rule",
+    "measures": "computes from counts how well the attributes predict the label",
+    "advisor": "generates or searches configurations, scores each of them, and checks whether it meets the rule",
     "present": "describes the best configuration in the sentences that every screen shows",
     "report": "renders an advice or a release as one page",
-    "release": "masks the table, leaves out rows that break the rule, verifies the file, writes the certificate",
+    "release": "masks the table, leaves out rows that break the rule, verifies the written file, and writes the certificate",
 }
 """What each room does, for readers; a room without a line here is a helper of all of them."""
 
@@ -99,7 +99,7 @@ def page(entered: dict[str, object]) -> str:
     )
     return f"""# The way of a table
 
-Written by `python docs/way.py` from a trace of one command: do not edit. The command is
+Written by `python docs/way.py` from a trace of one command, so do not edit this page. The traced command is:
 
 ```sh
 aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o best.yaml
@@ -116,10 +116,10 @@ flowchart TD
 |---|---|---|
 {lines}
 
-`.importlinter` lists the rooms in another order. A room imports only rooms below it in that list, and `make imports`
-checks this. `src/aegis` also has five optional packages, called wings: `arx`, `papers`, `records`, `safe` and
-`service`. They add their commands, formats, sections, estimates, objectives and methods by entry points
-([0073](decisions/0073-wings-add-themselves.md), [0082](decisions/0082-papers-and-other-tools-are-wings.md)).
+The file `.importlinter` lists the rooms in another order. A room imports only the rooms below it in that list, and
+`make imports` checks this. `src/aegis` also has five optional packages, called wings: `arx`, `papers`, `records`, `safe` and
+`service`. Wings add their commands, formats, sections of the report, estimates, objectives and methods to Aegis by entry
+points ([0073](decisions/0073-wings-add-themselves.md), [0082](decisions/0082-papers-and-other-tools-are-wings.md)).
 """
 
 
