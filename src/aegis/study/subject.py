@@ -213,7 +213,9 @@ class Subject:
         )
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table; raise `DataError` if there is only a summary."""
+        """Return the table, to be used for `purpose`; raise `DataError` if there is only a summary.
+        The error says for which purpose the rows are needed.
+        """
         if self.source is None:
             raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
         return self.source

@@ -26,7 +26,8 @@ from aegis.summary import FrequencyTable
 
 
 class ClassLoss(Objective):
-    """A loss that grows with the size of equivalence classes, or if their labels are more mixed.
+    """A loss that grows if equivalence classes get larger, or if the labels within them get more
+    mixed.
 
     Parameters
     ----------

@@ -346,7 +346,9 @@ class ProtectedSummary:
 
     @property
     def combinations(self) -> int:
-        """Number of all combinations of the candidates."""
+        """The number of configurations that the candidates allow, with one candidate for each
+        attribute.
+        """
         return math.prod(len(a.candidates) for a in self.attributes.values())
 
     def choose(self, configuration: Configuration) -> tuple[int, ...]:
@@ -374,7 +376,9 @@ class ProtectedSummary:
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return whether a choice meets the rule; None if unknown."""
+        """Return whether a choice of masks meets the rule, as the owner states it; None if the
+        owner does not state it.
+        """
         return self._verdicts.get(choice)
 
     def to_dict(self) -> dict[str, Any]:

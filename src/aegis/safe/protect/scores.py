@@ -109,8 +109,8 @@ class ProtectedScorer:
         return np.where(moments.matrix != 0, upper + upper.T, 0.0)
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
-        """Return the association of attribute `index` with the label, under its candidate `place`
-        or `FINEST`.
+        """Return how strongly an attribute is associated with the label under one of its masks.
+        `index` is the attribute. `place` is the candidate mask, or `FINEST` if no cells are merged.
         """
         key = (index, place)
         if key not in self._known:
@@ -139,7 +139,7 @@ class ProtectedScorer:
         )
 
     def score(self, choice: Choice) -> float:
-        """Return the estimate of the held-out target-coded trace of a choice.
+        """Estimate the held-out target-coded trace of a choice of masks from the protected counts.
 
         The estimate is negative if the association is weaker than chance alone would produce.
         """
@@ -216,7 +216,9 @@ class ProtectedScorer:
         return self._cross[key]
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return the mean square contingency of each masked attribute separately."""
+        """Return, for each attribute by itself, the mean square contingency of its masked values
+        and the label.
+        """
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 

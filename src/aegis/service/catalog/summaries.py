@@ -96,7 +96,8 @@ def make(
 
 
 def costs(objects: Objects, version: Version) -> tuple[dict[str, Any], ...]:
-    """Return the utility cost of each candidate mask, computed from a version's protected summary.
+    """Return how many percent of the utility each candidate mask costs, from a version's protected
+    summary.
 
     Files in the store never change, so the result is cached.
     """
@@ -109,7 +110,7 @@ def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
-    """Return the utility cost of each candidate mask of a protected summary, in percent."""
+    """Return how many percent of the utility each candidate mask of a protected summary costs."""
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
     best = []
