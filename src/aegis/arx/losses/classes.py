@@ -58,8 +58,8 @@ class ClassLoss(Objective):
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration; for a box of several, an upper bound of minus
-        the loss.
+        """Return minus the loss of a configuration. For a box of several configurations, return an
+        upper bound of minus the loss.
         """
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))

@@ -128,7 +128,8 @@ class Evaluation:
         return self.agreement_by(self.metric)
 
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
-        """Return the agreement of each measure with each model, for a metric.
+        """Return how well the order of configurations by each measure agrees with their order by
+        one metric of each model.
 
         The method skips models without the metric. For example, support vector machines have no
         log loss. Raises `PolicyError` for an unknown metric.

@@ -175,7 +175,7 @@ def contradiction(of: str = "") -> DataError:
 
 @cache
 def margins(rows: int, columns: int) -> Any:
-    """Return the 0/1 matrix that sums the cells of a table by row and by column."""
+    """Return the matrix of zeros and ones that adds up the cells of a table by row and by column."""
     return sparse.vstack(
         [
             sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),

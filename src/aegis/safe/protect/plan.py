@@ -60,7 +60,7 @@ class _Planned:
 
 
 class Plan:
-    """The source of each published item other than a count, at protection level `noise`.
+    """The source of each published item other than a count, for protection at level `noise`.
 
     Parameters
     ----------

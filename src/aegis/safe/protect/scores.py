@@ -38,15 +38,15 @@ class MaskedAttribute:
     Attributes
     ----------
     strength
-        Mean square contingency.
+        Mean square contingency of the masked attribute and the label.
     main
-        The r main directions of the association with the classes, each multiplied by the square
+        The r main directions of the association with the C classes, each multiplied by the square
         root of its strength, shape (r, C).
     rest
-        Sum of the strengths of all other directions.
+        Sum of the strengths of all directions that are not in `main`.
     onto
         Coefficients of a regression of the main directions, scaled to variance 1, on the
-        attribute's codes, shape (q, r).
+        attribute's q codes, shape (q, r).
     believed, freedom, skewness
         As in `Explained`.
     """
@@ -232,7 +232,8 @@ def share_kept(score: float, unmasked: float) -> float | None:
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
-    """Return the standard error of a trace that the sampling of rows causes.
+    """Return the standard error of a trace that results from the random sampling of the table's
+    rows.
 
     For the trace V, C classes and N rows, it is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C -
     1). This is the delta method for a squared multiple correlation (Olkin and Finn, Correlations
@@ -244,6 +245,8 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Return scores under new random draws of the noise, shape (replicates, len(choices))."""
+    """Return the scores of several choices of masks under new random draws of the noise, shape
+    (replicates, len(choices)).
+    """
     scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
     return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])
