@@ -79,7 +79,7 @@ class Grouped:
 
     @property
     def smallest(self) -> int:
-        """The number of records in the smallest group; 0 if all records are suppressed."""
+        """How many records the smallest group has; 0 if all records are suppressed."""
         return int(self.groups.sizes.min()) if len(self.groups) else 0
 
     @property
@@ -139,7 +139,7 @@ class TradeOff:
 
     @property
     def entropy(self) -> float:
-        """The sum of `entropies` over the sensitive attributes, in bits."""
+        """The sum of the entropies of all sensitive attributes, in bits."""
         return float(sum(self.entropies))
 
     def to_dict(self) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from aegis.policy import AttributeKind
 
 @dataclass(frozen=True)
 class InformationLoss:
-    """Information-loss figures of one grouping. Lower is better.
+    """The information loss of one grouping of records, by several measures; lower figures are
+    better.
 
     Different figures are not comparable.
 

@@ -95,8 +95,8 @@ class Options:
 
 
 def fitting_groups(records: Records, of: Ints, options: Options) -> Flags:
-    """Return whether each group has at least k records (or persons, if known) and l values of each
-    sensitive attribute, shape (G,).
+    """Return, for each group, whether it has at least k records and l values of each sensitive
+    attribute, shape (G,). If persons are known, it must have k persons.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def within(name: str, given: float, low: float, high: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The groups that a method forms, and what it reports about them.
+    """The groups that a method has formed, and what the method reports about them.
 
     Attributes
     ----------

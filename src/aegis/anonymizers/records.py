@@ -58,13 +58,13 @@ class ValueTree:
 
     @property
     def height(self) -> int:
-        """The height of the root: the number of levels above the values."""
+        """The height of the root, which is the number of levels above the values."""
         return int(self.levels.shape[1]) - 1
 
     @cached_property
     def shares(self) -> Floats:
-        """For each value and height, the share of all values that are in the value's group, shape
-        (V, L).
+        """For each value and each height, which share of all values belongs to the value's group,
+        shape (V, L).
         """
         shares = np.empty(self.levels.shape)
         for height in range(self.levels.shape[1]):
@@ -262,7 +262,9 @@ class Records:
 
     @cached_property
     def subjects(self) -> int:
-        """The number of records, or of distinct persons if these are known."""
+        """The number of distinct persons in the records; the number of records if persons are not
+        known.
+        """
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property

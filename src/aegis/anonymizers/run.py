@@ -320,7 +320,8 @@ def middle_of_each(records: Records, persons: Ints) -> Records:
 
 
 def rows_of_persons(grouped: Grouped, records: Records, persons: Ints) -> Grouped:
-    """Turn groups of persons into groups of their rows, with the information loss of the rows.
+    """Turn groups of persons into groups of their rows, and compute the information loss of the
+    rows.
 
     Raises
     ------

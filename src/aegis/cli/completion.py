@@ -17,21 +17,21 @@ _START = 1 << 20
 
 
 def measures(incomplete: str) -> list[str]:
-    """Offer the names of measures."""
+    """Offer the names of measures that complete what the user has typed."""
     from aegis.measures import MEASURES
 
     return _starting(MEASURES.names(), incomplete)
 
 
 def objectives(incomplete: str) -> list[str]:
-    """Offer the names of objectives for a search."""
+    """Offer the names of search objectives that complete what the user has typed."""
     from aegis.advisor.search.request import objective_names
 
     return _starting(objective_names(), incomplete)
 
 
 def methods(incomplete: str) -> list[str]:
-    """Offer the names of record-level methods."""
+    """Offer the names of record-level methods that complete what the user has typed."""
     from aegis.anonymizers import ANONYMIZERS
 
     return _starting(ANONYMIZERS.names(), incomplete)

@@ -180,7 +180,7 @@ def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
 
 
 def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
-    """Return the written files as JSON values."""
+    """Return the paths and sizes of the written files as JSON values."""
     return [{"path": str(p), "bytes": _bytes(p)} for p in paths if p is not None]
 
 

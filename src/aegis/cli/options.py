@@ -308,7 +308,7 @@ class MeasureOptions:
 
     @property
     def name(self) -> str | None:
-        """The name of the requested measure; None if none was requested.
+        """The name of the measure that the user requested; None if the user requested none.
 
         Raises
         ------

@@ -91,8 +91,8 @@ def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
 
 
 def given_options(record: Any) -> dict[str, object]:
-    """Return the options of a record and of its nested records that differ from their defaults, by
-    name.
+    """Return those options of a record and of its nested records whose values differ from the
+    defaults, by name of the option.
     """
     given: dict[str, object] = {}
     for field, option, kind in _asked(type(record)):

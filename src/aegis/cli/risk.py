@@ -55,14 +55,14 @@ class RiskCommand:
 
 @opens_table
 def command(given: RiskCommand) -> None:
-    """Measure the risk of single records: in survey samples, by unusual values (SUDA),
-    and if numbers are perturbed.
+    """Measure the risk of single records: how likely it is that somebody finds their persons.
 
-    You give a table and its quasi-identifiers and, if there is one, a column of
-    sampling weights, by option or in a policy. For each record, Aegis prints the
-    probability that somebody finds its person in the population. It also prints how
-    many persons somebody finds by trying all records. On request it also lists special
-    uniques (SUDA), and measures how close masked numbers are to the original ones.
+    You give a table and name its quasi-identifiers and, if it is a survey, its column of
+    sampling weights. You name them by options or in a policy. For each record, Aegis
+    prints the probability that somebody finds its person in the population. It also
+    prints how many persons somebody finds who tries all records. On request, Aegis also
+    lists records with unusual values (special uniques, SUDA), and measures how close
+    masked numbers are to the original ones.
     """
     from aegis.policy import load_policy
     from aegis.release import record_risk

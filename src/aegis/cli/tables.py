@@ -89,14 +89,16 @@ def line(text: str, *, style: str = "") -> RenderableType:
 
 
 def figure(value: float | None, digits: int = 5) -> str:
-    """Return a figure with `digits` significant digits; `-` for None and NaN."""
+    """Return a number as text with `digits` significant digits; `-` for None and NaN."""
     if value is None or math.isnan(value):
         return NOTHING
     return f"{value:.{digits}g}"
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a figure with a fixed number of decimals, so that a column of figures is easy to compare."""
+    """Return a number as text with a fixed number of decimals, so that a column of numbers is easy
+    to compare.
+    """
     if value is None or math.isnan(value):
         return NOTHING
     if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):

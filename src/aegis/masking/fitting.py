@@ -57,7 +57,9 @@ def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: in
 
 
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Return for each attribute the number of rows with a value that its mask does not cover."""
+    """Return, for each attribute, how many rows have a value that the attribute's mask does not
+    cover.
+    """
     table = source.table
     unseen = {}
     for name, mask in masks.items():

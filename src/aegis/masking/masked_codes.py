@@ -29,7 +29,8 @@ Shown = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], 
 def masked_batches(
     source: Source, table: ir.Table, masks: Mapping[str, Mask | None], judged: JudgedClasses
 ) -> Iterator[pa.RecordBatch] | None:
-    """Return the rows of a release in batches, texts as dictionaries; None if the engine must mask.
+    """Return the rows of a release in batches, with texts as dictionaries, if Aegis can compute
+    them by masking the codes of the values. Otherwise, return None; the engine must then mask.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns with noise that a reader can remove with the seed."""
+    """Return the columns with noise that a reader who knows the seed can remove."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)

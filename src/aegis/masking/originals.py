@@ -57,7 +57,7 @@ class WithOriginals:
 
     @property
     def masks(self) -> dict[str, Mask | None]:
-        """A mask of None for each added column."""
+        """The masks of the added columns: None for each, because these columns stay unmasked."""
         return dict.fromkeys(self.columns.values())
 
     def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:

@@ -59,7 +59,7 @@ class Grid:
 
 
 def keep_null(column: ir.Value, value: ir.Value) -> ir.Value:
-    """Return `value`, but null if `column` is null."""
+    """Return `value`, but null in rows in which `column` is null."""
     return ibis.ifelse(column.isnull(), ibis.null(value.type()), value)
 
 
@@ -70,7 +70,7 @@ def limits(dtype: dt.DataType) -> tuple[int, int]:
 
 
 def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.BooleanValue:
-    """Return `condition`, but false for NaN, on every engine.
+    """Return `condition`, but false for NaN, so that it has the same result on every engine.
 
     If it can, the embedded engine decides a comparison from the statistics of a Parquet file. These
     statistics ignore NaN, so the engine can be wrong about NaN.
@@ -165,7 +165,9 @@ def interval(low: ir.Value | str, high: ir.Value | str) -> ir.StringValue:
 
 
 def by_bisection(column: ir.Value, starts: Sequence[ir.Value], values: Sequence[Any]) -> Any:
-    """Return the value of each number's interval; `starts` are where all but the first begin."""
+    """Return, for each number, the value of the interval that contains it. `starts` lists where all
+    intervals except the first begin.
+    """
     if not starts:
         return values[0]
     middle = len(starts) // 2

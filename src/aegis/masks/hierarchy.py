@@ -135,12 +135,15 @@ class Hierarchy:
 
     @cached_property
     def columns(self) -> tuple[pa.Array, ...]:
-        """The values, then their groups on levels 1, 2, ..., as arrays of text in the order of the rows."""
+        """The values, and their groups on each level, as arrays of text. The first array has the
+        values, the second their groups on level 1, and so on; all arrays are in the order of the
+        rows.
+        """
         return tuple(pa.array(column, pa.string()) for column in zip(*self.rows, strict=True))
 
     @cached_property
     def values(self) -> tuple[str | None, ...]:
-        """The values that the hierarchy covers, as text, None for null; in the order of the rows."""
+        """The values that the hierarchy covers, as text (None for null), in the order of the rows."""
         return tuple(row[0] for row in self.rows)
 
     def groups(self, level: int) -> dict[str | None, tuple[str | None, ...]]:

@@ -49,7 +49,9 @@ def text_of(value: object) -> str | None:
 
 
 def among(text: str, shown: Collection[str]) -> bool:
-    """Return whether a text is one of `shown`, or the same number as one of them in another form."""
+    """Return whether a text is one of the texts in `shown`, or the same number as one of them in
+    another notation.
+    """
     number = _number(text)
     return text in shown or (number is not None and number in map(_number, shown))
 

@@ -164,7 +164,8 @@ def evaluate_labels(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | Advice | None,
     options: Mapping[str, Any],
 ) -> dict[str, Evaluation]:
-    """Return an evaluation for each label (by its column), as if the table had no other label.
+    """Return one evaluation for each label, by column name; each treats its label as the table's
+    only one.
 
     The configurations, and the verdicts whether they meet the rule, concern the whole table.
 

@@ -67,7 +67,9 @@ def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
 
 
 def nothing_to_predict(column: str) -> str:
-    """Return a warning that the released label has fewer than two classes."""
+    """Return a warning that nothing can be predicted, because the released label has fewer than two
+    classes.
+    """
     return (
         f"the label {column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"

@@ -54,7 +54,7 @@ class Forest:
             self._model.fit(features[self._test], target[self._test])
 
     def accuracy(self, features: Array | None = None) -> float:
-        """Return the share of the test records whose target the forest predicts correctly.
+        """Return the share of the test records for which the forest predicts the correct target.
 
         If `features` is given, the forest predicts from these codes instead of the original ones.
         """

@@ -151,7 +151,8 @@ class HybridOptions(Options):
 
 @dataclass(frozen=True)
 class Pattern:
-    """Figures of one categorical quasi-identifier from the search for pattern-friendly attributes.
+    """The figures of one categorical quasi-identifier in the search for pattern-friendly
+    attributes.
 
     Attributes
     ----------

@@ -56,7 +56,9 @@ def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, A
 
 
 def alike(certified: Any, measured: Any) -> bool:
-    """Return whether two values are equal; numbers are compared to nine digits."""
+    """Return whether two values are equal; numbers are equal if they agree in nine significant
+    digits.
+    """
     if isinstance(certified, float | int) and isinstance(measured, float | int):
         if isinstance(certified, bool) or isinstance(measured, bool):
             return certified is measured

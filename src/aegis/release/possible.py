@@ -58,7 +58,7 @@ def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]
 
 
 def is_count(given: Any) -> TypeGuard[int]:
-    """Return whether a value is a valid number of rows."""
+    """Return whether a value can be a number of rows of a table."""
     return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 

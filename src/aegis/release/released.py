@@ -147,12 +147,15 @@ class Released:
     Attributes
     ----------
     rows, released_rows
-        Number of rows of the input and of the output; the difference was suppressed.
+        Number of rows of the input table, and number of rows of the released table. All other rows
+        were suppressed.
     audit
-        Privacy figures measured on the output. If persons are counted but the output does not
-        identify them, Aegis measured the figures on its rows before it left out the identifiers.
+        Privacy figures of the released table. If the rule counts persons, but the released table
+        does not identify them, Aegis computed the figures before it removed the identifiers of
+        persons.
     persons, suppressed_persons
-        Number of persons of the input, and of persons who lost a row; None if rows are counted.
+        Number of persons in the input table, and number of persons of whom a row was suppressed;
+        None if the rule counts rows.
     path
         Path of the written file; for a release on Spark, the path of its folder as a text. None if
         the release stayed in memory.
@@ -161,18 +164,18 @@ class Released:
     stored
         The released table or view, if it was created in a database, else None.
     unseen
-        For each attribute the number of rows with a value that its mask did not know; they show
-        `*`.
+        For each attribute, the number of rows with a value that the attribute's mask did not know.
+        The release shows `*` in these rows.
     utility
-        Utility of the output, if requested.
+        Utility of the released table, if the caller requested it.
     dropped
-        Columns of the input that are not in the output.
+        Columns of the input table that the released table does not have.
     certificate
-        The JSON document, if requested.
+        The certificate as JSON, if the caller requested it.
     timings
-        Seconds per step.
+        Seconds that each step took.
     formulas
-        Columns of a CSV file in which a spreadsheet would interpret the name or texts as formulas.
+        Columns of a CSV file whose name or values a spreadsheet would interpret as formulas.
     """
 
     rows: int

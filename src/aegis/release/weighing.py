@@ -68,7 +68,8 @@ def not_released(weight: str) -> str:
 
 
 def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str]) -> KeptWeight:
-    """Measure the total weight of the released rows.
+    """Measure the total weight of the released rows, to compare it with the weight of the whole
+    table.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ R = TypeVar("R", bound=Released)
 
 @dataclass(frozen=True)
 class Destination:
-    """The place of a release: a file, with or without a certificate, or memory.
+    """Where a release is written: to a file, with or without a certificate, or into memory.
 
     Attributes
     ----------
@@ -160,7 +160,9 @@ class ReleasePlan(ABC, Generic[R]):
         """
 
     def batches(self) -> Iterator[pa.RecordBatch] | None:
-        """Return the rows of `table`, if they need no query; else None."""
+        """Return the rows of `table` in batches, if they can be masked without a query; otherwise
+        None.
+        """
         return None
 
     @abstractmethod
@@ -172,7 +174,9 @@ class ReleasePlan(ABC, Generic[R]):
         """Return a description of how the release was made, for the certificate."""
 
     def verified(self, output: Source, **where: Any) -> R:
-        """Audit the written table and return the release; `where` states its location."""
+        """Audit the written table and return the verified release; `where` states where the table
+        is.
+        """
         started = time.perf_counter()
         checked = self.verify(output)
         self.timings["verify"] = time.perf_counter() - started

@@ -100,7 +100,7 @@ def part(number: int, whole: int) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Return a figure with four significant digits, if possible without an exponent."""
+    """Return a number as text with four significant digits, if possible without an exponent."""
     if value is None:
         return NONE
     if value == 0:

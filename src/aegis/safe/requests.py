@@ -20,7 +20,7 @@ DELTA = "The probability that the promise of --epsilon fails. Choose less than 1
 @documented
 @dataclass(frozen=True, kw_only=True)
 class NoiseRequest:
-    """The options of level noise."""
+    """The options for protecting a summary at level `noise`."""
 
     epsilon: float | None = option(None, EPSILON, "E")
     delta: float | None = option(None, DELTA, "D")
@@ -44,7 +44,7 @@ class NoiseRequest:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class CountsRequest:
-    """The options of level counts."""
+    """The options for protecting a summary at level `counts`."""
 
     key: bytes | None = keyword(
         None, "Of level counts: the secret that seeds the perturbation, at least 16 random bytes."
@@ -66,7 +66,7 @@ class CountsRequest:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class ProtectRequest:
-    """The options of a protected summary."""
+    """The options for protecting a summary: its level, and the options of this level."""
 
     level: str = option(
         "noise", "noise (differential privacy) or counts (perturbed small cells).", "LEVEL"

@@ -419,7 +419,7 @@ class Agent:
 def do_given(
     settings: AgentSettings, key: bytes, job: dict[str, Any], *, progress: limited.Lines
 ) -> None:
-    """Do a job of an agent in this process; `limited.run` has started the process for this job."""
+    """Do one job of an agent in this process, which `limited.run` started for this job."""
     held = PrivateKey(Ed25519PrivateKey.from_private_bytes(key))
     Agent(replace(settings, key=held), say=progress.say).do(job)
 

@@ -99,7 +99,7 @@ class AgentBook:
         return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
 
     def releases(self, source: str) -> list[dict[str, Any]]:
-        """Return the masks, number and time of each release of a source, in order."""
+        """Return the masks, the number and the time of each release of a table, oldest first."""
         self._open(source)
         return [
             {**json.loads(entry.note), "number": entry.number, "time": entry.time}
@@ -177,7 +177,8 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Record the epsilon of an output, then make the output and return it.
+        """Record in the ledger how much epsilon an output costs, then make the output and return
+        it.
 
         Raises
         ------

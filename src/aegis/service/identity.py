@@ -81,7 +81,9 @@ class Visit:
         return self.catalog.database.reading()
 
     def writing(self) -> AbstractContextManager[Session]:
-        """Open the only writing session of the catalog's database."""
+        """Open a session that may write to the catalog's database; only one such session is open at
+        a time.
+        """
         return self.catalog.database.writing()
 
 
@@ -102,7 +104,9 @@ class Call(Visit):
 
     @contextmanager
     def proven(self, password: str) -> Iterator[tuple[Session, Account]]:
-        """Check the caller's password; yield the only writing session, and the caller's account."""
+        """Check the caller's password; yield a session that may write, together with the caller's
+        account.
+        """
         database = self.catalog.database
         accounts.require_password(database, self.actor, password, address=self.address)
         with self.writing() as session:

@@ -28,7 +28,7 @@ _SECONDS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 
 
 class CallMetrics:
-    """Numbers and durations of the calls to one application."""
+    """Counts the calls to one application, and measures how long the calls take."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()

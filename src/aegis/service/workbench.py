@@ -290,7 +290,8 @@ class Bench:
         self.take(policy_of(text))
 
     def take_form(self, changes: FormChanges) -> bool:
-        """Apply the form to the policy as `edited` does; return whether a role changed.
+        """Change the policy as the form says (see `edited`); return whether the role of an
+        attribute changed.
 
         A column with another role gets the masks that `aegis init` proposes for that role.
         """

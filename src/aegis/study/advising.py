@@ -53,12 +53,12 @@ class Advising(ABC):
 
     @property
     def policy(self) -> Policy:
-        """The roles, the candidate masks and the privacy rule."""
+        """The policy: roles, candidate masks and privacy rule."""
         return self._subject.policy
 
     @property
     def seed(self) -> int:
-        """Seed of all random draws."""
+        """The seed of all random draws."""
         return self._subject.seed
 
     @property
@@ -91,8 +91,8 @@ class Advising(ABC):
         return added is None or added.searchable
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table; raise `DataError` if the study has only a summary, which contains no
-        rows.
+        """Return the table, to be used for `purpose`; raise `DataError` if the study has only a
+        summary. A summary contains no rows, and the error says for which purpose they are needed.
 
         Examples
         --------
@@ -158,8 +158,7 @@ class Advising(ABC):
         )
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
-        """Return the utility that is lost by each candidate mask if it is the only mask in the
-        table.
+        """Return how much utility each candidate mask loses if it is the only mask in the table.
 
         Examples
         --------
@@ -363,7 +362,7 @@ class Advising(ABC):
         know: Information | str | None = None,
         method: str | None = None,
     ) -> tuple[Estimate, ...]:
-        """Estimate from masked values how much each attribute's measure falls.
+        """Estimate from masked values how much masking lowers the measure of each attribute.
 
         Parameters
         ----------

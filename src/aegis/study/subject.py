@@ -124,12 +124,14 @@ class Subject:
 
     @property
     def summarised(self) -> Summary | None:
-        """The summary, if it has already been made; else None."""
+        """The summary of the table if it has already been made; None otherwise."""
         return None if self._counted is None else self._counted[0]
 
     @property
     def known(self) -> CodedRows | None:
-        """The rows as codes; None if there are too many, or if the summary comes from elsewhere."""
+        """The rows of the table as codes. None if there are too many rows, or if this subject did
+        not make the summary.
+        """
         return None if self._counted is None else self._counted[1]
 
     @property
@@ -153,8 +155,8 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return the subject with co-occurrences counted on all rows; if this one counts them so,
-        return it unchanged.
+        """Return a subject whose co-occurrences are counted on all rows, not on a sample. If this
+        subject already counts all rows, return it unchanged.
         """
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
@@ -214,7 +216,9 @@ class Subject:
         )
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table; raise `DataError` if there is only a summary."""
+        """Return the table, to be used for `purpose`; raise `DataError` if there is only a summary.
+        The error says for which purpose the rows are needed.
+        """
         if self.source is None:
             raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
         return self.source

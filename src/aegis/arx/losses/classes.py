@@ -26,7 +26,8 @@ from aegis.summary import FrequencyTable
 
 
 class ClassLoss(Objective):
-    """A loss that grows with the size of equivalence classes, or if their labels are more mixed.
+    """A loss that grows if equivalence classes get larger, or if the labels within them get more
+    mixed.
 
     Parameters
     ----------
@@ -57,8 +58,8 @@ class ClassLoss(Objective):
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration; for a box of several, an upper bound of minus
-        the loss.
+        """Return minus the loss of a configuration. For a box of several configurations, return an
+        upper bound of minus the loss.
         """
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))

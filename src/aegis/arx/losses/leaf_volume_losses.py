@@ -25,7 +25,8 @@ Groups = Mapping[str, Integers]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on the area of each released row: the number of leaf combinations.
+    """A loss that depends on the area of each released row: how many leaf combinations the row may
+    represent.
 
     Areas are computed as logarithms, because products over many attributes overflow.
 

@@ -87,7 +87,8 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """The loss to minimise: the benefit if all rows were released unmasked, minus the payout.
+    """The loss that the search minimises: the publisher's benefit if all rows were released
+    unmasked, minus the payout.
 
     A suppressed row has no payout. The bound for a box is the loss that its finest masks cause,
     without attacks.

@@ -61,7 +61,9 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss that corresponds to `figure`, the sum of the terms of all attributes."""
+        """Return the loss that corresponds to `figure`, where `figure` is the sum of the terms of
+        all attributes.
+        """
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
@@ -69,8 +71,8 @@ class Separable:
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the term of each candidate of an attribute in the sum; `lost` has the candidates'
-        losses.
+        """Return what each candidate of an attribute contributes to the sum, given the losses
+        `lost` of the candidates.
         """
         if self._mean is Mean.SUM:
             return lost
@@ -84,7 +86,9 @@ class Separable:
 
 
 class LostRows:
-    """Computes lower bounds of the cost of each candidate mask if some cells are suppressed."""
+    """Computes lower bounds of the cost of each candidate mask under the assumption that some cells
+    are suppressed.
+    """
 
     def __init__(
         self, separable: Separable, parts: Sequence[AttributePart], cells: RuleCells
@@ -105,7 +109,7 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return, for each attribute, the least cost of its candidates if the cells `lost` are
+        """Return, for each attribute, the least cost of each candidate if the cells `lost` are
         suppressed.
         """
         places = self._places[lost]

@@ -35,18 +35,19 @@ class AttributeLoss:
     Attributes
     ----------
     per_value
-        Function that returns the loss that a mask causes in a row, for each value, shape (V,).
+        Function that returns, for each of the attribute's V values, the loss that a mask causes in a
+        row with this value, shape (V,).
     whole
-        Function that returns the loss of a suppressed row. None if this loss depends on the other
+        Function that returns the loss of a suppressed row; None if this loss depends on the other
         suppressed rows.
     charge
-        If `whole` is None: a function that returns the additional loss of all suppressed rows under
-        a mask, from the number of these rows by value, shape (V,). The loss is at least 0, and does
-        not decrease if more rows are suppressed.
+        Used if `whole` is None. Function of the number of suppressed rows by value, shape (V,). It
+        returns how much loss they cause in addition to the loss of the mask. This loss is at least 0
+        and does not decrease if more rows are suppressed.
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
-        Whether losses are divided by the sum of `whole` over all attributes.
+        Whether the losses of all attributes are divided by the sum of their `whole`.
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
@@ -56,8 +57,8 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return the loss that suppression adds to masking; `gone` has the suppressed rows by
-        value, (V,).
+        """Return how much loss suppression adds to the loss of masking; `gone` is the number of
+        suppressed rows by value, shape (V,).
         """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)

@@ -287,12 +287,12 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of the cost of a configuration, as of the last sort."""
+        """Return the lower bound of the cost of one configuration, as it was at the last sort."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return, for each candidate of each attribute, the share of open configurations that
-        refine it.
+        """Return, for each candidate of each attribute, which share of the open configurations
+        refines it.
         """
         left = max(self.left(), 1)
         return [
@@ -301,7 +301,7 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return which open configurations refine `node` in every attribute, as bits."""
+        """Return, as bits, which open configurations refine `node` in every attribute."""
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
             if bits:

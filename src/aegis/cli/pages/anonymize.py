@@ -80,7 +80,7 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
 
 
 def print_front(shell: Output, release: AnonymizedRelease) -> None:
-    """Print the settings of MO-OBAM, and mark the settings on the Pareto front."""
+    """Print the settings that MO-OBAM has tried, and mark those on the Pareto front."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     columns = (

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def search_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield the proof, the obstacles to a finer configuration, and the front, if there are any."""
+    """Yield the sections on a search: the proof, what a finer configuration would violate, and the
+    front. A section is left out if there is nothing to show.
+    """
     if advice.search is not None:
         yield from _proof(advice.search, advice)
     if advice.binding is not None and any(

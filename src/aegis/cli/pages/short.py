@@ -70,7 +70,7 @@ class ShortPage:
         return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
 
     def parts(self) -> Iterator[RenderableType]:
-        """Yield the parts of the page above the cautions."""
+        """Return the shortened cautions: each long caution is cut after its first clause."""
         from aegis.cli.tables import heading, line, pairs
 
         table, rule, title, *rest = self.head

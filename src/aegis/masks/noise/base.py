@@ -105,7 +105,9 @@ class NoiseMask(Mask):
 
 
 def learnt_field(what: str) -> Any:
-    """Return the field of a parameter that `fit` learns if the policy does not give it."""
+    """Return a dataclass field for a parameter that `fit` learns from the data if the policy does
+    not give it.
+    """
     doc = f"{what}. By default, Aegis learns it from the data"
     return field(default=None, metadata={"doc": doc})
 

@@ -374,7 +374,9 @@ class AddUniform(UniformNoise):
         self._check_grid()
 
     def widths(self, numbers: Floats) -> Floats:
-        """Return the amount for every number."""
+        """Return, for every number, the largest change that the noise can make, which is always
+        `amount`.
+        """
         return np.full(len(numbers), float(self.amount))
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
@@ -406,7 +408,9 @@ class ScaleUniform(UniformNoise):
         self._check_grid()
 
     def widths(self, numbers: Floats) -> Floats:
-        """Return the ratio times the absolute value of each number."""
+        """Return, for every number, the largest change: the ratio times the number's absolute
+        value.
+        """
         return np.abs(numbers) * float(self.ratio)
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:

@@ -70,7 +70,7 @@ class EvaluateCommand:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options in the form of `Study.evaluate`."""
+        """The options of the command, in the form that `Study.evaluate` takes."""
         asked = self.asked
         return {
             "generate_count": self.generate,

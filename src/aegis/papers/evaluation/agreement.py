@@ -17,7 +17,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Judged:
-    """The scores of all configurations by one measure or comparator.
+    """The scores that one measure or comparator gives to all configurations.
 
     Attributes
     ----------

@@ -63,7 +63,9 @@ class Design:
         return sha.hexdigest()
 
     def one_hot(self, rows: Rows) -> sparse.csr_matrix:
-        """Return 0/1 indicators of `rows`, shape (len(rows), sum of sizes), float32."""
+        """Return the masked values of `rows` as 0/1 indicators, shape (len(rows), sum of sizes),
+        float32.
+        """
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         columns = (self.codes[rows] + offsets[:-1]).astype(np.int32)
         count, width = columns.shape

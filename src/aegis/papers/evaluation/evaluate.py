@@ -292,7 +292,7 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield every training to run; only one masked table is in memory at a time."""
+    """Yield each training task, with at most one masked table in memory at a time."""
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (

@@ -107,7 +107,9 @@ def _mean(values: Array, weights: Floats | None) -> float:
 
 
 def accuracy(prediction: Prediction) -> float:
-    """Return the (weighted) share of rows with the correct class; NaN without rows."""
+    """Return the (weighted) share of rows whose predicted class is correct; NaN if there are no
+    rows.
+    """
     return _mean(prediction.predicted == prediction.truth, prediction.weights)
 
 
@@ -176,7 +178,9 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return the predicted share of the variance, at most 1; NaN if all true numbers are equal."""
+    """Return R², the share of the variance that the predictions explain. It is at most 1, and NaN
+    if all true numbers are equal.
+    """
     truth, weights = prediction.truth, prediction.weights
     away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
     if weights is not None:
@@ -186,12 +190,12 @@ def r2(prediction: NumberPrediction) -> float:
 
 
 def rmse(prediction: NumberPrediction) -> float:
-    """Return the root of the mean squared error; NaN without rows."""
+    """Return the root of the mean squared error of the predictions; NaN if there are no rows."""
     return math.sqrt(_mean(prediction.errors**2, prediction.weights))
 
 
 def mae(prediction: NumberPrediction) -> float:
-    """Return the mean absolute error; NaN without rows."""
+    """Return the mean absolute error of the predictions; NaN if there are no rows."""
     return _mean(np.abs(prediction.errors), prediction.weights)
 
 

@@ -52,7 +52,8 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Compare a metric over n splits with the metric over m splits of the unmasked table.
+    """Compare a metric of a configuration, measured on n splits, with the metric of the unmasked
+    table, measured on m splits.
 
     The comparison does not pair the splits. If all values are equal, U is n m / 2 and p is 1.
     """

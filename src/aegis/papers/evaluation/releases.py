@@ -26,14 +26,15 @@ class CodedRelease:
     Attributes
     ----------
     ranked
-        The entry of the release in the ranking.
+        The ranking's entry for this release.
     design
-        The released features of all rows. Rows that the method did not release have the code 0.
+        The features with which models are trained, for all rows of the table. Rows that the method
+        left out have the code 0.
     names
-        The attribute of each column of the design.
+        For each column of the design, the attribute from which it comes.
     rows
-        The rows of the table that the method released, ascending, including rows of classes that
-        fail the rule.
+        Indices of the table's rows that the method released, ascending. They include rows of classes
+        that fail the rule.
     """
 
     ranked: Ranked

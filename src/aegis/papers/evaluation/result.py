@@ -105,7 +105,9 @@ class Evaluation:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        """One entry per model, metric and configuration; undefined metrics are left out."""
+        """The metrics of the trained models: one entry for each model, metric and configuration.
+        Undefined metrics are left out.
+        """
         made = []
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
@@ -120,11 +122,14 @@ class Evaluation:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """How well each measure agrees with each model, for the metric of the evaluation."""
+        """How well the order of configurations by each measure agrees with their order by each
+        model's metric.
+        """
         return self.agreement_by(self.metric)
 
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
-        """Return the agreement of each measure with each model, for a metric.
+        """Return how well the order of configurations by each measure agrees with their order by
+        one metric of each model.
 
         The method skips models without the metric. For example, support vector machines have no
         log loss. Raises `PolicyError` for an unknown metric.
@@ -150,7 +155,9 @@ class Evaluation:
 
     @cached_property
     def against_original(self) -> tuple[AgainstOriginal, ...]:
-        """Each configuration and release compared with the unmasked table, for each metric."""
+        """The difference between each configuration or release and the unmasked table, for each
+        metric.
+        """
         return tuple(
             compare_with_original(
                 name, model, metric, list(values[name].values()), list(values[UNMASKED].values())
@@ -188,7 +195,9 @@ class Evaluation:
 
     @cached_property
     def reliability(self) -> dict[str, float | None]:
-        """For each model, the rank correlation of the metrics between two halves of the splits."""
+        """For each model, how strongly its metrics on one half of the splits correlate in rank with
+        those on the other half.
+        """
         by_model = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})

@@ -152,7 +152,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """Number of rows N, the same in all evidence."""
+        """The number of rows N, which all evidence has in common."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:

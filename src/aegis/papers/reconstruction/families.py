@@ -83,7 +83,7 @@ class Margin:
 
     @cached_property
     def codes(self) -> Ints:
-        """Group of each cell of the flattened table, shape (n,)."""
+        """The group of each of the n cells of the flattened table, shape (n,)."""
         place = np.arange(self.targets.size).reshape(
             [size if axis in self.axes else 1 for axis, size in enumerate(self.shape)]
         )

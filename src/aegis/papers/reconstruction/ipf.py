@@ -263,12 +263,14 @@ def _require_feasible(
 
 
 def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
-    """Return the constraint family that fixes a mask's (G, C) joint counts in a (V, C) table."""
+    """Return the constraints that fix the joint counts of a mask's G groups and C classes in a
+    table of V values and C classes.
+    """
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return Groups(name, cells, joint.ravel())
 
 
 def histogram_family(histogram: Floats, labels: int) -> Margin:
-    """Return the constraint family that fixes the row totals of a (V, `labels`) table."""
+    """Return the constraints that fix the row totals of a table of V values and `labels` classes."""
     return Margin("histogram", (len(histogram), labels), (0,), histogram)

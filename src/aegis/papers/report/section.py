@@ -49,11 +49,11 @@ class EvaluationResult(Protocol):
 
     @property
     def scores(self) -> Sequence[Score]:
-        """One entry per model, metric and configuration."""
+        """The metrics of the trained models: one entry for each model, metric and configuration."""
 
     @property
     def agreement(self) -> Sequence[Agreement]:
-        """One entry per measure and model."""
+        """How well measures agree with trained models: one entry for each measure and model."""
 
 
 def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSection | None:
@@ -98,8 +98,9 @@ def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Draw
 def evaluation_section(
     evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
 ) -> dict[str, Any] | None:
-    """Return the metrics of models trained on the first `top` configurations, and how well the scores
-    order all configurations as these metrics do.
+    """Return the section with the metrics of models trained on the first `top` configurations. It
+    also says how well the order of all configurations by score agrees with their order by these
+    metrics.
     """
     if not evaluation.scores and not evaluation.agreement:
         return None

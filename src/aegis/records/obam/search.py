@@ -59,7 +59,9 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """Return the first term of the objective, for one loss or an array of losses."""
+        """Return the first term of the objective, which measures information loss, for one loss or
+        an array of losses.
+        """
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
             return information_loss

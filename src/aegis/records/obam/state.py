@@ -65,13 +65,13 @@ class Instance:
 
     @property
     def total(self) -> float:
-        """Return the loss if all records form one cluster: the denominator of IL."""
+        """Return the loss that results if all records form one cluster; IL divides by this loss."""
         return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
 
 
 def entropy(counts: Ints) -> Floats:
-    """Return the entropy, in bits, of each row of counts, shape (..., V) -> (...); an empty row has
-    entropy 0.
+    """Return the entropy in bits of each row of counts; an array of shape (..., V) gives shape
+    (...). An empty row has entropy 0.
     """
     totals = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     shares = counts / totals
@@ -127,7 +127,9 @@ class State:
         return self.sums / np.maximum(self.sizes, 1)[:, None]
 
     def distances(self, combinations: Ints) -> Floats:
-        """Return the squared distance of each combination of values to each centroid, shape (D, C)."""
+        """Return the squared distance between each of D combinations of values and the centroid of
+        each of C clusters, shape (D, C).
+        """
         rows = self.instance.first[combinations]
         total = self._apart(rows)
         for codes, counts in zip(self.instance.nominal[rows].T, self.counts, strict=True):
@@ -143,8 +145,8 @@ class State:
         return total
 
     def costs_of_adding(self, combinations: Ints) -> Floats:
-        """Return the increase of loss when a record of each combination joins each cluster, shape
-        (D, C).
+        """Return how much the loss increases when a record with each of D combinations of values
+        joins each of C clusters, shape (D, C).
         """
         rows = self.instance.first[combinations]
         total = self._apart(rows)
@@ -156,7 +158,7 @@ class State:
         return total
 
     def gains_of_removing(self, records: Ints) -> Floats:
-        """Return the decrease of loss when each of M records leaves its cluster, shape (M,)."""
+        """Return how much the loss decreases when each of M records leaves its cluster, shape (M,)."""
         of = self.of[records]
         points = self.instance.points[records]
         centres = self.sums[of] / self.sizes[of][:, None]
@@ -169,8 +171,8 @@ class State:
         return gain
 
     def costs_of_joining(self, cluster: int, records: Ints) -> Floats:
-        """Return the increase of loss when each of M records from other clusters joins `cluster`,
-        shape (M,).
+        """Return how much the loss increases when each of M records from other clusters joins
+        `cluster`, shape (M,).
         """
         size = int(self.sizes[cluster])
         offsets = self.instance.points[records] - self.sums[cluster] / max(size, 1)
@@ -219,7 +221,7 @@ class State:
         return records, targets, costs - gains
 
     def move_change(self, record: int, target: int) -> float:
-        """Return the exact change of loss when a record moves to cluster `target`."""
+        """Return exactly how much the loss changes when a record moves to cluster `target`."""
         source = int(self.of[record])
         point = self.instance.points[record]
         left, joined = int(self.sizes[source]), int(self.sizes[target])
@@ -245,8 +247,8 @@ class State:
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Ints) -> Floats:
-        """Return the exact change of loss when `record` changes clusters with each of M `others`,
-        shape (M,).
+        """Return exactly how much the loss changes when `record` changes clusters with each of M
+        `others`, shape (M,).
 
         `others` must be outside the cluster of `record`.
         """

@@ -20,19 +20,20 @@ _TOLERANCE = "0.000000001"
 
 @dataclass(frozen=True)
 class RuleQuery:
-    """The SQL expressions that check a rule on the masked columns, in order of computation.
+    """The SQL expressions that check a privacy rule on the masked columns; each list may use the lists
+    before it.
 
     Attributes
     ----------
     counts
-        Name and expression of each count over the masked rows.
+        Name and SQL expression of each number that is counted over the masked rows.
     figures
-        Name and expression of each figure of a class, computed from the counts.
+        Name and SQL expression of each figure of an equivalence class, computed from the counts.
     conditions
-        Conditions on the class of a row, in terms of counts and figures; all must hold.
+        SQL conditions that the counts and figures of a row's class must meet; all must hold.
     comparisons
-        Name and expression of each comparison between figures of one class; empty unless persons
-        are counted.
+        Name and SQL expression of each comparison between two figures of the same class; empty unless
+        the rule counts persons.
     """
 
     counts: tuple[tuple[str, str], ...]

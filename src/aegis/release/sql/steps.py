@@ -9,7 +9,9 @@ from aegis.release.sql.rule import PERSON, RuleQuery
 
 
 def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
-    """Return the steps that count the classes and check each row against the rule."""
+    """Return the steps of the query that count the equivalence classes and check each row against
+    the rule.
+    """
     if not rule.conditions:
         return []
     steps = []
@@ -37,7 +39,9 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step that counts rows or persons of the whole table, for the limits of the rule."""
+    """Return the step of the query that counts rows or persons of the whole table, so that a later
+    step can check the limits of the rule.
+    """
     carried = list(listed)
     added = []
     if rule.conditions:

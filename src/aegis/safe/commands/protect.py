@@ -106,8 +106,8 @@ class StatedVerdicts:
     ] = None
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations, or the N of `--verdicts N`; empty if neither
-        option is given.
+        """Return the configurations that the user names, or the number N of `--verdicts N`. If the
+        user gives neither, the result is empty.
         """
         from aegis.policy import load_configurations
 
@@ -244,7 +244,7 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return the advice to store the ledger's head somewhere else."""
+    """Return a note that advises the user to store the ledger's head somewhere else."""
     return (
         f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
     )

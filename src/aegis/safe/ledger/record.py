@@ -13,7 +13,7 @@ from aegis.words import json_fields
 
 
 class EntryState(StrEnum):
-    """The state of an entry."""
+    """The state of an entry in the ledger."""
 
     RESERVED = "reserved"
     """The cost counts, but no output has been released yet."""
@@ -178,5 +178,5 @@ class Balance:
 
     @property
     def left(self) -> float:
-        """Remaining rho."""
+        """The rho that the population can still spend."""
         return max(self.population.ceiling - self.spent, 0.0)

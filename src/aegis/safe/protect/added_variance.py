@@ -40,7 +40,8 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 @cache
 def variance_by_count(protection: Protection) -> tuple[float, ...]:
-    """Return the variance that level counts adds to the counts 0, 1, ...
+    """Return the variance of the change that protection level `counts` makes to the counts 0, 1,
+    ...
 
     The last entry is for all larger counts. Random rounding to a multiple of b changes a count with
     remainder r by -r or b - r, so its variance is r (b - r). For large counts the mean over all

@@ -57,7 +57,7 @@ class TablesSearch:
         self.complete = True
 
     def run(self) -> list[tuple[Choice, float]]:
-        """Return the best choices with their scores, best first."""
+        """Search, and return the best combinations of masks with their scores, best first."""
         self._extend((), np.zeros(1), np.zeros(1))
         return [
             (choice, score) for score, choice in sorted(self._best, key=lambda b: (-b[0], b[1]))

@@ -92,7 +92,8 @@ class Budget:
         return shaped, sigma
 
     def threshold(self, name: str, sigma: float, columns: int, tables: int) -> float:
-        """Return the smallest noisy total of a named item, and record the threshold.
+        """Return the smallest noisy total with which an item may be named, and record this
+        threshold.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """A text that identifies each cell: the masked values of the cell under all candidates."""
+        """For each cell, a text that identifies it: the cell's masked values under all candidates."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
@@ -97,8 +97,8 @@ class Cells:
         )
 
     def keep(self, chosen: Flags) -> Cells:
-        """Return the cells with True in `chosen`, shape (K,); the values of other cells then have
-        no cell.
+        """Return only the cells that have True in `chosen`, shape (K,). The values of the other
+        cells then belong to no cell.
         """
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(

@@ -95,15 +95,15 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur and their numbers of rows, in an order that depends only on
-    names.
+    """Return the classes that occur in the label, and how many rows each class has. The order of
+    the classes depends only on their names.
     """
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
 def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
-    """Return the classes of `tallied` with True in `chosen`.
+    """Return those classes of `tallied` that have True in `chosen`.
 
     Raises
     ------

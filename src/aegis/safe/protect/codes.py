@@ -27,7 +27,7 @@ LEAST_SCALE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """The association of a grouping of an attribute's cells with the label classes.
+    """How strongly a grouping of an attribute's cells is associated with the label classes.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ _NO_LIMIT = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The options of level `counts`.
+    """The options of protection level `counts`, which changes every published count a little.
 
     Attributes
     ----------
@@ -112,22 +112,24 @@ class Perturbation:
 
     @property
     def width(self) -> int:
-        """The base of rounding, or the largest change by a cell key."""
+        """The base to which counts are rounded, or the largest change that a cell key makes to a
+        count.
+        """
         return self.threshold if self.step is None else self.step
 
     @property
     def spread(self) -> float:
-        """Variance that a cell key adds."""
+        """The variance of the change that a cell key makes to a count."""
         return self.threshold / 2 if self.variance is None else self.variance
 
     @property
     def least(self) -> int:
-        """Smallest positive count that cell keys can publish."""
+        """The smallest positive count that a summary can publish if cell keys change its counts."""
         return max(2, self.threshold // 2)
 
     @property
     def error(self) -> float:
-        """Standard deviation of the perturbation of a cell."""
+        """The standard deviation of the change that perturbation makes to the count of one cell."""
         if self.method is CellMethod.ROUNDING:
             return math.sqrt((self.width**2 - 1) / 6)
         return spread_of_key(self.width, self.spread)

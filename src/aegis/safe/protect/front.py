@@ -61,7 +61,8 @@ class ProtectedPoint:
 def front_protected(
     summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
 ) -> tuple[ProtectedPoint, ...]:
-    """Return configurations from the most useful to the most private.
+    """Return configurations on the front of utility and privacy, from the most useful to the most
+    private.
 
     None is worse than another one in both utility and privacy.
 
@@ -118,7 +119,9 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return how many rows would agree with a random row if quasi-identifiers were independent."""
+    """Return how many rows would agree with a random row in all quasi-identifiers, if these were
+    independent.
+    """
     log = sum(
         _log_chance(attribute, place)
         for attribute, place in zip(summary.attributes.values(), choice, strict=True)

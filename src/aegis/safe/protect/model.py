@@ -219,7 +219,7 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Means, over rows, of the products of codes of two attributes.
+    """For each two attributes, the means over all rows of the products of their codes.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class StatedVerdict:
-    """The owner's statement on whether a configuration meets the rule.
+    """The owner's statement whether one configuration meets the privacy rule.
 
     Attributes
     ----------
@@ -265,28 +265,30 @@ class ProtectedSummary:
     Attributes
     ----------
     protection
-        How the counts were protected, and the guarantee.
+        How the counts were protected, and what is guaranteed.
     label
         Name of the label column.
     classes
-        The text of each class.
+        The text of each of the C label classes.
     class_counts
-        Protected rows per class, shape (C,), estimated from all label tables together.
+        Protected number of rows in each class, shape (C,), estimated from all label tables
+        together.
     attributes
-        Scored attributes by name.
+        The scored attributes by name.
     moments
-        Means of the products of codes; None if noise or rounding would hide all their information.
+        For each two attributes, the means over rows of the products of their codes. None if noise
+        or rounding would hide all their information.
     verdicts
-        Known verdicts of the rule on configurations.
+        Whether configurations meet the rule, where the owner states it.
     rule
-        The privacy rule of the verdicts, as written in a policy; None if there are no verdicts.
+        The privacy rule of the verdicts, as a policy writes it; None if there are no verdicts.
     cell_error
-        Standard deviation that protection adds to a cell of a label table.
+        Standard deviation of the error that protection adds to a cell of a label table.
     policy
         SHA-256 of the policy.
     owner
-        The privacy rule under which the exact summary was made, and whether this rule is locked.
-        The rule also applies to advice from the protected summary. None if unknown.
+        The privacy rule under which the exact summary was made, and whether this rule is locked;
+        None if unknown. Advice from the protected summary must also follow this rule.
     """
 
     protection: Protection
@@ -346,11 +348,13 @@ class ProtectedSummary:
 
     @property
     def combinations(self) -> int:
-        """Number of all combinations of the candidates."""
+        """The number of configurations that the candidates allow, with one candidate for each
+        attribute.
+        """
         return math.prod(len(a.candidates) for a in self.attributes.values())
 
     def choose(self, configuration: Configuration) -> tuple[int, ...]:
-        """Return the index of each attribute's candidate in a configuration.
+        """Return, for a configuration, the index of each attribute's candidate mask.
 
         Raises
         ------
@@ -374,7 +378,9 @@ class ProtectedSummary:
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return whether a choice meets the rule; None if unknown."""
+        """Return whether a choice of masks meets the rule, as the owner states it; None if the
+        owner does not state it.
+        """
         return self._verdicts.get(choice)
 
     def to_dict(self) -> dict[str, Any]:

@@ -63,7 +63,9 @@ def offsets_of(codes: Sequence[Ints]) -> Ints:
 
 
 def between_attributes(offsets: Ints) -> Flags:
-    """Return which entries above the diagonal belong to two different attributes, shape (p, p)."""
+    """Return which entries above the diagonal of a matrix, shape (p, p), belong to codes of two
+    different attributes.
+    """
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 

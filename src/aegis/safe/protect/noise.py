@@ -81,7 +81,7 @@ SURE = 3.0
 
 @dataclass(frozen=True)
 class Noise:
-    """The options of level `noise`.
+    """The options of protection level `noise`, which adds random noise to all published counts.
 
     Attributes
     ----------

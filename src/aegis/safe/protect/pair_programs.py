@@ -24,7 +24,9 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """The known bounds of the rows n_ab of two attributes, and of sums of these rows."""
+    """Known bounds on the number of rows n_ab that have cell a of one attribute and cell b of
+    another, and on sums of these numbers.
+    """
 
     shape: tuple[int, int]
     size: int
@@ -146,10 +148,11 @@ class Nearby:
 def solved(
     aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, whole: bool = False
 ) -> Floats | None:
-    """Return cells between `low` and `high` with sums between `least` and `most`, such that their
-    product with `aim` is as small as possible. Return None if there are no such cells.
+    """Return the cell counts that minimise the dot product with `aim`; None if no counts are possible.
 
-    `sums` is a matrix, or None if no sums are known. With `whole`, the cells are whole numbers.
+    Each count lies between `low` and `high`. `sums` is a matrix of coefficients: its product with the
+    counts lies between `least` and `most`. It is None if no sums are known. With `whole`, the counts
+    are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -172,7 +175,7 @@ def contradiction(of: str = "") -> DataError:
 
 @cache
 def margins(rows: int, columns: int) -> Any:
-    """Return the 0/1 matrix that sums the cells of a table by row and by column."""
+    """Return the matrix of zeros and ones that adds up the cells of a table by row and by column."""
     return sparse.vstack(
         [
             sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),

@@ -60,7 +60,7 @@ class _Planned:
 
 
 class Plan:
-    """The sources of all published content of level noise other than counts.
+    """The source of each published item other than a count, for protection at level `noise`.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """Attributes whose cell names are paid from the privacy budget."""
+        """The attributes whose cell names cost a part of the privacy budget."""
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
     def namings(self) -> int:
-        """Number of thresholds for names that are paid from the privacy budget."""
+        """The number of thresholds for names that cost a part of the privacy budget."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 

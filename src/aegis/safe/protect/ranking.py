@@ -405,7 +405,8 @@ def _warnings(summary: ProtectedSummary, search: SearchFigures | None) -> tuple[
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
-    """Return the effect of every other mask of every attribute if all other masks stay the same.
+    """Return, for every other mask of every attribute, its effect on the score if all other
+    attributes keep their masks.
 
     Parameters
     ----------

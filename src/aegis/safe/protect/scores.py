@@ -38,15 +38,15 @@ class MaskedAttribute:
     Attributes
     ----------
     strength
-        Mean square contingency.
+        Mean square contingency of the masked attribute and the label.
     main
-        The r main directions of the association with the classes, each multiplied by the square
+        The r main directions of the association with the C classes, each multiplied by the square
         root of its strength, shape (r, C).
     rest
-        Sum of the strengths of all other directions.
+        Sum of the strengths of all directions that are not in `main`.
     onto
         Coefficients of a regression of the main directions, scaled to variance 1, on the
-        attribute's codes, shape (q, r).
+        attribute's q codes, shape (q, r).
     believed, freedom, skewness
         As in `Explained`.
     """
@@ -109,8 +109,8 @@ class ProtectedScorer:
         return np.where(moments.matrix != 0, upper + upper.T, 0.0)
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
-        """Return the association of attribute `index` with the label, under its candidate `place`
-        or `FINEST`.
+        """Return how strongly an attribute is associated with the label under one of its masks.
+        `index` is the attribute. `place` is the candidate mask, or `FINEST` if no cells are merged.
         """
         key = (index, place)
         if key not in self._known:
@@ -139,7 +139,7 @@ class ProtectedScorer:
         )
 
     def score(self, choice: Choice) -> float:
-        """Return the estimate of the held-out target-coded trace of a choice.
+        """Estimate the held-out target-coded trace of a choice of masks from the protected counts.
 
         The estimate is negative if the association is weaker than chance alone would produce.
         """
@@ -216,7 +216,9 @@ class ProtectedScorer:
         return self._cross[key]
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return the mean square contingency of each masked attribute separately."""
+        """Return, for each attribute by itself, the mean square contingency of its masked values
+        and the label.
+        """
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 
@@ -230,7 +232,8 @@ def share_kept(score: float, unmasked: float) -> float | None:
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
-    """Return the standard error of a trace that the sampling of rows causes.
+    """Return the standard error of a trace that results from the random sampling of the table's
+    rows.
 
     For the trace V, C classes and N rows, it is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C -
     1). This is the delta method for a squared multiple correlation (Olkin and Finn, Correlations
@@ -242,6 +245,8 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Return scores under new random draws of the noise, shape (replicates, len(choices))."""
+    """Return the scores of several choices of masks under new random draws of the noise, shape
+    (replicates, len(choices)).
+    """
     scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
     return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])

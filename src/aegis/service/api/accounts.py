@@ -112,7 +112,7 @@ def listed(call: CallOf) -> list[dict[str, Any]]:
 
 @routes.post("/accounts/{name}/roles", Action.ACCOUNTS)
 def change_roles(name: str, given: shapes.RolesGiven, call: CallOf) -> dict[str, Any]:
-    """Change the roles of an account, from its next call on."""
+    """Replace the roles of an account; the new roles apply from the account's next call on."""
     with call.writing() as session:
         changed = accounts.change_roles(session, call.actor, name, given.roles)
         return {"name": changed.name, "roles": changed.roles}

@@ -95,7 +95,7 @@ class LinkUsed(Sent):
 
 
 class SessionsEnded(Sent):
-    """Whether to revoke tokens together with the sessions."""
+    """The choice whether to revoke an account's tokens when its sessions end."""
 
     tokens: bool = False
 
@@ -169,7 +169,7 @@ class DataSetGiven(DataSetChanged):
 
 
 class GrantGiven(Sent):
-    """A role to give to an account on a data set, or to withdraw."""
+    """A role on a data set that a request gives to an account, or withdraws from it."""
 
     account: str = _NAME
     role: Literal["operator", "approver", "consumer"]
@@ -233,7 +233,7 @@ class Choice(Sent):
 
 
 class Days(Sent):
-    """Number of days to add to a release's lifetime."""
+    """The number of days by which a release's lifetime is to be extended."""
 
     days: int = Field(default=365, ge=1, le=3650)
 
@@ -346,7 +346,7 @@ def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
 
 
 def json_object(text: str, what: str, hint: str) -> dict[str, Any]:
-    """Parse a text as a JSON object; errors name it with `what`."""
+    """Parse a text as a JSON object; error messages call the text `what`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

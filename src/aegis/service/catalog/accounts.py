@@ -531,7 +531,8 @@ def session_of(session: Session, secret: str) -> SignIn:
 
 
 def is_stale(opened: SignIn) -> bool:
-    """Return whether `touch` should record the use of a session again.
+    """Return whether the last recorded use of a session is so old that `touch` should record a new
+    one.
 
     To save writes, the use is recorded at intervals, not at each call.
     """

@@ -132,7 +132,9 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return the population's releases, oldest first; who gets which is the same as in `entries`."""
+    """Return the population's releases, oldest first. Who may see which releases is as in
+    `entries`.
+    """
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):
         own = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)

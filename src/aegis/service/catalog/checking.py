@@ -35,7 +35,8 @@ def check(
     may_search: bool,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Return the first configuration that meets the rule, alone and with earlier releases.
+    """Return the first configuration that meets the rule both alone and together with earlier
+    releases.
 
     Parameters
     ----------

@@ -57,7 +57,8 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Yield the only writing session; commit its transaction at the end.
+        """Yield a session that may write; at any time, only one such session is open. Commit its
+        transaction at the end.
 
         Writers wait for each other, so that the log is one chain and decisions use the current
         state. Writers of one process wait in this method. If they waited in the database, each

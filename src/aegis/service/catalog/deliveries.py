@@ -40,7 +40,9 @@ _LOOKED_AT = 1 << 20
 
 
 def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
-    """Return the bytes that an agent signs: kind of upload, job, attempt and digests."""
+    """Return the bytes that an agent signs: the kind of upload, the job, the attempt, and the
+    digests of the uploaded files.
+    """
     return canonical({"kind": kind, "job": job, "attempt": attempt, **digests})
 
 

@@ -159,7 +159,9 @@ def _stop(session: Session, by: Actor, job: Job) -> None:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Fail the jobs that have used all attempts, then assign the next job with `jobs.claim`."""
+    """Mark the jobs that have used all attempts as failed, then assign the next job with
+    `jobs.claim`.
+    """
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
         reason = f"given up after {job.attempt} attempts: each one ended without an answer"

@@ -87,7 +87,9 @@ class Account(Base):
 
     @property
     def signs_in(self) -> str:
-        """The means of signing in: an identity provider, a password, or none yet."""
+        """How the owner of the account signs in: at an identity provider, with a password, or not
+        yet.
+        """
         return "provider" if self.subject else "password" if self.password else "invited"
 
 
@@ -204,7 +206,7 @@ class OwnedPopulation(Base):
 
 
 class Grant(Base):
-    """A role of an account on a data set: operator, approver, or consumer who may see it."""
+    """The role that an account has on a data set: operator, approver, or consumer who may see it."""
 
     __tablename__ = "grants"
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), primary_key=True)

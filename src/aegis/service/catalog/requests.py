@@ -245,7 +245,7 @@ def retry(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def drift(session: Session, by: Actor, data_set_id: str) -> int:
-    """Send back unreleased requests whose data set has changed; return the number sent back."""
+    """Send back the unreleased requests whose data set has changed; return how many were sent back."""
     query = select(Request).where(
         Request.data_set_id == data_set_id,
         Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
@@ -314,7 +314,9 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
 
 
 def expire(session: Session) -> int:
-    """Mark the releases whose lifetime has ended as expired; return the number of releases."""
+    """Mark the releases whose lifetime has ended as expired; return how many releases this
+    concerned.
+    """
     query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
     over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
     requests = session.scalars(over).all()

@@ -22,16 +22,17 @@ _MOST = 20
 
 
 def note(session: Session, place: str, name: str, account: str | None = None) -> None:
-    """Record that the service has just heard from a program.
+    """Record that the service has just heard from a program: an agent or a worker.
 
     Parameters
     ----------
     session
         A writing session.
     place, name
-        "agent" and the names of its account and of the agent, or "worker" and its name.
+        The kind of program, "agent" or "worker", and its name. The name of an agent consists of the
+        name of its account and its own name.
     account
-        For agents: the account of their token.
+        For agents: the account to which their token belongs.
     """
     moment, sign = now(), session.get(Sign, (place, name))
     if sign is None:

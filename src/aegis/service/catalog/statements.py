@@ -73,7 +73,7 @@ class SignedStatement:
 
     @property
     def expires(self) -> datetime:
-        """Time when the approval expires, in UTC.
+        """The time in UTC at which the approval expires.
 
         Raises
         ------

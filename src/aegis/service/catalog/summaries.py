@@ -109,7 +109,7 @@ def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
-    """Return the utility cost of each candidate mask of a protected summary, in percent.
+    """Return how many percent of the utility each candidate mask of a protected summary costs.
 
     The cost is None if all masks of the attribute show one value: the protection hides the values,
     so nothing is known of their cost.

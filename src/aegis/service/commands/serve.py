@@ -115,7 +115,9 @@ class SignInOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OperationOptions:
-    """Options on processes, limits of jobs, kept files, proxies, and where the service writes."""
+    """Options for operation: processes, limits of jobs, how long files are kept, proxies, and log
+    files.
+    """
 
     processes: Annotated[
         int,
@@ -159,7 +161,9 @@ class OperationOptions:
 
     @property
     def operation(self) -> Operation:
-        """The proxies, the log of calls, the time for which files are kept, and the notifications."""
+        """The settings for operation: proxies, the log of calls, how long files are kept, and
+        notifications.
+        """
         from aegis.service.notifying import load_channels
         from aegis.service.settings import Operation
 

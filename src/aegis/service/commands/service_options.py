@@ -60,12 +60,16 @@ KeepDays = Annotated[
 
 
 def kept_for(days: float | None) -> timedelta | None:
-    """Return the time for which files of ended releases are kept."""
+    """Return how long the service keeps the files of ended releases; None if nobody gave a number
+    of days.
+    """
     return None if days is None else timedelta(days=days)
 
 
 def work_limits(seconds: float | None, gib: float | None) -> WorkLimits | None:
-    """Return the limits of one job; memory is given in GiB. None if neither is limited."""
+    """Return the time and memory limits of one job, with the memory given in GiB. If both are None,
+    return None.
+    """
     from aegis.service.catalog.limited import WorkLimits
 
     if seconds is None and gib is None:

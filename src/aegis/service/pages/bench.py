@@ -196,7 +196,7 @@ def best(identifier: str, call: CallOf, form: FormOf) -> Response:
 
 @routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
 def front(identifier: str, call: CallOf, form: FormOf) -> Response:
-    """Draw privacy against utility for the current candidates."""
+    """Draw a chart of utility against privacy for the current candidate masks."""
     stood, policy, _ = _taken(call, identifier, form)
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
     quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]

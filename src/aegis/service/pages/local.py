@@ -212,7 +212,9 @@ def best(
 
 @routes.post("/bench/{identifier}/front", Action.STUDY)
 def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Response:
-    """Draw privacy against utility: the best configuration for several k."""
+    """Draw a chart of utility against privacy: the best configuration for each of several values of
+    k.
+    """
     bench, _ = _taken(identifier, call, benches, form)
     drawn = bench.front("k=2,3,5,10,20,50", SECONDS)
     named = [(f"{point.value:g}", point.utility_kept) for point in drawn.points]

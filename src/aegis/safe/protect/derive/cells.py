@@ -42,7 +42,7 @@ class Range:
 
     @property
     def values(self) -> int:
-        """Number of possible counts."""
+        """How many different counts the cell can have."""
         return self.high - self.low + 1
 
 

@@ -50,8 +50,8 @@ NEARBY = (8, 32)
 
 @dataclass(frozen=True)
 class DerivablePair:
-    """A combination of two cells whose range of possible numbers of rows is narrower than the
-    threshold.
+    """A combination of two cells whose number of rows is known to lie in a range that is narrower
+    than the threshold.
 
     Attributes
     ----------
@@ -68,12 +68,13 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """The combinations of two cells that can be derived, and how many were examined.
+    """The result of an audit: combinations of two cells whose number of rows can be derived from the
+    published figures, and how many combinations were examined.
 
     Attributes
     ----------
     derivable
-        Combinations that can be derived.
+        The combinations whose number of rows can be derived.
     looked_at, cells
         Number of combinations that were examined, and number of all combinations.
     """
@@ -84,7 +85,7 @@ class PairAudit:
 
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
-    """Return the pairs of cells that can be derived from moments and label tables.
+    """Return the pairs of cells whose number of rows can be derived from moments and label tables.
 
     Parameters
     ----------

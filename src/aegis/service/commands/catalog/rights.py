@@ -38,7 +38,7 @@ def accounts(client: Client) -> Rows:
 
 
 def roles(client: Client, name: Account, given: Names) -> None:
-    """Give an account other roles, as an admin.
+    """Replace the roles of an account, as an admin.
 
     You give an account and all roles that it shall have. The roles apply from the
     account's next call on.
@@ -78,7 +78,7 @@ def new_token(
     ],
     days: TokenDays = 90,
 ) -> None:
-    """Make another token for your account, with a token that you have.
+    """Make another token for your account; you sign in with a token that you have.
 
     You give a name and scopes; your present token must have these scopes, too. Aegis
     prints the new token once and never again.
