@@ -16,7 +16,8 @@ V = TypeVar("V")
 
 
 class Remembered(Generic[K, V]):
-    """A cache by key. If its values exceed the limit, the least recently used ones are dropped.
+    """A cache that finds values by key. If the values together exceed the limit, it drops those
+    that were used least recently.
 
     Parameters
     ----------
@@ -33,14 +34,16 @@ class Remembered(Generic[K, V]):
         self.size = 0
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key; call `make` if it is not in the cache."""
+        """Return the cached value of a key. If the key is not in the cache, call `make` to compute
+        the value.
+        """
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]
         return self.put(key, make())
 
     def put(self, key: K, value: V) -> V:
-        """Set and return the value of a key."""
+        """Put the value of a key into the cache, and return the value."""
         if key in self._values:
             self.size -= self._size(self._values.pop(key))
         self._values[key] = value
@@ -63,7 +66,7 @@ class Remembered(Generic[K, V]):
 
 
 class RememberedArrays(Remembered[Hashable, Floats]):
-    """A cache of arrays with a limit on memory."""
+    """A cache of arrays that limits how much memory the arrays use together."""
 
     def __init__(self) -> None:
         super().__init__(_REMEMBERED_BYTES, lambda array: array.nbytes)

@@ -27,7 +27,8 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 
 
 def guard_loading() -> None:
-    """Make imports of a BLAS fail if the address space is limited and too little of it is free.
+    """Make the import of a linear-algebra library (BLAS) fail if the address space of the process
+    is limited and too little of it is free.
 
     OpenBLAS requests its buffers until it gets them, so under a limit (`ulimit -v`) the import
     would never end.
@@ -50,7 +51,8 @@ def _require(addresses: int) -> None:
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with a wrapper that keeps BLAS on one thread while the function runs.
+    """Return a function that does the same as the given function, but keeps the linear-algebra
+    library (BLAS) on one thread meanwhile.
 
     A limit on threads applies only to libraries that are already loaded. So the wrapper first loads
     SciPy, which has a second BLAS; otherwise, the threads of this BLAS would wait in busy loops.

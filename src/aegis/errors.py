@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 
 
 class AegisError(Exception):
-    """Base of all errors that Aegis raises on purpose.
+    """The base class of all errors that Aegis raises on purpose.
 
     Parameters
     ----------
@@ -43,20 +43,24 @@ class AegisError(Exception):
 
 
 class PolicyError(AegisError):
-    """A policy, a parameter or an option is not valid or cannot be carried out."""
+    """Raised if a policy, a parameter or an option is not valid or cannot be carried out."""
 
     @classmethod
     def unknown(cls, kind: str, given: object, allowed: Iterable[str]) -> PolicyError:
-        """Return the error for a name that is not in `allowed`; it suggests the nearest one."""
+        """Return the error for a name that is not in `allowed`; its message suggests the most
+        similar allowed name.
+        """
         return cls(f"Unknown {kind} {given!r}.", hint=choices(str(given), allowed))
 
 
 class DataError(AegisError):
-    """The given table or file itself cannot be used."""
+    """Raised if the table or file that the user gave cannot be used."""
 
     @classmethod
     def unknown_column(cls, given: str, columns: Iterable[str], *, where: str = "") -> DataError:
-        """Return the error for a column that the table lacks; it suggests the nearest column."""
+        """Return the error for a column that the table does not have; its message suggests the
+        column with the most similar name.
+        """
         place = f" ({where})" if where else ""
         return cls(f"No column {given!r} in the table{place}.", hint=choices(given, columns))
 
@@ -64,7 +68,7 @@ class DataError(AegisError):
     def other_table(
         cls, origin: str, missing: Sequence[str], named: int, columns: Sequence[str]
     ) -> DataError:
-        """Return the error for a table that lacks most of the `named` columns of a policy."""
+        """Return the error for a table that lacks most of the columns `named` by a policy."""
         return cls(
             f"Is this the policy of another table? {len(missing):,} of the {named:,} columns that it "
             f"names are missing: {_listed(missing, 5)}. The table ({origin}) has: "
@@ -74,21 +78,27 @@ class DataError(AegisError):
 
 
 class EngineError(AegisError):
-    """The engine that holds the data failed or does not support an operation."""
+    """Raised if the engine that holds the data fails or does not support an operation."""
 
 
 class ResourceError(EngineError):
-    """There is too little memory, or the disk is full. The data are not at fault."""
+    """Raised if there is too little memory or the disk is full, so that the data are not at
+    fault.
+    """
 
 
 class NoAdmissibleConfiguration(AegisError):  # noqa: N818 - the field's term, and no mistake
-    """No configuration meets the privacy rule; the message says which came closest."""
+    """Raised if no configuration meets the privacy rule; the message names the configuration that
+    came closest.
+    """
 
     exit_code = 1
 
 
 class InternalError(AegisError):
-    """A bug in Aegis: an invariant does not hold."""
+    """Raised if something that must always be true in Aegis is not true, which is a bug in
+    Aegis.
+    """
 
     exit_code = 70
 
@@ -97,8 +107,8 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 def member(kind: type[Member], given: str, what: str) -> Member:
-    """Return the member of an enumeration with the value `given`. If there is none, raise
-    `PolicyError`; the message lists all values of `what`.
+    """Return the member of an enumeration that has the value `given`. If there is none, raise a
+    `PolicyError` whose message lists all allowed values of `what`.
     """
     if given not in list(kind):
         raise PolicyError.unknown(what, given, kind)
@@ -106,7 +116,7 @@ def member(kind: type[Member], given: str, what: str) -> Member:
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that there is not enough memory for data, a thread or a
+    """Return whether an error says that there was too little memory for data, a thread or a
     library.
     """
     if isinstance(error, MemoryError):
@@ -132,7 +142,7 @@ _SHORT = 3
 
 
 def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
-    """Return "Did you mean ...? Allowed: ..." for a name that is not allowed."""
+    """Return the text "Did you mean ...? Allowed: ..." for a name that is not allowed."""
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(given, names, n=1, cutoff=0.6 if len(given) > _SHORT else 0.5)
     by_part = {part: name for name in reversed(names) for part in name.lower().split("-")}
@@ -151,8 +161,12 @@ def _listed(names: Sequence[str], limit: int) -> str:
 
 
 class RenamedWarning(FutureWarning):
-    """Issued if a former name is used. Aegis accepts former names for one release."""
+    """Issued if a user uses the former name of something. Aegis accepts former names for one
+    release.
+    """
 
 
 class PackageWarning(UserWarning):
-    """Issued if something that an installed package adds cannot be used. Everything else works."""
+    """Issued if an installed package adds something to Aegis that cannot be used. Everything else
+    works.
+    """

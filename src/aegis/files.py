@@ -43,8 +43,8 @@ _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def recording() -> Iterator[list[str]]:
-    """Yield a list that collects the names of files, folders and tables that are made within the
-    context.
+    """Yield a list that collects the names of the files, folders and tables that are made while the
+    context lasts.
 
     After a failure, the caller can list the files that remain.
     """
@@ -57,14 +57,18 @@ def recording() -> Iterator[list[str]]:
 
 
 def record(name: object) -> None:
-    """Add a file, folder or table that has its final name to the list of `recording`."""
+    """Add the name of a file, folder or table to the list of `recording`, once it has its final
+    name.
+    """
     made = _MADE.get()
     if made is not None:
         made.append(str(name))
 
 
 def format_of(path: Path) -> str:
-    """Return the extension that names a file's format, including `.gz` if it is compressed."""
+    """Return the extension of a file name that states the file's format, including `.gz` if the
+    file is compressed.
+    """
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(suffixes if suffixes[1:] == [".gz"] else suffixes[-1:])
 
@@ -72,7 +76,7 @@ def format_of(path: Path) -> str:
 def check_output(
     path: Path, *, force: bool, formats: tuple[str, ...] | None = TABLE_FORMATS
 ) -> None:
-    """Raise an error unless `path` can be written.
+    """Raise an error unless a file can be written at `path`.
 
     Raises
     ------
@@ -112,7 +116,7 @@ def _refuse_existing(path: Path, *, force: bool) -> None:
 
 
 def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
-    """Raise `PolicyError` if an output is the same file as an input, even if its name is different."""
+    """Raise `PolicyError` if an output is the same file as an input, even under another name."""
     files = list(inputs)
     for path in outputs:
         if path is not None and any(_same_file(path, other) for other in files):
@@ -227,8 +231,8 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether the process with this number runs on this machine; return True if this is not
-    known.
+    """Return whether the process with this number runs on this machine; return True if nobody can
+    tell.
     """
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True
@@ -242,7 +246,8 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return the content of a text file that people write. Error messages call the file `what`.
+    """Return the content of a text file that people write. Error messages use `what` as the name of
+    the file's kind.
 
     Raises
     ------
@@ -269,7 +274,7 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
 
 
 def require_text(path: Path, what: str, error: type[AegisError]) -> None:
-    """Raise the error of `read_text` if the file does not exist.
+    """Raise the error that `read_text` would raise if the file does not exist.
 
     The file is not read, because it may be a pipe.
 
@@ -302,8 +307,8 @@ _KEYS = {"policy": "attributes", "configuration": "configurations"}
 
 
 def nearest(path: Path, what: str = "") -> str:
-    """Return "Did you mean ...? " with the name of a file in the same folder that is most similar
-    to the missing file's name.
+    """Return "Did you mean ...? " with the file in the same folder whose name is most similar to
+    the name of the missing file.
 
     The result is empty if no file of this kind has a similar name, or if the folder cannot be read.
     """
@@ -335,6 +340,6 @@ def _unwritable(path: Path, error: OSError) -> DataError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file completely or not at all."""
+    """Write a text file completely; if this fails, leave no part of it."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -31,7 +31,8 @@ _SIGNALS = _Signals()
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Note interrupts (SIGINT and SIGTERM) while the context lasts.
+    """Note interrupts (SIGINT and SIGTERM) instead of stopping the program, as long as the context
+    lasts.
 
     The context has no effect outside the main thread, or if the program handles the signal itself
     or ignores it (for example under nohup).
@@ -89,12 +90,13 @@ def deferring() -> Iterator[None]:
 
 
 def acknowledge() -> None:
-    """Forget the noted interrupt, because the program has already reacted to it."""
+    """Forget the interrupt that was noted, because the program has already reacted to it."""
     _SIGNALS.noted = False
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` if an interrupt was noted and not acknowledged.
+    """Raise `KeyboardInterrupt` if an interrupt was noted and the program has not yet reacted to
+    it.
 
     Do nothing while another exception is being handled, so that its clean-up finishes first.
     """

@@ -18,7 +18,7 @@ def addresses_limited() -> bool:
 
 
 def addresses_left(size: int) -> bool:
-    """Try whether this process can get `size` more bytes of address space, and return the result."""
+    """Return whether this process can still get `size` bytes of address space, after trying it."""
     try:
         mmap.mmap(-1, size).close()
     except (OSError, MemoryError):

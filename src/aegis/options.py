@@ -33,7 +33,7 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """The description of one field of a request.
+    """The description of one option, which is a field of a request.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a dataclass field for an option of both the command line and Python.
+    """Return a dataclass field for an option that both the command line and Python have.
 
     `more` sets further fields of `Option`.
     """
@@ -79,18 +79,20 @@ def keyword(default: Any, text: str) -> Any:
 
 
 def group(record: type[R]) -> R:
-    """Return a dataclass field that contains another dataclass, with related options."""
+    """Return a dataclass field that contains another dataclass with related options."""
     made: Any = field(default_factory=record, metadata={_GROUP: record})
     return cast(R, made)
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the dataclass of a field that contains a group of options; None for any other field."""
+    """Return the dataclass that a field contains if the field is a group of options; None for any
+    other field.
+    """
     return described.metadata.get(_GROUP)
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options of a dataclass, by the name of the field, without the options of its
+    """Return the options of a dataclass by the name of their field, without the options in its
     groups.
     """
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
@@ -110,14 +112,14 @@ def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
 
 
 def documented(record: type[R]) -> type[R]:
-    """Return the dataclass with the descriptions of its options added to its docstring."""
+    """Return the dataclass after adding the descriptions of its options to its docstring."""
     lines = [f"{name}\n    {option.text}" for name, option in options_of(record)]
     record.__doc__ = "\n".join((f"{record.__doc__}\n", "Attributes", "----------", *lines))
     return record
 
 
 def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
-    """Return a copy of the request in which these keywords replace the values of fields.
+    """Return a copy of the request in which the given keywords replace the values of its fields.
 
     If `request` is None, start from the defaults.
 
@@ -142,8 +144,8 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
 
 
 def checks_types(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with a check: if an argument does not have its declared type, it raises
-    `PolicyError`.
+    """Return a function that does the same as the given function, but raises `PolicyError` if an
+    argument does not have its declared type.
     """
     signature = inspect.signature(function)
     several = [n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL]
@@ -161,7 +163,7 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(record: Any) -> None:
-    """Raise `PolicyError` if a field of a record has a value that is not of its declared type."""
+    """Raise `PolicyError` if the value of a record's field does not have the declared type."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     _check(values, _hints(type(record)), {each.name: each.type for each in fields(record)})
 

@@ -13,21 +13,21 @@ from typing import Protocol
 
 
 class Step(Protocol):
-    """A step of a longer job that is running now."""
+    """A step of a longer job that is running now, and whose progress is shown."""
 
     def advance(self, amount: float = 1) -> None:
-        """Report that `amount` more units of work are done."""
+        """Report that `amount` more units of the step's work are done."""
 
     def note(self, text: str) -> None:
-        """Show a text next to the step, instead of the previous text."""
+        """Show a text next to the step, in place of the previous text."""
 
 
 class Progress(Protocol):
-    """An object that receives the steps of a job, to show them."""
+    """An object that is told about the steps of a job, to show them to the user."""
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Open a step of `total` units of work (None: unknown). The step ends when the context
-        ends.
+        """Open a step with `total` units of work (None if the number is unknown). The step ends
+        when the context ends.
         """
 
 
@@ -40,11 +40,11 @@ class _SilentStep:
 
 
 class Silent:
-    """Progress that shows nothing."""
+    """A `Progress` that shows nothing."""
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:  # noqa: ARG002
-        """Open a step that shows nothing."""
+        """Open a step whose progress is not shown."""
         yield _SilentStep()
 
 

@@ -15,11 +15,11 @@ from aegis.errors import InternalError, PackageWarning, PolicyError, RenamedWarn
 
 
 class Named(Protocol):
-    """An object with a name that users write."""
+    """An object that users select by its name."""
 
     @property
     def name(self) -> str:
-        """The name under which the entry is registered."""
+        """The name under which the object is registered."""
 
 
 T = TypeVar("T", bound=Named)
@@ -31,7 +31,8 @@ def _installed() -> Any:
 
 
 def entry_points(group: str) -> EntryPoints:
-    """Return the entry points of a group. Installed packages are scanned once, for all groups.
+    """Return the entry points of a group. The first call scans the installed packages, for all
+    groups.
 
     >>> from aegis.registry import entry_points
     >>> [point.value for point in entry_points("console_scripts") if point.name == "aegis"]
@@ -42,7 +43,7 @@ def entry_points(group: str) -> EntryPoints:
 
 
 def group_of(kind: str) -> str:
-    """Return the group of entry points for a kind of entry.
+    """Return the group of entry points through which packages add entries of this kind.
 
     >>> group_of("privacy model"), group_of("search strategy")
     ('aegis.privacy_models', 'aegis.search_strategies')
@@ -52,7 +53,7 @@ def group_of(kind: str) -> str:
 
 
 class Registry(Generic[T]):
-    """Entries of one kind that are found by name.
+    """A collection of entries of one kind, such as measures or masks, that are found by name.
 
     A package of a third party adds entries through the entry-point group `aegis.<kind>s`: each
     entry point names an object of the registry's type, or a callable without arguments that returns
@@ -72,25 +73,29 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def register(self, entry: T) -> T:
-        """Add `entry` and return it; raise `InternalError` if its name is taken."""
+        """Add `entry` to the registry and return it; raise `InternalError` if its name is already
+        taken.
+        """
         if entry.name in self._entries:
             raise InternalError(f"{self.kind} {entry.name!r} is registered twice.")
         self._entries[entry.name] = entry
         return entry
 
     def register_all(self, *entries: T) -> None:
-        """Add all entries, in their order."""
+        """Add several entries to the registry, in their order."""
         for entry in entries:
             self.register(entry)
 
     def rename(self, former: str, name: str) -> None:
-        """Accept a former name for the entry `name`. If `get` is called with the former name, it
-        warns.
+        """Accept a former name for the entry `name`. If somebody calls `get` with the former name,
+        a warning is issued.
         """
         self._former[former] = name
 
     def register_family(self, base: str, make: Callable[[str], T]) -> None:
-        """Accept names like `base(OPTIONS)`: `make` returns the entry for the text in brackets."""
+        """Accept all names of the form `base(OPTIONS)`; `make` returns the entry for the text in
+        the brackets.
+        """
         self._families[base] = make
 
     def _of_family(self, name: str) -> T | None:
@@ -132,7 +137,9 @@ class Registry(Generic[T]):
         )
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all registered entries, in the order of registration."""
+        """Return the names of all registered entries, in the order in which they were
+        registered.
+        """
         self._scan()
         return tuple(self._entries)
 
@@ -170,7 +177,7 @@ class Registry(Generic[T]):
 
 
 class Extensions:
-    """Extensions of one kind that are found by name, and loaded only when they are used.
+    """The extensions of one kind, which are found by name and loaded only when they are used.
 
     Examples of kinds are commands, formats of summaries, and sections of the report. A package adds
     an extension through the entry-point group `aegis.<kind>s`; the name of the entry point is the
@@ -194,14 +201,14 @@ class Extensions:
         return points
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all extensions, sorted; nothing is loaded."""
+        """Return the sorted names of all extensions, without loading them."""
         return tuple(sorted(self._points))
 
     def __contains__(self, name: object) -> bool:
         return name in self._points
 
     def load(self, name: str) -> Any:
-        """Return the object of an extension that `names` lists.
+        """Load the extension with a name that `names` lists, and return its object.
 
         Raises
         ------

@@ -25,7 +25,7 @@ Configurations = Mapping[str, "Configuration"] | Sequence["Configuration"]
 
 @runtime_checkable
 class Span(Protocol):
-    """A parameter of the privacy rule, and its values along a Pareto front."""
+    """A parameter of the privacy rule, and the values that it takes along a Pareto front."""
 
     @property
     def parameter(self) -> str:
@@ -37,7 +37,7 @@ class Span(Protocol):
 
 
 class Dialect(StrEnum):
-    """SQL dialects in which a release can be written."""
+    """The SQL dialects in which Aegis can write the SQL of a release."""
 
     DUCKDB = "duckdb"
     POSTGRES = "postgres"
@@ -50,12 +50,14 @@ class Dialect(StrEnum):
 
     @property
     def grammar(self) -> str:
-        """Name of the dialect's grammar in sqlglot."""
+        """The name that the library sqlglot uses for the dialect."""
         return str(self)
 
 
 class Form(StrEnum):
-    """The form of the SQL for a release: a query, or a statement that creates a view or a table."""
+    """The form in which Aegis writes a release as SQL: a query, or a statement that creates a view
+    or a table.
+    """
 
     SELECT = "select"
     VIEW = "view"
@@ -71,7 +73,7 @@ SEARCH_WORK = 30.0
 @documented
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
-    """A search of all combinations of the candidate masks."""
+    """The options of a search through all combinations of the candidate masks."""
 
     objective: str | None = option(
         None,
@@ -130,7 +132,7 @@ class SearchRequest:
 
 
 class SearchOptions(TypedDict, total=False):
-    """The fields of `SearchRequest` as keywords."""
+    """The fields of `SearchRequest`, as keywords of a function."""
 
     objective: str | None
     measure: str | None
@@ -147,7 +149,7 @@ class SearchOptions(TypedDict, total=False):
 @documented
 @dataclass(frozen=True, kw_only=True)
 class RankRequest:
-    """A ranking of configurations."""
+    """The options of a ranking of configurations."""
 
     configurations: Configurations | None = keyword(
         None, "Configurations to rank. By default, those of the policy, or else 50 random ones."
@@ -175,8 +177,8 @@ class RankRequest:
 
 
 class RankOptions(TypedDict, total=False):
-    """The fields of `RankRequest` as keywords, except `configurations`, which is a separate
-    argument.
+    """The fields of `RankRequest`, as keywords of a function. `configurations` is not among them,
+    because it is a separate argument.
     """
 
     generate_count: int | None
@@ -189,7 +191,7 @@ class RankOptions(TypedDict, total=False):
 @documented
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
-    """A release of a table: its files, and the utility that its certificate states."""
+    """The options of a release: the files to write, and the utility that its certificate states."""
 
     output: str | Path | None = option(
         None,
@@ -230,7 +232,7 @@ class ReleaseRequest:
 
 
 class ReleaseOptions(TypedDict, total=False):
-    """The fields of `ReleaseRequest` as keywords, except the output."""
+    """The fields of `ReleaseRequest` except the output, as keywords of a function."""
 
     certificate: str | Path | None
     key: PrivateKey | None
@@ -243,7 +245,7 @@ class ReleaseOptions(TypedDict, total=False):
 @documented
 @dataclass(frozen=True, kw_only=True)
 class ApplyRequest(ReleaseRequest):
-    """A release under one configuration."""
+    """The options of a release under one configuration."""
 
     output: str | Path | None = option(
         None,
@@ -288,7 +290,7 @@ class ApplyRequest(ReleaseRequest):
 
 
 class StudyApplyOptions(ReleaseOptions, total=False):
-    """The fields of `ApplyRequest` as keywords of `Study.apply`, except the output."""
+    """The fields of `ApplyRequest` except the output, as keywords of `Study.apply`."""
 
     into: str | None
     form: str
@@ -298,7 +300,7 @@ class StudyApplyOptions(ReleaseOptions, total=False):
 
 
 class ApplyOptions(StudyApplyOptions, total=False):
-    """The fields of `ApplyRequest` as keywords."""
+    """The fields of `ApplyRequest`, as keywords of a function."""
 
     output: str | Path | None
 
@@ -306,7 +308,7 @@ class ApplyOptions(StudyApplyOptions, total=False):
 @documented
 @dataclass(frozen=True, kw_only=True)
 class AnonymizeRequest(ReleaseRequest):
-    """A release by a record-level method."""
+    """The options of a release by a record-level method."""
 
     options: Mapping[str, Any] | None = keyword(
         None,
@@ -336,7 +338,7 @@ class AnonymizeRequest(ReleaseRequest):
 
 
 class AnonymizeOptions(ReleaseOptions, total=False):
-    """The fields of `AnonymizeRequest` as keywords."""
+    """The fields of `AnonymizeRequest`, as keywords of a function."""
 
     output: str | Path | None
     options: Mapping[str, Any] | None
@@ -349,7 +351,7 @@ class AnonymizeOptions(ReleaseOptions, total=False):
 @documented
 @dataclass(frozen=True, kw_only=True)
 class RiskRequest:
-    """The risk of the single records of a table."""
+    """The options of a measurement of the risk of single records."""
 
     policy: Any = option(
         None,
@@ -412,7 +414,7 @@ class RiskRequest:
 
 
 class RiskOptions(TypedDict, total=False):
-    """The fields of `RiskRequest` as keywords."""
+    """The fields of `RiskRequest`, as keywords of a function."""
 
     policy: Any
     quasi_identifiers: Sequence[str]

@@ -33,7 +33,7 @@ _MAKE = "Make a pair of keys: `aegis keygen NAME`."
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature and the public key that verifies it.
+    """A signature, and the public key with which everybody can verify it.
 
     Attributes
     ----------
@@ -53,7 +53,9 @@ class Signature:
 
     @classmethod
     def of(cls, given: object) -> Signature:
-        """Return the signature that `to_dict` wrote; raise `DataError` if `given` has another form."""
+        """Return the signature in JSON values that `to_dict` wrote; raise `DataError` if `given` is
+        anything else.
+        """
         if isinstance(given, Mapping) and given.keys() == {"algorithm", "key", "value"}:
             key, value = given["key"], given["value"]
             texts = isinstance(key, str) and isinstance(value, str)
@@ -66,7 +68,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A public key for verifying signatures.
+    """A public key, with which signatures are verified.
 
     Attributes
     ----------
@@ -81,13 +83,13 @@ class PublicKey:
 
     @property
     def text(self) -> str:
-        """The key in hexadecimal."""
+        """The public key as text in hexadecimal."""
         return self.raw.hex()
 
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """A private key for signing. Its `repr` does not show the key.
+    """A private key, with which documents are signed. Its `repr` does not show the key.
 
     Attributes
     ----------
@@ -102,12 +104,14 @@ class PrivateKey:
 
     @property
     def public(self) -> PublicKey:
-        """The public key that verifies its signatures."""
+        """The public key that verifies the signatures of this private key."""
         return PublicKey(self.key.public_key().public_bytes_raw())
 
 
 def canonical(data: Mapping[str, Any]) -> bytes:
-    """Return JSON values as bytes that depend neither on the order of keys nor on white space."""
+    """Return JSON values as bytes that are the same for every order of keys and for any white
+    space.
+    """
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
@@ -116,7 +120,8 @@ SEAL = ("digest", "signature")
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
-    """Return a document with the digest of its content, and with a signature if a key is given.
+    """Return a copy of the document that also states the digest of its content, and its signature
+    if a key is given.
 
     The digest shows damage and careless edits; only the signature shows who is responsible for the
     content.
@@ -128,24 +133,26 @@ def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str
 
 
 def sealed_digest(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 digest of a document, computed without the field `digest` of the document."""
+    """Return the SHA-256 digest of a document without its field `digest`."""
     rest = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(canonical(rest)).hexdigest()
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `key` verifies `signature` as a signature of a sealed document."""
+    """Return whether `signature` is a signature of a sealed document by the owner of `key`."""
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
-    """Return the signature of `data`. The same bytes and key give the same signature."""
+    """Return the signature of `data`. The same bytes and the same key always give the same
+    signature.
+    """
     return Signature(key.public.text, key.key.sign(data).hex())
 
 
 def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
-    """Return whether `key` verifies `signature` as a signature of `data`."""
+    """Return whether `signature` is a signature of `data` by the owner of `key`."""
     from cryptography.exceptions import InvalidSignature
 
     if signature.key != key.text:
@@ -158,7 +165,9 @@ def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
 
 
 def make_keys() -> tuple[bytes, bytes]:
-    """Return a new private key and its public key, both as PEM (PKCS 8 and SubjectPublicKeyInfo)."""
+    """Create a private key, and return it with its public key, both as PEM texts (PKCS 8 and
+    SubjectPublicKeyInfo).
+    """
     _require_library()
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -172,7 +181,7 @@ def make_keys() -> tuple[bytes, bytes]:
 
 
 def load_private_key(path: Path) -> PrivateKey:
-    """Read a private key from a PEM file.
+    """Read a private key from a PEM file and return it.
 
     Raises
     ------
@@ -195,7 +204,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 
 def load_public_key(path: Path) -> PublicKey:
-    """Read a public key from a PEM file.
+    """Read a public key from a PEM file and return it.
 
     Raises
     ------

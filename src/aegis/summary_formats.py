@@ -19,7 +19,7 @@ FORMATS = Extensions("summary format")
 
 
 class SummaryFormat(Protocol):
-    """A format of summaries."""
+    """A format of summaries that a package adds to Aegis."""
 
     TAKEN_BY: str
     """The commands that accept such a file, as the end of a hint."""
@@ -29,11 +29,14 @@ class SummaryFormat(Protocol):
     """The options that such a file does not support, without their dashes, each with the reason."""
 
     def open_summary(self, given: Any, policy: Any, *, rule_override: bool) -> Any:
-        """Return the `AddedSummary` for a path or an object, under a `Policy`."""
+        """Open the summary in a path or an object under a `Policy`, and return it as an
+        `AddedSummary`.
+        """
 
 
 def added_format(given: Any) -> str | None:
-    """Return the extension of the added format that a path or an object has; None if it has none.
+    """Return the extension that stands for the format of a path or an object, if a package added
+    this format; otherwise None.
 
     An object names its format in the attribute `summary_format`.
     """
@@ -45,8 +48,8 @@ def added_format(given: Any) -> str | None:
 
 
 def format_of_summary(given: Any) -> SummaryFormat | None:
-    """Return the format of an object, or of a file by its extension; None if no package adds such a
-    format.
+    """Return the added format of an object, or of a file by its extension; None if no package adds
+    such a format.
     """
     name = added_format(given)
     if name is None:
@@ -56,7 +59,7 @@ def format_of_summary(given: Any) -> SummaryFormat | None:
 
 
 def refuse_options(given: Any, options: Mapping[str, object]) -> None:
-    """Raise `PolicyError` for the first option that a summary of another format does not support.
+    """Raise `PolicyError` if an option is given that a summary of an added format does not support.
 
     `options` maps names, with or without dashes, to values; None and False mean that the option was
     not given.
@@ -72,7 +75,9 @@ def refuse_options(given: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise an error if a file of an added format is given instead of a table or its summary."""
+    """Raise an error if the user gives a file of an added format in place of a table or its
+    summary.
+    """
     added = format_of_summary(given)
     if added is not None:
         raise PolicyError(

@@ -22,7 +22,7 @@ _NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-
 
 @contextmanager
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a folder for temporary files, and remove it afterwards.
+    """Yield a new folder for temporary files, and remove the folder when the context ends.
 
     `aegis.files.recording` does not list the files in the folder. If a process was killed, its
     folder remains in `parent`. This function removes such folders, because they may contain rows.
@@ -42,19 +42,19 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
 
 
 def name_for(purpose: str) -> str:
-    """Return the name of the folder that this process uses for a purpose."""
+    """Return the name of the folder that this process uses for the given purpose."""
     return f"aegis-{purpose}-{_machine()}-{os.getpid()}"
 
 
 @cache
 def remove_abandoned(parent: Path) -> None:
-    """Remove the folders of processes that no longer run. Each process does this once."""
+    """Remove the temporary folders of processes that no longer run. Each process does this once."""
     for folder in abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def abandoned(parent: Path) -> list[Path]:
-    """Return the folders of processes on this machine that no longer run.
+    """Return the temporary folders of this machine's processes that no longer run.
 
     Folders of other users are included only if this process may remove them.
     """

@@ -18,7 +18,8 @@ _MOST_SHOWN = 120
 
 
 def predicted(summary: Mapping[str, Any]) -> str:
-    """Return the label or the labels in the output of `Summary.to_dict`; empty if there are none.
+    """Return the names of the labels in a mapping that `Summary.to_dict` made; the empty text if
+    there is no label.
 
     >>> predicted({"label": None, "labels": {"income": {}, "hours": {}}})
     'income, hours'
@@ -27,7 +28,7 @@ def predicted(summary: Mapping[str, Any]) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """Return a number with its noun, such as "1 row" or "1,200 rows".
+    """Return a number together with its noun, such as "1 row" or "1,200 rows".
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def counted(number: int, singular: str, many: str | None = None) -> str:
 
 
 def amount(number: int) -> str:
-    """Return a whole number for people: in full if it has up to 15 digits, otherwise as a power of
-    ten.
+    """Return a whole number as text for people: in full if it has up to 15 digits, otherwise as a
+    power of ten.
 
     Examples
     --------
@@ -55,7 +56,7 @@ def amount(number: int) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return names as a list within a sentence, with commas and "and".
+    """Return a list of names as text within a sentence, with commas and "and".
 
     Examples
     --------
@@ -68,8 +69,8 @@ def joined(names: Iterable[str]) -> str:
 
 
 def short(value: float) -> str:
-    """Return a measured number with four significant digits; numbers from 1,000 on become whole
-    numbers.
+    """Return a measured number as text with four significant digits. Numbers from 1,000 on are
+    shown as whole numbers.
 
     Examples
     --------
@@ -81,8 +82,8 @@ def short(value: float) -> str:
 
 
 def alike(*values: float) -> tuple[str, ...]:
-    """Return measured numbers, all with as many decimals as the largest number needs for four
-    significant digits.
+    """Return several measured numbers as texts with equally many decimals: as many as the largest
+    number needs for four significant digits.
 
     Examples
     --------
@@ -96,7 +97,8 @@ def alike(*values: float) -> tuple[str, ...]:
 
 
 def portion(share: float) -> str:
-    """Return a share in [0, 1] as a percentage for people, with one decimal, or with two below 1 %.
+    """Return a share between 0 and 1 as a percentage for people, with one decimal, or with two
+    decimals below 1 %.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def portion(share: float) -> str:
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a percentage for people.
+    """Return a number of percent as text for people.
 
     If a value rounds to 0 % or 100 % but is not equal to it, it is shown as a bound, such as ">
     99.9 %".
@@ -128,7 +130,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def brief(value: object) -> str:
-    """Return the `repr` of a value for a message. Long text is cut."""
+    """Return the `repr` of a value for use in a message; a long text is cut."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -139,7 +141,7 @@ def brief(value: object) -> str:
 
 
 def default_value(value: object) -> str:
-    """Return a default value as a policy writes it; the empty text if there is no default.
+    """Return a default value as a policy file writes it; the empty text if there is no default.
 
     Examples
     --------
@@ -156,7 +158,7 @@ def default_value(value: object) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value in the form of JSON documents: records become mappings, other collections
+    """Convert a value to the types of JSON documents: records become mappings, other collections
     become lists.
 
     A record that has a method `to_dict` decides its own form.
@@ -182,7 +184,8 @@ def jsonable(value: Any) -> Any:
 
 
 def json_fields(record: Any, *names: str) -> dict[str, Any]:
-    """Return these fields of a record (by default, all fields) in the form of JSON documents.
+    """Return the named fields of a record (by default all fields), converted to the types of JSON
+    documents.
 
     A name may have the form `name=attribute`, if the name in the document differs from the
     attribute of the record.
@@ -199,7 +202,7 @@ def json_fields(record: Any, *names: str) -> dict[str, Any]:
 
 
 def finite(data: Any) -> Any:
-    """Return nested data in a form that JSON allows: NaN and infinities become None, mappings
+    """Convert nested data to values that JSON allows: NaN and infinities become None, mappings
     become dicts.
 
     Examples

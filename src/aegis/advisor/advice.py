@@ -29,8 +29,8 @@ SCHEMA_VERSION = 2
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The ranking of configurations. Configurations that meet the rule come first, the best at
-    the top.
+    """The ranking of configurations with everything that a report says about it. Configurations
+    that meet the rule come first, the best at the top.
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ class Advice:
     labels: tuple[ServedLabel, ...] = ()
 
     def share_lost(self, name: str) -> float | None:
-        """Return the percent of utility that you lose if you mask only this attribute; None if
-        unknown.
+        """Return how many percent of the unmasked utility you lose if you mask only this attribute;
+        None if it is unknown.
 
         If a mask increases the score (by chance, or because models learn fewer values better), the
         loss is 0.
@@ -145,8 +145,8 @@ class Advice:
 
     @property
     def stated_measure(self) -> str | None:
-        """The measure that Aegis writes into the file of the best configuration, so that the
-        certificate uses it too.
+        """The measure that Aegis writes into the file of the best configuration, so that a
+        certificate states the utility by the same measure.
 
         It is None for the default measure, which needs no name. It is also None if the scores are
         estimates, because the certificate then states the default measure on the released rows.
@@ -166,21 +166,21 @@ class Advice:
 
     @property
     def label_rows(self) -> list[float] | None:
-        """Number of labelled rows of each label class; None if it is not known."""
+        """The number of rows in each class of the label; None if it is not known."""
         label_rows = self.summary.get("classes")
         return None if not label_rows else [float(rows) for rows in label_rows.values()]
 
     @property
     def against_finest(self) -> bool:
-        """Whether `unmasked` is the score of the finest masks, because the raw counts are not
-        known.
+        """Whether `unmasked` is the score under the finest masks, because the counts of the
+        unmasked values are not known.
         """
         withheld = self.summary.get("information", "raw") != "raw"
         return withheld or self.estimated is not None
 
     @property
     def baseline(self) -> Reference:
-        """The table to which `unmasked` refers.
+        """The name of the table whose score is `unmasked`, for sentences.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class Advice:
 
     @property
     def baseline_word(self) -> str:
-        """The baseline, as the heading of a column."""
+        """The name of the table whose score is `unmasked`, for the heading of a column."""
         if self.masked_tables:
             return "best table"
         return "finest" if self.against_finest else "unmasked"
@@ -207,7 +207,8 @@ class Advice:
 
     @property
     def utility(self) -> UtilityFigure | None:
-        """The utility of the best release, as in its certificate; None if there is no best release.
+        """The utility of the best release, as its certificate states it; None if there is no best
+        release.
 
         Examples
         --------
@@ -220,8 +221,8 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of an entry of the ranking: on its released rows if this is known,
-        else on all rows.
+        """Return the utility of an entry of the ranking. It is measured on the rows that its
+        release keeps if these are known, otherwise on all rows.
 
         Examples
         --------
@@ -247,20 +248,24 @@ class Advice:
 
     @property
     def expectation(self) -> UtilityFigure | None:
-        """Expected metric of models trained on the best release; None if unknown."""
+        """The metric that models trained on the best release are expected to reach; None if it is
+        unknown.
+        """
         if self.best is None or MEASURES.get(self.measure).unit not in IN_WORDS:
             return None if self.best is None else self.expected
         return self.utility
 
     @property
     def headline(self) -> str | None:
-        """Expected metric of models, in words; None if unknown."""
+        """The metric that models trained on the best release are expected to reach, in words; None
+        if it is unknown.
+        """
         told = self.expectation
         return None if told is None else told.expected(self.label_rows)
 
     @property
     def closest(self) -> Ranked | None:
-        """The entry that needs the fewest rows removed to meet the rule.
+        """The entry of the ranking that meets the rule if the fewest rows are removed.
 
         It is None for an empty ranking.
         """
@@ -272,28 +277,34 @@ class Advice:
 
     @property
     def best(self) -> Ranked | None:
-        """The best configuration that is not known to break the rule; None if there is none."""
+        """The first configuration of the ranking that is not known to break the rule; None if there
+        is none.
+        """
         first = self.ranking[0] if self.ranking else None
         return None if first is None or first.admissible is False else first
 
     @property
     def admissible_count(self) -> int:
-        """Number of entries in the ranking that are known to meet the rule."""
+        """The number of entries in the ranking that are known to meet the rule."""
         return sum(ranked.admissible is True for ranked in self.ranking)
 
     @property
     def verdicts_known(self) -> bool:
-        """Whether each entry of the ranking is known to meet the rule or to break it."""
+        """Whether Aegis knows for each entry of the ranking whether it meets the rule."""
         return all(ranked.admissible is not None for ranked in self.ranking)
 
     @property
     def by_chance(self) -> bool:
-        """Whether the best score is not significantly better than a constant prediction."""
+        """Whether the best score could be chance: it is not significantly better than the score of
+        a constant prediction.
+        """
         return self.utility is not None and self._may_be_chance(self.utility.value)
 
     @property
     def predicts_unmasked(self) -> bool:
-        """Whether the score of the unmasked table is significantly better than a constant prediction."""
+        """Whether the unmasked table predicts the label: its score is significantly better than the
+        score of a constant prediction.
+        """
         return self.utility is not None and not self._may_be_chance(self.utility.reference)
 
     def _may_be_chance(self, value: float) -> bool:
@@ -307,11 +318,13 @@ class Advice:
 
     @property
     def undecided(self) -> bool:
-        """Whether the search stopped before it was known if any combination meets the rule."""
+        """Whether the search stopped before Aegis knew whether any combination of masks meets the
+        rule.
+        """
         return self.best is None and self.search is not None and not self.search.complete
 
     def require_best(self) -> Ranked:
-        """Return the best admissible configuration.
+        """Return the best configuration that meets the rule; raise an error if there is none.
 
         Raises
         ------
@@ -351,7 +364,7 @@ class Advice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the documented JSON form (docs/reference/json.md).
+        """Return the advice in the JSON form that docs/reference/json.md documents.
 
         Examples
         --------
@@ -378,7 +391,8 @@ class Advice:
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:
-        """Return the ranking as flat rows, with a column `mask:NAME` for each attribute.
+        """Return the ranking as one flat record per entry, with the mask of each attribute in a
+        column `mask:NAME`.
 
         Examples
         --------

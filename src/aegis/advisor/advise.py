@@ -210,7 +210,9 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
 
 
 def weight_notes(summary: Summary) -> list[str]:
-    """Return notes that explain weighted scores; empty if rows have no weights."""
+    """Return notes that explain scores in which rows have survey weights; empty if rows have no
+    weights.
+    """
     weights = summary.weights
     if weights is None:
         return []
@@ -234,7 +236,7 @@ def weight_notes(summary: Summary) -> list[str]:
 
 
 def rule_notes(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return a warning if the rule protects nobody; else the result is empty."""
+    """Return a warning if the privacy rule protects nobody; otherwise the result is empty."""
     if not plan.rule.criteria:
         return ("the policy has no privacy criterion: every configuration is admissible",)
     if all(a.role != Role.QUASI_IDENTIFIER for a in summary.all_attributes):
@@ -245,7 +247,9 @@ def rule_notes(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return warnings on sampling, weights, and left-out rows and columns."""
+    """Return warnings that the table was sampled, that rows have weights, or that rows and columns
+    were left out.
+    """
     notes = []
     if summary.unnamed:
         notes.append(

@@ -33,7 +33,9 @@ ALIKE = 0.005
 
 
 def caveats_of(advice: Advice) -> tuple[str, ...]:
-    """Return reasons why the best release may be less useful than its score suggests."""
+    """Return the reasons why the best release may be less useful than its score suggests, as
+    sentences.
+    """
     return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
 
@@ -107,7 +109,8 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def label_copies(summary: Summary) -> list[str]:
-    """Return a warning for each column that alone explains nearly all variance of a numeric label.
+    """Return a warning for each column that explains nearly all the variance of a numeric label, so
+    that it may be a copy of the label.
 
     Such a column is often derived from the label. The explained share is the R2 of predicting each
     row by the mean of its atom, adjusted for the number of atoms. Columns with fewer than two rows
@@ -146,7 +149,8 @@ def _explained_alone(summary: Summary) -> dict[str, float]:
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
-    """Return the advice with its caveats among the warnings.
+    """Return a copy of the advice whose warnings include the reasons why the best release may be
+    less useful than its score suggests.
 
     `told` lists the caveats that were added earlier; they are removed.
     """

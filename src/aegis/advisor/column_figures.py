@@ -47,14 +47,14 @@ class ColumnFigure:
 
     @property
     def kept(self) -> float | None:
-        """Percent of the unmasked score that the release keeps, at most 100; None if the unmasked
-        score is 0.
+        """How many percent of the column's unmasked score the release keeps, at most 100; None if
+        the unmasked score is 0.
         """
         return min(100 * self.score / self.unmasked, 100.0) if self.unmasked > 0 else None
 
     @property
     def role(self) -> ColumnRole:
-        """The weight of the column in the measure, and the reason for it."""
+        """The weight of the column in the measure, and the reason for this weight."""
         return ColumnRole(self.weight, self.left_out, self.twins)
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class ColumnFigure:
 def columns_of(
     scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer
 ) -> dict[str, ColumnFigure]:
-    """Return how well each column of a release is predicted from the others.
+    """Return, for each column of a release, how well the other columns predict it.
 
     The result is empty if the measure does not predict columns.
 
@@ -98,7 +98,7 @@ def columns_of(
 
 
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
-    """Return each column's weight and twins according to the figures in a certificate.
+    """Return the weight and the twins of each column, as the figures in a certificate state them.
 
     The result is empty if `columns` does not have the form of such figures.
     """
@@ -118,8 +118,8 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 def columns_differ(
     said: Mapping[str, Any], scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield the name, the stated value and the recomputed value of each column figure in a
-    certificate.
+    """Yield each column figure of a certificate that is not equal to the recomputed figure: its
+    name, the stated value and the recomputed value.
     """
     if "leaks" in said:  # earlier certificates do not name them
         yield "utility.leaks", said["leaks"], label_leaks(scorer.summary, scorer.unmasked)

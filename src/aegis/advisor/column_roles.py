@@ -26,7 +26,7 @@ this.
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """The weight of a column in the mean over columns, and the reason for it.
+    """The weight of a column in the mean over all columns, and the reason for this weight.
 
     Attributes
     ----------
@@ -45,7 +45,9 @@ class ColumnRole:
 
 
 def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
-    """Return the weight of each attribute in the mean over columns, from its unmasked values."""
+    """Return the weight of each attribute in the mean over all columns, computed from its unmasked
+    values.
+    """
     why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
     counted = [name for name, reason in why.items() if not reason]
     sets = {name: {name} for name in counted}

@@ -46,7 +46,7 @@ from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, su
 
 @dataclass(frozen=True)
 class AttributeShare:
-    """The number of rows that would still fail if no release showed one attribute.
+    """The number of rows that would still fail the rule if no release showed one of the attributes.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class AttributeShare:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """The result of checking several releases of one table together.
+    """The result of checking whether several releases of one table together meet a rule.
 
     Attributes
     ----------
@@ -96,17 +96,20 @@ class Composition:
 
     @property
     def admissible(self) -> bool:
-        """Whether all releases together meet the rule after failing rows are suppressed."""
+        """Whether all releases together meet the rule after the failing rows are suppressed."""
         return self.verdict.admissible
 
     @property
     def holds(self) -> bool:
-        """Whether every joint class meets the rule without suppression."""
+        """Whether every class that the releases form together meets the rule without any
+        suppression.
+        """
         return self.verdict.suppressed_rows == 0
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """Quasi-identifiers, sorted by their effect on the rule, strongest first.
+        """The quasi-identifiers, sorted by how much they contribute to breaking the rule, the
+        largest contribution first.
 
         The effect of a quasi-identifier is how many fewer rows would fail without it.
         Quasi-identifiers without an effect are left out.
@@ -115,7 +118,7 @@ class Composition:
         return tuple(a.attribute for a in self.attributes if a.suppressed_rows < failing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the documented JSON form (docs/reference/json.md)."""
+        """Return the result in the JSON form that docs/reference/json.md documents."""
         return {
             "releases": [
                 {"name": name, "admissible": v.admissible, "suppressed_rows": v.suppressed_rows}
@@ -138,7 +141,7 @@ class Composition:
 
 
 def read_release(path: str | Path, policy: Policy) -> Configuration:
-    """Return the configuration of a release, from its certificate (JSON) or from YAML.
+    """Read the configuration of a release from its certificate (JSON) or from a YAML file.
 
     Raises
     ------
@@ -185,7 +188,7 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
-    """Return the policy with the masks of the releases added as candidates."""
+    """Return a copy of the policy that also has the masks of the given releases as candidates."""
     attributes = dict(policy.attributes)
     for name, attribute in policy.attributes.items():
         own = (r.masks[name] for r in releases if name in r.masks)
@@ -204,7 +207,8 @@ def summary_after(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Summary:
-    """Summarise a table with classes that also distinguish the values of earlier releases.
+    """Summarise a table with equivalence classes that also distinguish the values that earlier
+    releases showed.
 
     Ranking and search then check each configuration together with all earlier releases. Proofs stay
     valid, because classes only become finer and monotone criteria stay monotone.
@@ -252,7 +256,9 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return the summary with classes that also distinguish the values that earlier releases showed."""
+    """Return a copy of the summary with equivalence classes that also distinguish the values that
+    earlier releases showed.
+    """
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -323,7 +329,7 @@ def compose(
     released_only: bool = False,
     rule_override: bool = False,
 ) -> Composition:
-    """Check against a rule the classes that several releases of one table form together.
+    """Check whether the classes that several releases of one table form together meet a rule.
 
     Parameters
     ----------

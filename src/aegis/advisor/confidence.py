@@ -55,7 +55,7 @@ _STUDENT = (
 
 
 class FoldScorer(Scorer):
-    """Scores configurations on all rows except those of one fold.
+    """Scores configurations on all rows except the rows of one fold.
 
     The counts by fold distinguish only pooled levels. So if an attribute has more groups than
     levels, the scores use its levels.
@@ -76,8 +76,8 @@ class FoldScorer(Scorer):
         *,
         measure: Measure | None = None,
     ) -> Contingency:
-        """Return the contingency table of an attribute's levels and the label, without the left-out
-        fold.
+        """Return the number of rows by level of an attribute and class of the label, without the
+        rows of the fold that is left out.
         """
         counts = self.summary.pairs.joints[self._names.index(attribute.name)]
         level = self.levels(attribute, candidate)
@@ -92,7 +92,7 @@ class FoldScorer(Scorer):
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
-    """Return the number of best configurations that get standard errors, at most `COMPARED`.
+    """Return how many of the best configurations get standard errors: at most `COMPARED`.
 
     Most measures of whole configurations need one factorisation per fold, and its time grows with
     the cube of the number of levels. So the result is smaller, or 0, for wide tables. It is also 0
@@ -124,7 +124,9 @@ def _set_aside(summary: Summary) -> bool:
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence if some configurations get no standard errors because these take too long."""
+    """Return a sentence that says that some configurations get no standard errors, because these
+    would take too long; empty if all get them.
+    """
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
         return ()
@@ -143,7 +145,7 @@ def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure)
 def jackknife(
     scorer: Scorer, choices: Sequence[Choice], measure: Measure, progress: Progress = SILENT
 ) -> Floats | None:
-    """Return the score of each configuration without each fold, shape (G, len(choices)).
+    """Return the score of each configuration without each of the G folds, shape (G, len(choices)).
 
     Folds without rows are left out; the result is None if fewer than two folds remain. If the
     measure is itself a mean over folds, a score without a fold is the mean over all other folds.
@@ -172,7 +174,8 @@ def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) 
 
 
 def standard_errors(values: Floats) -> Floats:
-    """Return the delete-a-group jackknife error of each column of `values`, shape (n,).
+    """Return the jackknife standard error of each of the n columns of `values`, shape (n,). Each
+    row of `values` leaves out one fold.
 
     `values` has shape (G, n): the score of each configuration without each fold.
     """
@@ -189,7 +192,8 @@ def with_confidence(
     measure: Measure,
     progress: Progress = SILENT,
 ) -> list[Ranked]:
-    """Add standard errors, and ties with the best, to the first entries of a ranking.
+    """Return the ranking after adding standard errors to its first entries, and marking those that
+    are tied with the best.
 
     Parameters
     ----------
@@ -217,8 +221,8 @@ def with_confidence(
 
 
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
-    """Return the standard error of a score: for an AUC by a formula, for other measures by the
-    jackknife.
+    """Return the standard error of a score. It comes from a formula for an AUC, and from the
+    jackknife for other measures.
 
     The jackknife of an AUC has only five folds, so its result varies up to threefold between
     samples of one population. The formula of Hanley and McNeil needs only the AUC and the number of
@@ -231,7 +235,8 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Add standard errors, and ties with the best, to the first entries of a ranking.
+    """Return the ranking after adding standard errors to its first entries, and marking those that
+    are tied with the best.
 
     Parameters
     ----------
@@ -265,7 +270,8 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
 
 
 def shrink_of(summary: Summary, measure: Measure) -> float:
-    """Return the factor that converts errors for the rows in the folds to errors for the scored rows.
+    """Return the factor that converts standard errors for the rows in the folds to standard errors
+    for all scored rows.
 
     Scores of single attributes use all rows; folds use the co-occurrence sample.
     """

@@ -14,7 +14,8 @@ from aegis.words import json_fields
 
 @dataclass(frozen=True)
 class MaskCost:
-    """The utility that the whole table loses by one candidate mask.
+    """How much utility is lost if one candidate mask, and no other mask, is applied to the whole
+    table.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class MaskCost:
 
     @property
     def lost(self) -> float:
-        """Percent of the unmasked utility that is lost, at least 0."""
+        """How many percent of the unmasked utility the mask costs, at least 0."""
         return 0.0 if self.utility_kept is None else max(0.0, 100.0 - self.utility_kept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,7 +48,8 @@ class MaskCost:
 def mask_costs(
     summary: Summary, measure: str | None = None, *, scorer: Scorer | None = None
 ) -> tuple[MaskCost, ...]:
-    """Return the cost of each candidate mask of each attribute, in the order of the policy.
+    """Return how much utility each candidate mask of each attribute costs, in the order of the
+    policy.
 
     All other attributes stay unmasked. So masking an attribute costs little if other attributes
     carry the same information.

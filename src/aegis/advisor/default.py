@@ -25,8 +25,8 @@ MOST_COLUMNS = 800
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
-    """Return the first measure that is named, else the default measure. Also return a sentence if
-    another measure replaces the default.
+    """Return the first given measure that is named, or else the default measure. Also return a
+    sentence if another measure must replace the default.
 
     Raises
     ------
@@ -54,7 +54,9 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
 
 
 def out_of_reach(summary: Summary) -> str | None:
-    """Return why the expected model metric cannot be computed in reasonable time; None if it can."""
+    """Return the reason why the expected metric of models would take too long to compute; None if
+    it would not.
+    """
     if summary.pairs.folds is None:
         return "the summary has no folds of the rows, so no rows can be held out"
     classes = int(np.count_nonzero(summary.label.counts))

@@ -15,7 +15,7 @@ from aegis.summary import Candidate
 
 
 class CodedMasks(NamedTuple):
-    """A configuration in one encoding.
+    """The masked attributes of a configuration, all in one encoding.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class CodedMasks(NamedTuple):
 
 
 class Codings(NamedTuple):
-    """A configuration in each encoding; levels without an order are indicators in all encodings.
+    """The masked attributes of a configuration in each encoding. Levels without an order are
+    indicators in all encodings.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ def codings(
     levels: Sequence[Array],
     orders: Sequence[tuple[Array, Floats | None]],
 ) -> Codings:
-    """Return a configuration in each encoding.
+    """Encode the masked attributes of a configuration in each encoding, and return the results.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def codings(
 
 
 def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
-    """Return the mean of the numbers in each level, shape (L,). It is NaN if all numbers of a level
-    are missing.
+    """Return the mean of the numbers in each of the L levels, shape (L,). It is NaN if all numbers
+    of a level are missing.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return the difference between each level's number and the number of the level before.
+    """Return how much the number of each level exceeds the number of the level before.
 
     The shape is (L, 1), or (L, 2) if a number is missing. The first difference is 0, because the
     origin does not matter. Numbers are scaled to variance 1, so that a penalty means the same for
@@ -129,7 +130,7 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask, in one encoding, without levels that no row has.
+    """One attribute under one mask, in one encoding, without the levels that no row has.
 
     Attributes
     ----------
@@ -187,7 +188,9 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """The thresholds from which a number was encoded; for other encodings, the attribute itself."""
+        """The thresholds from which this number was computed. For other encodings, it is the
+        attribute itself.
+        """
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
@@ -220,8 +223,8 @@ def _in_classes(joint: Floats, some: slice | None) -> Floats:
 
 
 def indicators(level: Array) -> Floats:
-    """Return a 0/1 matrix with a 1 at the level of each atom, shape (A, L); for a noise mask,
-    return its channel.
+    """Return a 0/1 matrix, shape (A, L), that says which of the L levels each of the A atoms has.
+    For a noise mask, return the probability of each level.
     """
     if level.ndim == 2:
         return level

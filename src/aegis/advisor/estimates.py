@@ -20,7 +20,7 @@ from aegis.words import json_fields
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The score of an unmasked attribute, as estimated from its masked values.
+    """An estimate of the score that an attribute would have unmasked, made from its masked values.
 
     Attributes
     ----------
@@ -44,12 +44,14 @@ class AttributeEstimate:
 
     @property
     def deviation(self) -> float:
-        """Estimate of |unmasked - masked|."""
+        """The estimate of |unmasked - masked|, the absolute difference between both scores."""
         return abs(self.estimate - self.masked)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Smallest and largest |unmasked - masked| within the bounds; None if there are no bounds."""
+        """The smallest and the largest possible |unmasked - masked|, given the bounds of the
+        unmasked score; None if there are no bounds.
+        """
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -59,7 +61,8 @@ class AttributeEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The estimated predictive utility deviation (PUD) of one configuration.
+    """The predictive utility deviation (PUD) of one configuration, as estimated without the
+    unmasked table.
 
     Attributes
     ----------
@@ -88,7 +91,9 @@ class Estimate:
 
     @property
     def place(self) -> float:
-        """The PUD, rounded for sorting, so that rounding errors do not decide the order."""
+        """The PUD, rounded so that rounding errors do not decide the order when estimates are
+        sorted.
+        """
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)
         digits = 9 - math.ceil(math.log10(largest)) if largest > 0 else 9
@@ -110,15 +115,17 @@ class Estimate:
 
 
 class EstimateCase(Protocol):
-    """A way to estimate the deviation of configurations from the unmasked table."""
+    """A way to estimate how far the scores of configurations deviate from the scores of the
+    unmasked table.
+    """
 
     @property
     def name(self) -> str:
-        """The name by which users request the estimate."""
+        """The name under which users request the estimate."""
 
     @property
     def summary(self) -> str:
-        """One sentence that says what is estimated and which information this needs."""
+        """A sentence that says what is estimated, and what must be known for it."""
 
     @property
     def caution(self) -> str | None:
@@ -132,8 +139,8 @@ class EstimateCase(Protocol):
         measure: str | None,
         progress: Progress,
     ) -> Mapping[str, Estimate]:
-        """Estimate the deviation of each configuration; return the estimates by the configuration's
-        name.
+        """Estimate how far each configuration deviates from the unmasked table, and return the
+        estimates by the configuration's name.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ _FOLDS = 10
 
 
 def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
-    """Return a summary of a single attribute, from its counts by value and class.
+    """Return a summary of a single attribute, computed from its number of rows by value and class.
 
     The fold of each row is drawn at random, because rows with the same value and class are
     interchangeable.
@@ -35,7 +35,8 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
 
 def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
-    """Return whether the measure of an attribute by itself can be computed.
+    """Return whether the measure of a single attribute can be computed from what the summary
+    contains.
 
     It cannot be computed if the label is a number and scores leave the attribute out: a summary has
     no sums of the label by the values of such an attribute.
@@ -44,13 +45,13 @@ def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
 
 
 def sets_aside(summary: Summary) -> bool:
-    """Return whether scores of whole configurations leave out attributes of this summary."""
+    """Return whether scores of whole configurations leave out some attributes of this summary."""
     return any(attribute.aside for attribute in summary.attributes.values())
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence on the attributes that scores leave out: their number, and how much they
-    could add to the score.
+    """Return a sentence that says how many attributes the scores leave out, and how much they could
+    add to the score.
     """
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:

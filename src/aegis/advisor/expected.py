@@ -26,12 +26,14 @@ _NOTHING = 1e-9
 
 
 class ExpectedContingency(Contingency):
-    """A contingency table of expected counts, which need not be integers."""
+    """The number of rows by level and class that is expected under a noise mask, which need not be
+    an integer.
+    """
 
     @cached_property
     def n(self) -> Any:
-        """Number of rows that the table counts. Noise does not change it; with weights it can be a
-        fraction.
+        """The number of rows that the table counts. Noise does not change it. If rows have weights,
+        it can have a fractional part.
         """
         total = float(self.row_totals @ self.multiplicity)
         whole = round(total)
@@ -39,7 +41,7 @@ class ExpectedContingency(Contingency):
 
 
 def contingency(expected: Floats, measure: Measure | None) -> Contingency:
-    """Return expected counts as a contingency table that `measure` accepts.
+    """Convert expected counts to a contingency table on which `measure` can be computed.
 
     Parameters
     ----------

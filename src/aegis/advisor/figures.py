@@ -15,7 +15,8 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """The shortlist that a search scored because its objective has no sharp bound.
+    """The shortlist of configurations that a search scored because the bound of its objective is
+    not sharp.
 
     The shortlist is proven to contain every admissible configuration whose value of a bounded
     measure is above `least`.
@@ -38,7 +39,7 @@ class ProvenList:
 
     @property
     def gap(self) -> float | None:
-        """The distance of `least` below `highest`, relative to `highest`; None if there is no
+        """How far `least` is below `highest`, as a share of `highest`; None if there is no
         `least`.
         """
         if self.least is None or not self.highest:
@@ -46,7 +47,7 @@ class ProvenList:
         return (self.highest - self.least) / abs(self.highest)
 
     def words(self) -> str:
-        """Return the proof as a sentence without its full stop.
+        """Return what is proven about the shortlist, as a sentence without its full stop.
 
         Examples
         --------
@@ -65,7 +66,7 @@ class ProvenList:
 
 @dataclass(frozen=True)
 class SearchWork:
-    """The size of a search, its amount of work, and its time.
+    """How large a search was, how much work it did, and how long it took.
 
     Attributes
     ----------
@@ -89,7 +90,8 @@ class SearchWork:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """The state of a search when it ended: its best value, its bound and its work.
+    """The figures of a search at its end: its best value, the bound of all other values, and its
+    work.
 
     Attributes
     ----------
@@ -138,7 +140,7 @@ class SearchFigures:
 
     @property
     def complete(self) -> bool:
-        """Whether the search ran to its end.
+        """Whether the search ran to its end and was not stopped.
 
         If a complete search has no result, no combination meets the rule. If a stopped search has
         no result, this proves nothing.
@@ -146,7 +148,7 @@ class SearchFigures:
         return self.stopped is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values; infinite figures become null."""
+        """Return the fields as JSON values. Infinite figures become null."""
         flat: dict[str, Any] = {}
         for name, figure in json_fields(self).items():
             if name == "stopped":
@@ -158,7 +160,8 @@ class SearchFigures:
 
 @dataclass(frozen=True)
 class FinerMask:
-    """The next finer mask of one attribute, and why the best configuration does not have it.
+    """The next finer mask of one attribute, and the reason why the best configuration does not have
+    it.
 
     Attributes
     ----------
@@ -192,7 +195,7 @@ class FinerMask:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The utility that is gained if the rule is relaxed by one step.
+    """How much utility you would gain if you relaxed the rule by one step.
 
     Attributes
     ----------
@@ -220,14 +223,14 @@ class Relaxation:
 
     @property
     def shows(self) -> bool:
-        """Whether the gain is still visible after rounding to four decimals."""
+        """Whether the gain is still above 0 after rounding to four decimals."""
         return abs(self.gain) >= NOTHING * max(1.0, abs(self.score))
 
 
 @dataclass(frozen=True)
 class Binding:
-    """Why the best configuration is not finer: the requirements that finer masks violate, and how
-    much a weaker rule would gain.
+    """What keeps the best configuration from being finer: the requirements that finer masks
+    violate, and how much utility a weaker rule would gain.
     """
 
     finer: tuple[FinerMask, ...]
@@ -240,7 +243,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """The best configuration for one value of a privacy parameter.
+    """The best configuration for one value of a parameter of the privacy rule.
 
     Attributes
     ----------
@@ -277,7 +280,9 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """The value that the search optimised at this point: the objective, or else the measure."""
+        """The value of the objective that the search reached at this point; if there is no
+        objective, the value of the measure.
+        """
         return self.score if self.objective is None else self.objective
 
     def to_dict(self) -> dict[str, Any]:
@@ -291,7 +296,8 @@ class FrontPoint:
 
 @dataclass(frozen=True, repr=False)
 class Front:
-    """The Pareto front of privacy against utility.
+    """The Pareto front: the best utility for each of several values of a parameter of the privacy
+    rule.
 
     Attributes
     ----------
@@ -320,8 +326,8 @@ class Front:
 
 @dataclass(frozen=True)
 class MaskChange:
-    """The estimated change of the score if one attribute of the best configuration had another
-    mask.
+    """How much the score would change, by estimate, if one attribute of the best configuration had
+    another mask.
 
     Attributes
     ----------
@@ -348,8 +354,8 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How scores were estimated from protected counts, and how close other configurations come to
-    the best one.
+    """How Aegis estimated scores from protected counts, and how close the scores of other
+    configurations are to the best one.
 
     Attributes
     ----------
@@ -370,7 +376,7 @@ class EstimatedScores:
 
 @dataclass(frozen=True)
 class ProxyFigures:
-    """Results of small models trained on sampled rows of the best configurations.
+    """The results of small models that were trained on sampled rows under the best configurations.
 
     Attributes
     ----------
@@ -394,7 +400,7 @@ class ProxyFigures:
 
     @property
     def best(self) -> str | None:
-        """The configuration that the trained models would choose."""
+        """The configuration on which the trained models were best."""
         sign = -1 if self.metric == "log_loss" else 1
         return max(self.reached, key=lambda name: sign * self.reached[name], default=None)
 
@@ -403,7 +409,7 @@ class ProxyFigures:
         return {**json_fields(self), "best": self.best}
 
     def words(self) -> str:
-        """Return the figures in one sentence."""
+        """Return the results of the trained models in one sentence."""
         told = ", ".join(f"{name} {value:.3f}" for name, value in self.reached.items())
         return (
             f"proxy: {' and '.join(self.models)} trained on {self.rows:,} rows of each finalist"

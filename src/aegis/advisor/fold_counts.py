@@ -48,7 +48,7 @@ _AT_ONCE = 1 << 22
 
 
 class PartBlocks:
-    """Counts the same rows by fold for many configurations.
+    """Counts the same rows by fold under many configurations.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ class PartBlocks:
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> PartCounts:
-        """Return the counts of one configuration; levels that no row has, or that all rows have,
-        are left out.
+        """Return the counts by fold under one configuration. Levels that no row has, or that all
+        rows have, are left out.
 
         If this saves time, the levels of common attributes are factorised once and reused. It does
         not change scores.
@@ -236,7 +236,9 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Array, Array], label: Candidate | None
     ) -> Floats:
-        """Return the number of rows by fold, class, and bins of two attributes, shape (K, C, a, b)."""
+        """Return the number of rows by fold, class, and the bins of two attributes, shape (K, C, a,
+        b).
+        """
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
         height, width = map(_counted_by, bins)
@@ -250,8 +252,8 @@ class PartBlocks:
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
-        """Return the deviations of a numeric label from its mean, summed by fold and bins,
-        shape (K, a, b).
+        """Return the differences between a numeric label and its mean, summed by fold and by the
+        bins of two attributes, shape (K, a, b).
 
         Raises
         ------
@@ -270,13 +272,15 @@ class PartBlocks:
 
     @cached_property
     def squared_deviations(self) -> Floats:
-        """The squared deviations of a numeric label from its mean, summed by fold, shape (K,)."""
+        """The squared differences between a numeric label and its mean, summed over the rows of
+        each of the K folds, shape (K,).
+        """
         rows = self._number_rows
         return rows.deviation_sums(rows.fold % self.parts, self.parts, power=2)
 
     @property
     def of_number(self) -> bool:
-        """Whether the label is a number."""
+        """Whether the label is a number instead of a class."""
         return self._pairs.responses is not None
 
     @property
@@ -291,11 +295,11 @@ class PartBlocks:
         return self._pairs.coded
 
     def label_classes(self, label: Candidate | None) -> int:
-        """Return the number of classes of the masked label."""
+        """Return how many classes the label has after masking."""
         return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
-        """Return the number of rows of each atom of an attribute."""
+        """Return the number of rows that have each atom of an attribute."""
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
@@ -492,15 +496,17 @@ def _counted_by(level: Array) -> int:
 
 
 def widths(level: Array) -> int:
-    """Return the number of levels of an attribute."""
+    """Return how many levels an attribute has, from the level of each atom or from the channel of a
+    noise mask.
+    """
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
 
 def pair_block(
     pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
 ) -> Array:
-    """Return the number of rows by (masked) class and masked values of two attributes,
-    shape (C, L_i, L_j).
+    """Return the number of rows by class (masked, if the label has a mask) and by the masked values
+    of two attributes, shape (C, L_i, L_j).
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)

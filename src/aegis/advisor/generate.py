@@ -16,12 +16,14 @@ LADDER_SHARE = 0.2
 
 
 def combinations(summary: Summary) -> int:
-    """Return the number of combinations of the candidate masks."""
+    """Return how many configurations can be made by choosing one candidate mask for each
+    attribute.
+    """
     return math.prod(len(a.candidates) for a in summary.all_attributes)
 
 
 def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configuration]:
-    """Draw different configurations: the least masked ones first, the rest at random.
+    """Return different configurations: first those that mask least, then others drawn at random.
 
     The first configuration masks every attribute least. The next ones coarsen all quasi-identifiers
     step by step, and mask other attributes least. They make up at most a share `LADDER_SHARE` of

@@ -24,7 +24,8 @@ _DENSE_INDICATORS = 1 << 16
 
 
 class GroupedCounts(NamedTuple):
-    """Counts by level; expected counts if there is a noise mask.
+    """The number of rows by level, and by pairs of levels, under one configuration; expected
+    numbers if there is a noise mask.
 
     Attributes
     ----------
@@ -46,25 +47,31 @@ class GroupedCounts(NamedTuple):
 
     @property
     def total(self) -> Array:
-        """The co-occurrence matrix, shape (d, d)."""
+        """The number of rows that have both levels of each pair of levels, shape (d, d) for d
+        levels.
+        """
         return self.counted() if callable(self.counted) else self.counted
 
 
 class StackedCounts(Protocol):
-    """Counts by atom or level; the atoms of all attributes are numbered in one sequence."""
+    """The number of rows by atom or level, with the atoms of all attributes numbered in one
+    sequence.
+    """
 
     @property
     def total(self) -> Matrix:
-        """The co-occurrence matrix, shape (D, D), dense or sparse."""
+        """The number of rows that have both atoms of each pair of atoms, shape (D, D) for D atoms,
+        dense or sparse.
+        """
 
     @property
     def stacked_joint(self) -> Floats:
-        """Number of rows per level and class, shape (D, C)."""
+        """The number of rows with each of D atoms in each of C classes, shape (D, C)."""
 
 
 @dataclass(frozen=True, eq=False)
 class AtomCounts:
-    """The counts of `StackedCounts`, as arrays."""
+    """The counts of `StackedCounts`, held as arrays."""
 
     total: Matrix
     stacked_joint: Floats
@@ -77,7 +84,8 @@ def _whole(summed: Floats) -> Array:
 
 
 class RowGroups:
-    """Sums one table of counts by level for many configurations (S' G S in theory.md).
+    """Sums one table of counts by atom into counts by level, for many configurations (S' G S in
+    theory.md).
 
     G is the matrix of counts of pairs of atoms. For each attribute and mask, the cache has the rows
     of G summed by level, while the columns are still atoms. So the counts of a configuration need
@@ -102,8 +110,8 @@ class RowGroups:
     def counts(
         self, levels: Sequence[Array], keys: Sequence[Hashable], which: Sequence[int] | None = None
     ) -> GroupedCounts:
-        """Return the counts by level of all attributes, or only of the attributes with the indices
-        `which`.
+        """Return the counts by level of all attributes, or of only those attributes whose indices
+        are in `which`.
 
         Parameters
         ----------
@@ -187,8 +195,8 @@ class RowGroups:
 
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
-    """Return the 0/1 matrix that maps D atoms to d levels, and the index of each attribute's first
-    level.
+    """Return a 0/1 matrix that says which of d levels each of D atoms has, and the index of the
+    first level of each attribute.
 
     The matrix (S in theory.md) has shape (D, d). Each row has a 1 in the column of its atom's
     level, and 0 elsewhere. The indices have shape (m + 1,) for m attributes; the last one is d.
@@ -239,8 +247,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return a factor B, shape (L, k), of the covariance B B' by which drawn counts vary more than
-    expected counts.
+    """Return a matrix B, shape (L, k): counts of rows drawn with noise vary more than their
+    expected counts, by the covariance B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
     of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
@@ -266,7 +274,8 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
 
 
 def group_rows(counts: Array, groups: Integers, size: int) -> Array:
-    """Sum the rows of `counts`, shape (V, C), by group; the result has shape (size, C).
+    """Sum the rows of `counts`, shape (V, C), that belong to the same group. The result has shape
+    (size, C).
 
     Sums of floats are exact below 2**53.
     """
@@ -279,14 +288,14 @@ def _added(counts: Array, groups: Integers, size: int) -> Floats:
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:
-    """Sum the columns of `joint`, shape (d, C), by the label's mask. If the label has no mask,
-    return `joint`.
+    """Sum the columns of `joint`, shape (d, C), whose classes are equal under the label's mask. If
+    the label has no mask, return `joint`.
     """
     return joint if label is None else group_classes(joint, label.groups)
 
 
 def group_classes(joint: Array, groups: Integers) -> Array:
-    """Sum the columns of `joint`, shape (d, C), by the group of each class."""
+    """Sum the columns of `joint`, shape (d, C), whose classes belong to the same group."""
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
@@ -294,7 +303,9 @@ def group_classes(joint: Array, groups: Integers) -> Array:
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> Floats:
-    """Return `pooled_losses` for the groups that are pooled in the last level of a candidate."""
+    """Return the `pooled_losses` of those groups that share the last level of a candidate, because
+    they are rare.
+    """
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
     counts = masked_classes(attribute.joint, label)

@@ -38,7 +38,8 @@ _AT_ONCE = 1_000_000
 
 
 class Interactions:
-    """Computes interactions of pairs of attributes for many configurations of the same rows.
+    """Computes how strongly two attributes interact in predicting the label, for many
+    configurations of the same rows.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ class Interactions:
     def gains(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
-        """Return `pair_gains` of all pairs of one configuration, shape (M, T, 1 + K).
+        """Return the `pair_gains` of all M pairs of attributes under one configuration, shape (M,
+        T, 1 + K).
 
         Parameters
         ----------
@@ -107,7 +109,8 @@ class Interactions:
 
 
 def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
-    """Return the bin of each atom; for a noise mask, P(bin | atom).
+    """Return the bin of each atom. For a noise mask, return the probability of each bin for each
+    atom.
 
     Parameters
     ----------

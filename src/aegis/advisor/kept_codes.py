@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class KeptCodes:
-    """The rows that a release keeps, as codes.
+    """The rows that a release keeps, with their values as codes.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class KeptCodes:
 def kept_codes(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> KeptCodes | None:
-    """Return the rows that a configuration's release keeps; None if the codes do not show it.
+    """Return the rows that the release of a configuration keeps, with their values as codes; None
+    if the codes do not show which rows it keeps.
 
     The codes do not show it in these cases: a mask adds noise or shows a type that cannot be
     compared; the rule counts persons or depends on an earlier release; the label's mask makes its

@@ -47,7 +47,8 @@ WORK = 10.0
 def choose_recipes(
     policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
-    """Return the recipes to rank: the given ones, or else the recipes of the policy.
+    """Return the recipes of the record-level releases to rank: the given ones, or otherwise those
+    of the policy.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def with_methods(
     seed: int,
     progress: Progress,
 ) -> Advice:
-    """Return the advice with record-level releases in its ranking.
+    """Return a copy of the advice whose ranking also has releases by record-level methods.
 
     Aegis scores each release on the whole table that the method makes, and again without the rows
     of failing classes. Rows that the method leaves out count as suppressed. If the best
@@ -147,7 +148,9 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Return the recipes; those with the name of a configuration in the advice get a new name."""
+    """Return the recipes after renaming those that have the same name as a configuration of the
+    advice.
+    """
     taken = {ranked.name for ranked in advice.ranking}
     return tuple(
         replace(recipe, name=f"{recipe.name} (records)") if recipe.name in taken else recipe
@@ -156,7 +159,9 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 
 
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
-    """Add record-level releases to the advice, and sort the ranking again."""
+    """Add releases by record-level methods to the ranking of the advice, and sort the ranking
+    again.
+    """
     sign = MEASURES.get(advice.measure).direction.sign
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
@@ -175,7 +180,7 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
 
 
 class RecordRanker:
-    """Makes and scores record-level releases of one table.
+    """Makes releases of one table by record-level methods, and scores them.
 
     Parameters
     ----------
@@ -222,14 +227,17 @@ class RecordRanker:
         self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Make the release of a recipe, to compute its figures. The random draws are repeatable.
+        """Make the release that a recipe describes, to compute its figures. Repeated calls draw the
+        same random numbers.
 
         `rank` then checks the rule. An actual release uses other draws.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Score a release, check the rule, and return it as an entry of the ranking."""
+        """Score a release, check whether it meets the rule, and return it as an entry of the
+        ranking.
+        """
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
@@ -338,8 +346,8 @@ def beside_rows(
     policy: Policy,
     progress: Progress,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes, and more recipes for methods that suppress cells: with masks from the
-    ranking.
+    """Return the recipes, and further recipes for methods that suppress single cells, with masks
+    taken from the ranking.
 
     One added recipe uses the masks of the first configuration. So the ranking compares suppressed
     cells with suppressed rows under the same masks. Another recipe uses finer masks, because

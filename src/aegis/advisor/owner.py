@@ -14,7 +14,8 @@ WHAT = "The summary"
 
 
 def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> RuleOverride | None:
-    """Return how a rule differs from the summary's rule; None if it does not.
+    """Return how the given rule differs from the rule of the summary's owner; None if it does not
+    differ.
 
     Parameters
     ----------
@@ -36,7 +37,9 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Raise the error of `check_owner_rule` if a rule of a front is weaker than the owner's rule."""
+    """Raise the error of `check_owner_rule` if a rule along a front is weaker than the owner's
+    rule.
+    """
     if summary.terms is None or not summary.terms.binding:
         return
     owner = summary.terms.owner
@@ -46,7 +49,9 @@ def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, overrid
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:
-    """Return the advice with the owner's rule and, if the user replaced it, the difference."""
+    """Return a copy of the advice that states the owner's rule and, if the user replaced it, how
+    both rules differ.
+    """
     if summary.terms is None or not summary.terms.binding:
         return advice
     said = () if override is None else (override.sentence,)

@@ -29,7 +29,7 @@ HIT = 5
 
 @dataclass(frozen=True)
 class Share:
-    """Number of rows of a group, and how many of them are suppressed."""
+    """The number of rows in a group of rows, and how many of them the release suppresses."""
 
     column: str
     value: str
@@ -38,13 +38,15 @@ class Share:
 
     @property
     def part(self) -> float:
-        """The share of the group's rows that are suppressed, from 0 to 1."""
+        """The share of the group's rows that the release suppresses, from 0 to 1."""
         return self.left_out / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """The most frequent values of a column before and after masking, and their numbers of rows."""
+    """The most frequent values of a column before and after masking, with the number of rows that
+    have each.
+    """
 
     name: str
     before: tuple[tuple[str, int], ...]
@@ -55,7 +57,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Shown:
-    """The values of the table that the owner's report shows.
+    """The values of the table that the report for its owner shows.
 
     Attributes
     ----------
@@ -83,8 +85,8 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> Shown | None:
-    """Return a preview of the best release of an advice; None if there is no best release or it has
-    no masks.
+    """Return a preview of the best release; None if the advice has no best release, or one without
+    masks.
     """
     best = advice.best
     if best is None or best.method is not None:

@@ -15,7 +15,7 @@ from aegis.summary import Candidate, PairCounts
 
 
 class PairValues:
-    """Values of measures that use only pairs of attributes, with a cache.
+    """Computes measures of pairs of attributes, and remembers the values for later calls.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class PairValues:
     def value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return the value of a measure for two masked attributes.
+        """Return the value of a measure for a pair of masked attributes.
 
         `places` are the attributes' indices, `candidates` their masks.
         """
@@ -48,7 +48,7 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean of a measure over all pairs of attributes, or 0 if there are no pairs."""
+        """Return the mean of a measure over all pairs of attributes; 0 if there are no pairs."""
         values = [
             self.value((i, j), (chosen[i], chosen[j]), measure)
             for i, j in combinations(range(len(chosen)), 2)
@@ -58,7 +58,8 @@ class PairValues:
     def mean_of_one(
         self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
-        """Return the mean of a measure over the pairs of one attribute with each other attribute.
+        """Return the mean of a measure over all pairs that one attribute forms with the other
+        attributes.
 
         The result is 0 if there is no other attribute.
         """
@@ -72,7 +73,9 @@ class PairValues:
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return the corrected mutual information of every pair of attributes, shape (m, m)."""
+        """Return the information that each pair of the m attributes has about the label, corrected
+        for chance, shape (m, m).
+        """
         informations = np.zeros((len(which), len(which)))
         levels = list(map(self._levels, which, candidates))
         for i, j in combinations(range(len(which)), 2):

@@ -32,7 +32,7 @@ Counter = Callable[[Mapping[str, Mask]], ClassTable]
 
 
 class PrivacyPlan:
-    """Checks whether configurations meet a privacy rule.
+    """Checks which configurations of a summary meet a privacy rule.
 
     Parameters
     ----------
@@ -141,12 +141,14 @@ class PrivacyPlan:
 
     @property
     def by_population(self) -> bool:
-        """Whether the rule compares classes with the population from which the rows were sampled."""
+        """Whether the rule compares classes of the table with the population from which its rows
+        were sampled.
+        """
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
-        """Return the group of each value in the population, shape (W,). Groups have the same
-        numbers as in the table.
+        """Return the group of each of the W values in the population, shape (W,). A group has the
+        same number as in the table.
 
         Return None if there is no population, or if the attribute does not form classes.
         """
@@ -156,7 +158,7 @@ class PrivacyPlan:
 
     @property
     def values(self) -> dict[str, int]:
-        """Number of values of each attribute under its finest mask, including null.
+        """The number of values, including null, that each attribute has under its finest mask.
 
         No record-level release shows more values: see `aegis.release.anonymize`.
         """
@@ -173,7 +175,7 @@ class PrivacyPlan:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the classes of the unmasked table can be counted from the frequency table.
+        """Whether the frequency table is fine enough to count the classes of the unmasked table.
 
         If no candidate shows all values of an attribute, the frequency table has only the values of
         its finest candidate. Then classes of "unmasked" attributes are in fact classes under the
@@ -190,7 +192,7 @@ class PrivacyPlan:
         )
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:
-        """Return a plan for another rule on the same summary."""
+        """Return a plan that checks configurations of the same summary against another rule."""
         return PrivacyPlan(
             self.summary,
             rule,
@@ -200,12 +202,12 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return the rule's verdict on the release of a configuration."""
+        """Return the verdict whether the release of a configuration meets the rule."""
         return self.rule.check(self.classes(choice))
 
     def classes(self, choice: Choice, sensitive: Sequence[str] | None = None) -> ClassTable:
-        """Return the equivalence classes of a configuration, with counts of the sensitive
-        attributes.
+        """Return the equivalence classes that a configuration forms, with the counts of their
+        sensitive values.
 
         `sensitive` names the counted attributes; by default those that the rule protects.
         """
@@ -228,7 +230,9 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def kept_cells(self, choice: Choice) -> Flags:
-        """Return whether the rule keeps the class of each cell of the frequency table, shape (cells,)."""
+        """Return, for each cell of the frequency table, whether the release keeps the class that
+        contains it, shape (cells,).
+        """
         frequency = self.summary.frequency
         if frequency is None:
             raise InternalError("A plan without a frequency table has no cells.")
@@ -238,8 +242,8 @@ class PrivacyPlan:
         return np.isin(ids, kept_ids)
 
     def hidden(self, choice: Choice) -> Floats:
-        """Return, for each cell of the frequency table, the share of bits that the masks hide,
-        shape (cells,).
+        """Return, for each cell of the frequency table, which share of the information (in bits) of
+        its quasi-identifiers the masks hide, shape (cells,).
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -260,7 +264,7 @@ class PrivacyPlan:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether the counts of a class alone decide if it meets the rule.
+        """Whether the numbers of rows in a class are enough to decide if the class meets the rule.
 
         They are not enough if the rule uses a population, the leaves of hierarchies or earlier
         releases, or if a criterion compares a class with all rows before suppression.
@@ -271,12 +275,13 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether classes also distinguish the values that earlier releases showed."""
+        """Whether the classes also distinguish the values that earlier releases showed."""
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, Ints]:
-        """Return, for each protected attribute, the ancestors of its shown values in its hierarchy.
+        """Return, for each protected attribute, the groups to which its shown values belong on each
+        level of its hierarchy.
 
         The result contains only attributes for which the rule needs a hierarchy.
         """
@@ -291,7 +296,7 @@ class PrivacyPlan:
 
     def protected(self, name: str, choice: Choice) -> tuple[Integers, tuple[str, ...]]:
         """Return the group of each value of a sensitive attribute under a configuration, and the
-        names of the groups.
+        names of these groups.
         """
         if name in choice:
             return choice[name].in_order
@@ -303,7 +308,7 @@ class PrivacyPlan:
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
-    """Return a plan that checks configurations of a summary against a policy's rule.
+    """Return a plan that checks whether configurations of a summary meet the rule of a policy.
 
     If the summary has no frequency table, the engine of `source` counts classes.
 
@@ -334,7 +339,7 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 
 
 def require_same(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` unless roles and masks of the summary and the policy are equal.
+    """Raise `PolicyError` unless the summary and the policy have the same roles and masks.
 
     The summary contains the classes of its own quasi-identifiers. If the policy has other
     quasi-identifiers, Aegis would check the rule on the wrong columns. Rule, measure and weights

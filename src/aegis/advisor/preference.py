@@ -28,7 +28,7 @@ of the unmasked table's utility.
 
 
 class Prefer(StrEnum):
-    """The configurations to recommend among those that score about the same."""
+    """Which configuration Aegis recommends among several that score about the same."""
 
     LEAST_MASKING = "least-masking"
     MOST_PRIVATE = "most-private"
@@ -49,14 +49,16 @@ class Prefer(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 if more masking is preferred, -1 if less masking is preferred."""
+        """1 if the user prefers the configuration that masks more, -1 if the one that masks
+        less.
+        """
         return 1 if self is Prefer.MOST_PRIVATE else -1
 
 
 def hidden_share(
     attribute: AttributeSummary, candidate: Candidate, channel: Floats | None = None
 ) -> float:
-    """Return the share of an attribute's entropy that a mask hides, from 0 to 1.
+    """Return which share of the entropy of an attribute's values a mask hides, from 0 to 1.
 
     The share is 1 - I(value; masked value) / H(value). It is 0 if each value follows from its
     masked value, and 1 if the masked value carries no information. It is 0 for an attribute with
@@ -91,7 +93,9 @@ def _entropy(weights: Floats) -> float:
 
 
 def configuration_masking(choice: Choice, scorer: Scorer) -> float:
-    """Return the mean over attributes of `hidden_share`, from 0 (nothing masked) to 1."""
+    """Return how much a configuration masks: the mean of `hidden_share` over its attributes, from 0
+    (nothing is masked) to 1.
+    """
     attributes = {a.name: a for a in scorer.summary.all_attributes}
     shares = [
         hidden_share(attributes[name], candidate, _channel(attributes[name], candidate, scorer))
@@ -114,7 +118,7 @@ def tie_margin(
     error: float | None,
     label_rows: Sequence[float],
 ) -> float:
-    """Return how far below the best score another score may be and still count as equal.
+    """Return how far a score may be below the best score and still count as equal to it.
 
     This margin is `AUC_MARGIN` for an AUC or an accuracy. For any other measure, it is the share
     `UTILITY_MARGIN` of the unmasked utility. It is infinite if scores cannot distinguish masks: if
@@ -147,7 +151,8 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
-    """Move the preferred configuration to the front, if its score is about equal to the best score.
+    """Move the configuration that the user prefers to the front of the ranking, if its score is
+    about equal to the best score.
 
     Return the ranking. Also return the reason if its first configuration does not have the best
     score.

@@ -47,8 +47,8 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return, for each attribute, the utility that is lost if the best configuration masks only
-    this attribute.
+    """Return, for each attribute, how much utility is lost if the best configuration's mask of this
+    attribute is the only mask.
 
     The result is empty if no configuration is admissible.
     """
@@ -70,7 +70,8 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return the policy with `identity` as the only candidate mask, to measure a table as it is.
+    """Return a copy of the policy in which every attribute has only the mask `identity`, to measure
+    a table unmasked.
 
     All attributes have the role *feature*, because scores do not need the equivalence classes. For
     an `original` table, the label keeps its mask if the policy has only one, because this mask
@@ -88,7 +89,8 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
 
 
 def as_released(policy: Policy) -> Policy:
-    """Return a policy for measuring released rows as they are.
+    """Return a copy of the policy for measuring rows that have already been released, without
+    masking them again.
 
     A release does not contain the persons or the weights of its rows. The rows to measure have
     both, in the columns `PERSON` and `WEIGHT`.
@@ -99,7 +101,9 @@ def as_released(policy: Policy) -> Policy:
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
-    """Add the label's fitted mask to each configuration, if the policy has only one mask for it."""
+    """Return the configurations after adding the label's mask, fitted to the table, if the policy
+    has only one mask for the label.
+    """
     column, mask = summary.label.column, summary.label.mask
     if policy.label_mask is None or mask is None:
         return advice
@@ -119,7 +123,7 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
-    """Return whether a table still has at least two label classes, so that there is something to
+    """Return whether a table has at least two classes of the label, so that there is something to
     predict.
 
     If there is no label, return whether the table has rows.

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A configuration or record-level release with its score and its verdict under the rule.
+    """An entry of the ranking: a configuration or a record-level release, with its score and the
+    verdict whether it meets the rule.
 
     Attributes
     ----------
@@ -93,26 +94,31 @@ class Ranked:
 
     @cached_property
     def pud(self) -> float:
-        """Predictive utility deviation: the mean over attributes of |unmasked - masked|."""
+        """The predictive utility deviation: the mean over attributes of |unmasked - masked|, the
+        absolute change of an attribute's score by its mask.
+        """
         return mean_change(self.attributes)
 
     @property
     def name(self) -> str:
-        """The configuration's name."""
+        """The name of the configuration or of the record-level release."""
         return self.configuration.name
 
     def ranking_key(self, sign: int) -> tuple[bool, float, str]:
-        """Return the sort key of the ranking; `sign` is 1 if larger scores are better, else -1."""
+        """Return the key by which entries of the ranking are sorted; `sign` is 1 if larger scores
+        are better, otherwise -1.
+        """
         return (self.admissible is False, -sign * self.score, self.name)
 
     @property
     def masks(self) -> dict[str, Any]:
-        """Mask of each attribute, in the form that a policy writes."""
+        """The mask of each attribute, in the form in which a policy file has it."""
         return self.configuration.spec()
 
     @property
     def shown(self) -> dict[str, str]:
-        """Mask of each attribute as text for people: as declared, without fitted parameters.
+        """The mask of each attribute as text for people: as the policy declares it, without
+        parameters that were fitted to the data.
 
         For a record-level release, the text of each quasi-identifier names the method.
         """
@@ -127,7 +133,7 @@ class Ranked:
         return {n: self.declared[n] if n in self.declared else str(m) for n, m in masks.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry of `ranking` in the JSON form of an advice."""
+        """Return the entry as the list `ranking` in the JSON form of an advice has it."""
         return {
             "name": self.name,
             "score": self.score,
@@ -151,7 +157,7 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyChange:
-    """Privacy figures of the unmasked table and of the recommended release.
+    """The privacy figures of the unmasked table and of the recommended release, side by side.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RecordLevel:
-    """The recipe and the losses of a record-level release.
+    """How a record-level release was made, and how much information it loses.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class RecordLevel:
 
     @property
     def shown(self) -> str:
-        """The method and its k; reports show this text instead of a mask."""
+        """The method and its k, which reports show in the place of masks."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
     def to_dict(self) -> dict[str, Any]:

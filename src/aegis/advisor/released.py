@@ -55,7 +55,8 @@ from aegis.summary.outside import MOST_ROWS
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the label classes that a release loses, and their numbers of rows before.
+    """Return the classes of the label that no row of a release has, and how many rows each had
+    before.
 
     The result is empty if the label is masked.
     """
@@ -74,7 +75,7 @@ def _cut_by_masks(attribute: AttributeSummary) -> bool:
 
 
 def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
-    """Return the standard error of one score; None if it would take too long."""
+    """Return the standard error of one score; None if it would take too long to compute."""
     if scorer.summary.pairs.folds is None or not compared(scorer, [choice], measure):
         return None
     without = jackknife(scorer, [choice], measure)
@@ -86,7 +87,7 @@ def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """The counts of the rows that a release keeps, for one label.
+    """The counts of the rows that a release keeps, for a table with one label.
 
     Attributes
     ----------
@@ -105,7 +106,8 @@ class KeptRows:
     constant: bool = False
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of the kept rows; None if the measure cannot score them.
+        """Return the utility of the rows that the release keeps; None if the measure cannot be
+        computed on them.
 
         Parameters
         ----------
@@ -159,7 +161,8 @@ class KeptLabels:
     lost: Mapping[str, int] = field(default_factory=dict)
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of the kept rows, in total and for each label.
+        """Return the utility of the rows that the release keeps, for all labels together and for
+        each label.
 
         The parameters are those of `KeptRows.figure`.
         """
@@ -178,7 +181,7 @@ class KeptLabels:
 
 
 class ReleasedRows:
-    """Counts the rows that releases of a table keep.
+    """Counts the rows that each release of a table keeps.
 
     Parameters
     ----------
@@ -211,13 +214,15 @@ class ReleasedRows:
         self._stored = stored
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
-        """Return a counter for the same table under another rule."""
+        """Return an object that counts the rows of the same table that releases under another rule
+        keep.
+        """
         return ReleasedRows(plan, self.source, self.policy, self.seed, self.known)
 
     @contextmanager
     def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
-        """Yield a counter that masks the rows of this configuration only once, as long as the
-        context lasts.
+        """Yield an object that counts the kept rows and masks the rows of this configuration only
+        once, as long as the context lasts.
 
         The server of the table stores the kept rows in a temporary table, because otherwise each
         query would mask them again. Nothing is stored if the table has more than `MOST_ROWS` rows,
@@ -233,12 +238,14 @@ class ReleasedRows:
             )
 
     def stored(self, choice: Choice) -> ir.Table | None:
-        """Return the rows that the configuration's release keeps; None if no server stores them."""
+        """Return the rows that the release of a configuration keeps, if a server has stored them;
+        otherwise None.
+        """
         return self._stored[1] if self._stored is not None and self._stored[0] == choice else None
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
-        """Return the counts of the rows that a configuration keeps; None if these rows cannot be
-        known.
+        """Return the counts of the rows that the release of a configuration keeps; None if these
+        rows cannot be known.
 
         The kept rows of a release with noise are known only after the noise is drawn.
         """
@@ -295,7 +302,7 @@ class ReleasedRows:
 
     @property
     def counts_otherwise(self) -> bool:
-        """Whether a release and its certificate are counted differently from the summary.
+        """Whether the rows of a release are counted in another way than the rows of the summary.
 
         This happens in two cases. In a wide table, the masks decide which attributes the measures
         leave out. And the fold of a row depends on its atoms: masks can divide the pooled values of
@@ -305,8 +312,8 @@ class ReleasedRows:
         return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
-        """Return the score of the unmasked table, counted in the same way as a release and its
-        certificate.
+        """Return the score of the unmasked table, with its rows counted as the rows of a release
+        are.
         """
         lacking = self.source is None or self.policy is None or bool(self.policy.tasks)
         if lacking or not self.counts_otherwise:
@@ -320,8 +327,8 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the kept rows; if they are not known, return `on_all_rows`, the
-        utility of the masks on all rows.
+        """Return the utility of the rows that a release keeps. If these are not known, return
+        `on_all_rows`, the utility of its masks on all rows.
         """
         if kept_rows is None:
             return on_all_rows
@@ -345,7 +352,8 @@ class ReleasedRows:
         return Scorer(summarize(self.source, policy, seed=self.seed), self._roles)
 
     def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
-        """Return the rows that a configuration's release keeps, as a query or as a stored table.
+        """Return the rows that the release of a configuration keeps, as a query or as a stored
+        table.
 
         The rows have the masked columns, and also `PERSON` and `WEIGHT` if the policy names such
         columns.
@@ -378,7 +386,7 @@ class ReleasedRows:
         return kept_rows
 
     def masks(self, choice: Choice) -> dict[str, Mask | None]:
-        """Return the mask of each released column, including the label."""
+        """Return the mask of each column that a release shows, including the label."""
         assert self.policy is not None
         chosen = {name: candidate.mask for name, candidate in choice.items()}
         return self.policy.with_label(chosen, self.plan.summary.label.mask)
@@ -430,7 +438,8 @@ class ReleasedRows:
 def with_utility(
     advice: Advice, released: ReleasedRows, scorer: Scorer, progress: Progress = SILENT
 ) -> Advice:
-    """Add to the advice the utility of its best release, and of each point of its front.
+    """Return a copy of the advice with the utility of its best release, and of the release at each
+    point of its front.
 
     Parameters
     ----------
@@ -505,7 +514,8 @@ def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer)
 def expected_auc(
     scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]
 ) -> UtilityFigure | None:
-    """Return the expected AUC, or R2, of the best configuration on all rows.
+    """Return the AUC (for a numeric label the R2) that models are expected to reach under the best
+    configuration, on all rows.
 
     Return None in these cases: the measure is itself a model metric; the first configuration is not
     admissible; the label is neither numeric nor has two classes; the summary has no folds; the

@@ -13,8 +13,8 @@ from aegis.words import joined, percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column whose nulls reveal a label class: nearly all nulls are in rows of this class, or
-    nearly all are in other rows.
+    """A column whose nulls reveal a class of the label, because nearly all of them are in rows of
+    this class, or nearly none of them are.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MissingLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class Uncovered(Outside):
-    """The risks of the best release that the rule does not cover.
+    """The risks of the best release from which the privacy rule does not protect.
 
     Attributes
     ----------
@@ -53,7 +53,9 @@ class Uncovered(Outside):
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
-        """Combine the risks of a release with the columns that reveal the label."""
+        """Combine the risks that `outside_of` finds in a release with the columns that reveal the
+        label.
+        """
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         return cls(**own, leaks=leaks, missing_leaks=missing)
 

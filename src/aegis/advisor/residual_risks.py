@@ -42,8 +42,8 @@ nulls alone then have an AUC of at least 0.95.
 
 
 def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
-    """Add the risks of the best release that the rule does not cover; they become the first
-    warnings of the advice.
+    """Return a copy of the advice that warns first of the risks of the best release from which the
+    rule does not protect.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 
 
 def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None:
-    """Find the risks in a configuration's release that the rule does not cover, by reading the
-    rows.
+    """Read the rows of a configuration's release, and find the risks from which the rule does not
+    protect.
 
     Return None if the table is not available or too large, or if a mask draws noise.
     """
@@ -151,7 +151,7 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
 
 
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
-    """Return the advice with privacy reports before and after masking.
+    """Return a copy of the advice with reports on privacy before and after masking.
 
     Aegis computes them from the frequency table on which it checks the rule, so a summary is
     enough. A class with a single sensitive value is a risk to persons, so the warning about it

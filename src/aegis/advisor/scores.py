@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class AttributeScore:
-    """The score of one attribute, masked and unmasked.
+    """The score that one attribute has before and after masking.
 
     Attributes
     ----------
@@ -31,12 +31,13 @@ class AttributeScore:
 
     @property
     def change(self) -> float:
-        """The masked score minus the unmasked score."""
+        """The score of the masked attribute minus the score of the unmasked attribute."""
         return self.score - self.unmasked
 
 
 class AttributeScores(Mapping[str, AttributeScore]):
-    """The score of each attribute alone, computed when it is first read.
+    """The score of each attribute by itself. The scores are computed when somebody first reads
+    them.
 
     Few callers need these scores, and for a label with many classes they take longer than the score
     of the configuration.
@@ -72,13 +73,15 @@ class AttributeScores(Mapping[str, AttributeScore]):
 
 
 def mean_change(attributes: Mapping[str, AttributeScore]) -> float:
-    """Return the predictive utility deviation: the mean over attributes of |unmasked - masked|."""
+    """Return the predictive utility deviation: the mean over attributes of |unmasked - masked|, the
+    absolute change of an attribute's score by its mask.
+    """
     return float(np.mean([abs(scores.change) for scores in attributes.values()]))
 
 
 @dataclass(frozen=True)
 class ConfigurationScore:
-    """The score of one configuration under one measure.
+    """The score that one configuration has by one measure.
 
     Attributes
     ----------
@@ -97,7 +100,9 @@ class ConfigurationScore:
 
     @cached_property
     def pud(self) -> float:
-        """Predictive utility deviation, by `mean_change` (AEGIS, equation 1)."""
+        """The predictive utility deviation of the configuration (AEGIS paper, equation 1), as
+        `mean_change` computes it.
+        """
         return mean_change(self.attributes)
 
 
@@ -111,8 +116,8 @@ def utility_kept(
 
     Utility is the difference between a score and the score of a constant prediction
     (`Measure.worst`), which may depend on the number of rows of each class. A score above the
-    reference is chance, and keeps 100 %. A score worse than a constant prediction keeps 0 %. The
-    result is None if the reference has no utility, up to rounding.
+    reference exceeds it only by accident, so it keeps 100 %. A score worse than a constant
+    prediction keeps 0 %. The result is None if the reference has no utility, up to rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

@@ -75,7 +75,7 @@ values.
 
 
 class Scorer:
-    """Scores the configurations of one summary.
+    """Computes the scores of configurations from the counts of one summary.
 
     Parameters
     ----------
@@ -115,18 +115,18 @@ class Scorer:
 
     @cached_property
     def label_rows(self) -> list[float]:
-        """Number of rows of each class of the unmasked label; number of effective rows if rows have
-        weights.
+        """The number of rows in each class of the unmasked label. If rows have weights, it is the
+        number of effective rows.
         """
         return [float(rows) for rows in self.summary.label.weighted]
 
     @cached_property
     def unmasked(self) -> Choice:
-        """The choice in which every attribute and the label are unmasked."""
+        """The choice of candidates that leaves every attribute and the label unmasked."""
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
-        """Return the candidates in the summary that correspond to the masks of a configuration.
+        """Return those candidates of the summary that have the masks of a configuration.
 
         Raises
         ------
@@ -146,7 +146,9 @@ class Scorer:
         return choice
 
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
-        """Return the score of a configuration, its utility kept, and the score of each attribute."""
+        """Return the score of a configuration, the share of utility that it keeps, and the score of
+        each attribute.
+        """
         value = self.value(choice, measure)
         percent = utility_kept(value, self.value(self.unmasked, measure), measure, self.label_rows)
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
@@ -174,8 +176,8 @@ class Scorer:
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the value of a measure for a configuration; for an attribute measure, its weighted
-        mean over attributes.
+        """Return the value of a measure for a configuration. For a measure of single attributes,
+        this is the weighted mean over attributes.
         """
         label = self._label(choice)
         if measure.scope is Scope.ATTRIBUTE:
@@ -199,20 +201,20 @@ class Scorer:
     def pair(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return the value of a pair measure for two masked attributes.
+        """Return the value of a measure of pairs for two masked attributes.
 
         `places` are the indices of the attributes in the summary, `candidates` their masks.
         """
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Array:
-        """Return the level of each atom for the attribute with this index, or the channel of a
-        noise mask.
+        """Return the level of each atom of the attribute with this index. For a noise mask, return
+        the probability of each level.
         """
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return, for each attribute, the utility that is lost if it is the only masked attribute.
+        """Return, for each attribute, how much utility is lost if no other attribute is masked.
 
         If other attributes carry the same information, the loss is small. The result is empty if
         the unmasked table has more than `MOST_LEVELS` values: each attribute needs a score of the
@@ -235,7 +237,8 @@ class Scorer:
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the value of a measure for one masked attribute and the (masked) label.
+        """Return the value of a measure that compares one masked attribute with the label (masked,
+        if the label has a mask).
 
         For a measure of pairs or of all columns, the other attributes are unmasked.
         """
@@ -266,7 +269,8 @@ class Scorer:
         *,
         measure: Measure | None = None,
     ) -> Contingency:
-        """Return the contingency table of a masked attribute and the (masked) label.
+        """Return the number of rows by masked value of an attribute and (masked) class of the
+        label.
 
         For a noise mask, the table has expected counts, in a form that `measure` accepts (see
         `aegis.advisor.expected`). If `measure` is None, the counts are rounded to integers.
@@ -293,7 +297,9 @@ class Scorer:
         return self._expected[key]
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
-        """Return the level of each atom, shape (A,), or the channel of a noise mask, shape (A, L)."""
+        """Return the level of each of the A atoms of an attribute, shape (A,). For a noise mask,
+        return the probability of each of the L levels, shape (A, L).
+        """
         if candidate.noise is None:
             return candidate.levels
         key = (attribute.name, candidate)
@@ -302,8 +308,8 @@ class Scorer:
         return self._channels[key]
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
-        """Return, for each class, how often two levels of a configuration occur together (S' G_y S
-        in theory.md).
+        """Return, for each class, how many rows have both levels of each pair of levels under a
+        configuration (S' G_y S in theory.md).
 
         Parameters
         ----------
@@ -440,7 +446,9 @@ class Scorer:
 
     @property
     def parts(self) -> int:
-        """Number of folds that contain rows, for held-out scores; 0 if the summary has no folds."""
+        """The number of folds that contain rows, for scores on held-out rows; 0 if the summary has
+        no folds.
+        """
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -516,7 +524,9 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return `pooled_losses` for the groups that are pooled in the last level of a candidate."""
+        """Return the `pooled_losses` of those groups that share the last level of a candidate,
+        because they are rare.
+        """
         key = (attribute.name, candidate, label)
         if key not in self._lost:
             self._lost[key] = shared_losses(attribute, candidate, label)
@@ -548,7 +558,7 @@ __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_
 
 
 class AsideScorers:
-    """Scores each of the attributes that measures of whole configurations leave out, by itself.
+    """Scores single attributes that measures of whole configurations leave out.
 
     Parameters
     ----------
@@ -570,7 +580,7 @@ class AsideScorers:
         label: Candidate | None,
         measure: Measure,
     ) -> float:
-        """Return the measure of one attribute under one candidate mask."""
+        """Return the value of a measure for one attribute under one of its candidate masks."""
         if attribute.name not in self._known:
             full = in_full(attribute, self._summary.max_levels)
             self._known[attribute.name] = self._scorer(summary_of_one(self._summary, full)), full

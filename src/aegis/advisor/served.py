@@ -21,7 +21,7 @@ utility.
 
 @dataclass(frozen=True)
 class ServedLabel:
-    """The utility of one of several labels under the recommended configuration, on all rows.
+    """The utility that the recommended configuration keeps for one of several labels, on all rows.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Compute the figures of a label under a configuration."""
+        """Compute the utility that a configuration keeps for a label."""
         score, rows = task.value(choice), task.scorer.label_rows
         share = task.share(score)
         percent = None if share is None else 100 * share
@@ -75,7 +75,8 @@ class ServedLabel:
 
     @property
     def price(self) -> float | None:
-        """Percentage points that this label loses because the configuration also serves other labels.
+        """How many percentage points of utility this label loses because the configuration also
+        serves other labels.
 
         The result is None if this is not known.
         """
@@ -89,7 +90,7 @@ class ServedLabel:
 
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
-    """Return the figures of each label under the first configuration of a ranking.
+    """Return how much utility the first configuration of a ranking keeps for each label.
 
     Each label is compared with the configuration of the ranking that is best for this label. The
     result is empty if the first entry is not admissible or is a record-level release.
@@ -109,7 +110,9 @@ def _most(column: str, rivals: Sequence[Mapping[str, float | None]]) -> float | 
 
 
 def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str, ...]:
-    """Return notes on labels that keep little, have missing values, or use a replaced measure."""
+    """Return notes on those labels that keep little utility, have missing values, or use another
+    measure than requested.
+    """
     notes = [note for task in tasks_of(scorer) for note in task.notes]
     notes += [
         f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "

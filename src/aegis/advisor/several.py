@@ -25,7 +25,7 @@ from aegis.summary.model import TaskSummary
 
 @dataclass(eq=False)
 class TaskScorer:
-    """Scores configurations for one of several labels.
+    """Scores configurations of the whole table for one of several labels.
 
     Attributes
     ----------
@@ -57,28 +57,30 @@ class TaskScorer:
 
     @property
     def column(self) -> str:
-        """The label's column."""
+        """The name of the label's column."""
         return self.task.column
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes in the label's table, and the label itself if its mask is to be chosen."""
+        """The attributes from which the label is predicted, and the label itself if configurations
+        choose its mask.
+        """
         return tuple(a.name for a in self.task.summary.all_attributes)
 
     @cached_property
     def reference(self) -> float:
-        """The score of the unmasked table."""
+        """The score of the unmasked table for this label."""
         return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def choice(self, choice: Choice) -> Choice:
-        """Return the candidates of the label's table that correspond to a configuration of the
+        """Return the candidates in the label's own table that correspond to a configuration of the
         whole table.
         """
         return {name: self.candidate(name, choice[name]) for name in self.names}
 
     def candidate(self, name: str, candidate: Candidate) -> Candidate:
-        """Return the candidate of the label's table that corresponds to a candidate of the whole
-        table.
+        """Return the candidate in the label's own table that corresponds to a candidate of the
+        whole table.
         """
         if candidate not in self._own:
             whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
@@ -89,14 +91,16 @@ class TaskScorer:
         return self._own[candidate]
 
     def value(self, choice: Choice) -> float:
-        """Return the score of a configuration of the whole table for this label."""
+        """Return the score that a configuration of the whole table has for this label."""
         own = self.choice(choice)
         if self.hides_label(own):
             return self.measure.worst(self.scorer.label_rows)
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Return whether the label's mask shows at most one class, so that nothing can be predicted."""
+        """Return whether the mask of the label leaves at most one class, so that there is nothing
+        to predict.
+        """
         label = own.get(self.column)
         if label is None or label.noise is not None:
             return False
@@ -104,7 +108,7 @@ class TaskScorer:
         return len(np.unique(label.groups[counts > 0])) < 2
 
     def share(self, score: float) -> float | None:
-        """Return the share of the label's utility that a score keeps, from 0 to 1.
+        """Return which share of the label's utility remains at a given score, from 0 to 1.
 
         The result is None if the unmasked table has no utility for the label.
         """
@@ -112,7 +116,8 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return the share of the label's utility that one masked attribute keeps by itself, from 0 to 1.
+        """Return which share of the label's utility one attribute keeps by itself after masking,
+        from 0 to 1.
 
         The result is None if this is not known.
         """
@@ -127,7 +132,7 @@ class TaskScorer:
 
 
 class SeveralScorer(Scorer):
-    """Scores configurations of a table with several labels.
+    """Scores configurations of a table that has several labels.
 
     Parameters
     ----------
@@ -142,7 +147,8 @@ class SeveralScorer(Scorer):
         self.tasks = [TaskScorer.of(summary, task) for task in summary.several.tasks]
 
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the combination of the shares kept.
+        """Return the shares of utility that a configuration keeps for all labels, combined into one
+        figure.
 
         For a measure that is not for several labels, return its value for the whole table.
         """
@@ -157,8 +163,8 @@ class SeveralScorer(Scorer):
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the combined shares of the labels' utility that one masked attribute keeps by
-        itself.
+        """Return the shares of the labels' utility that one attribute keeps by itself after
+        masking, combined into one figure.
 
         For a measure that is not for several labels, return its value for the whole table.
         """
@@ -167,20 +173,24 @@ class SeveralScorer(Scorer):
         return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
 
     def combine(self, shares: Sequence[float | None]) -> float:
-        """Combine the shares kept, one for each label, into one figure."""
+        """Combine the shares of utility that are kept for the labels into one figure."""
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
 
     def kept(self, choice: Choice) -> dict[str, float | None]:
-        """Return the percent of utility kept for each label, by the label's column."""
+        """Return how many percent of utility are kept for each label, by the name of its column."""
         shares = {task.column: task.share(task.value(choice)) for task in self.tasks}
         return {name: None if share is None else 100 * share for name, share in shares.items()}
 
 
 def scorer_of(summary: Summary) -> Scorer:
-    """Return a scorer for the configurations of a summary, with one label or several."""
+    """Return an object that scores the configurations of a summary, for one label or for
+    several.
+    """
     return Scorer(summary) if summary.several is None else SeveralScorer(summary)
 
 
 def tasks_of(scorer: Scorer) -> Sequence[TaskScorer]:
-    """Return the scorer of each label if there are several labels; otherwise the result is empty."""
+    """Return the scorer of each label if the summary has several labels; otherwise the result is
+    empty.
+    """
     return scorer.tasks if isinstance(scorer, SeveralScorer) else ()

@@ -36,7 +36,7 @@ _NAMED = 5
 
 
 class Reference(StrEnum):
-    """The kind of table with which a release is compared, by the same measure."""
+    """The kind of table with which a release is compared by the same measure."""
 
     UNMASKED = "the unmasked table"
     FINEST = "the table under its finest masks"
@@ -44,7 +44,7 @@ class Reference(StrEnum):
 
     @property
     def short(self) -> str:
-        """The short name of the reference at the end of a phrase, such as "unmasked"."""
+        """The short name of this kind of table at the end of a phrase, such as "unmasked"."""
         return {
             Reference.UNMASKED: "unmasked",
             Reference.FINEST: "with the finest masks",
@@ -53,7 +53,7 @@ class Reference(StrEnum):
 
 
 class Rows(StrEnum):
-    """The rows on which a utility is measured."""
+    """The rows on which the utility of a release is measured."""
 
     RELEASED = "released"
     ALL = "all"
@@ -61,7 +61,7 @@ class Rows(StrEnum):
 
 @dataclass(frozen=True)
 class NumberErrors:
-    """The prediction errors for a numeric label.
+    """How far predictions of a numeric label are from the true numbers.
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ class NumberErrors:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> NumberErrors | None:
-        """Rebuild the errors from a figure's JSON values; None if the figure has none."""
+        """Rebuild the errors from the JSON values of a figure; None if the figure has no errors."""
         rmse, reference = entries.get("rmse"), entries.get("reference_rmse")
         if rmse is None or reference is None:
             return None
         return cls(float(rmse), float(reference), entries.get("one_row"))
 
     def caveats(self) -> tuple[str, ...]:
-        """Return a warning if one row accounts for much of the variance."""
+        """Return a warning if a single row accounts for much of the label's variance."""
         if self.one_row is None or self.one_row < MUCH_IN_ONE_ROW:
             return ()
         return (
@@ -95,14 +95,15 @@ class NumberErrors:
         )
 
     def to_dict(self) -> dict[str, float]:
-        """Return the fields that are known as JSON values."""
+        """Return those fields that are known as JSON values."""
         known = {} if self.one_row is None else {"one_row": self.one_row}
         return {"rmse": self.rmse, "reference_rmse": self.reference_rmse, **known}
 
 
 @dataclass(frozen=True)
 class UtilityFigure:
-    """The utility of one release.
+    """The utility of one release by one measure, and the utility of the table with which it is
+    compared.
 
     Attributes
     ----------
@@ -164,7 +165,9 @@ class UtilityFigure:
         label_rows: Sequence[float] | None,
         **more: Any,
     ) -> UtilityFigure:
-        """Return the figure for a value, with the percentage of the reference's utility that it keeps."""
+        """Return the figure for a score, with the percentage of the reference's utility that this
+        score keeps.
+        """
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
@@ -192,7 +195,7 @@ class UtilityFigure:
     def with_errors(
         self, number: Mapping[str, float] | None, reference: Mapping[str, float] | None
     ) -> UtilityFigure:
-        """Return the figure with the prediction errors (RMSE) that follow from its R2.
+        """Return a copy of the figure with the prediction errors (RMSE) that follow from its R2.
 
         Parameters
         ----------
@@ -210,15 +213,15 @@ class UtilityFigure:
 
     @property
     def rmse(self) -> float | None:
-        """For a numeric label, the root mean squared error of predictions from the release; else
-        None.
+        """For a numeric label, the root mean squared error of predictions from the release;
+        otherwise None.
         """
         return None if self.number is None else self.number.rmse
 
     @property
     def reference_rmse(self) -> float | None:
-        """For a numeric label, the root mean squared error of predictions from the reference; else
-        None.
+        """For a numeric label, the root mean squared error of predictions from the reference;
+        otherwise None.
         """
         return None if self.number is None else self.number.reference_rmse
 
@@ -229,7 +232,7 @@ class UtilityFigure:
 
     @property
     def exceeds(self) -> bool:
-        """Whether the release scores better than its reference.
+        """Whether the release has a better score than the table with which it is compared.
 
         This can happen because models learn better from fewer values.
         """
@@ -238,12 +241,16 @@ class UtilityFigure:
 
     @property
     def detail(self) -> str:
-        """The value and its reference, such as "held-out-auc 0.91 of 0.92 unmasked"."""
+        """The score and the score of the reference, such as "held-out-auc 0.91 of 0.92
+        unmasked".
+        """
         return f"{self.measure} {self._compared}{self.errors}{self.why_better}"
 
     @property
     def errors(self) -> str:
-        """The prediction errors for a numeric label, as the end of a sentence; empty if unknown."""
+        """The errors of predictions of a numeric label, as the end of a sentence; empty if they are
+        unknown.
+        """
         own = self.number
         if own is None:
             return ""
@@ -258,7 +265,8 @@ class UtilityFigure:
 
     @property
     def digits(self) -> int:
-        """Number of decimals to show, so that one digit of the standard error is visible.
+        """The number of decimals that Aegis shows, so that one digit of the standard error is
+        visible.
 
         If there is no standard error, it is 2 for a metric of models and 4 for other measures.
         """
@@ -296,7 +304,7 @@ class UtilityFigure:
         return ": better, because models learn better from fewer values"
 
     def expected(self, label_rows: Sequence[float] | None) -> str:
-        """Return the expected metric of models, as a sentence without its full stop.
+        """Return the metric that models are expected to reach, as a sentence without its full stop.
 
         Parameters
         ----------
@@ -325,7 +333,7 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """The range that contains about nine of ten trained models, such as ", give or take 0.06".
+        """The range in which about nine of ten trained models end, such as ", give or take 0.06".
 
         For metrics other than the AUC, the range covers only the sampling error. The text is empty
         if there is no standard error.
@@ -338,7 +346,7 @@ class UtilityFigure:
 
     @property
     def range_words(self) -> str:
-        """What `plus_minus` covers, as a sentence; empty if there is no range.
+        """A sentence that says what the range in `plus_minus` covers; empty if there is no range.
 
         Examples
         --------
@@ -353,7 +361,8 @@ class UtilityFigure:
         return "The range covers the sampling error."
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return warnings on the suppressed rows of a release, and on what its figure cannot say.
+        """Return warnings about rows that the release suppresses, and about what its figure cannot
+        say.
 
         Warnings on lost label classes come first.
         """

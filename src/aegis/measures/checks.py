@@ -74,5 +74,5 @@ def group_codes(values: npt.ArrayLike, groups: int, what: str) -> Ints:
 
 
 def group_sums(codes: Ints, weights: Floats, groups: int) -> Floats:
-    """Return the sum of `weights` for each group code, shape (groups,)."""
+    """Return the sum of the `weights` of all entries that have each group code, shape (groups,)."""
     return np.bincount(codes, weights, groups).astype(np.float64, copy=False)

@@ -46,7 +46,7 @@ def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
 
 
 def inverted(matrix: Floats, ridge: float) -> Floats:
-    """Return (matrix + r I)^-1 of a symmetric matrix, shape (d, d)."""
+    """Return the inverse (matrix + r I)^-1 for a symmetric matrix, shape (d, d), and a ridge r."""
     from scipy.linalg.lapack import dpotri
 
     if not len(matrix):

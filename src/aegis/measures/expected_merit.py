@@ -116,7 +116,9 @@ def held_out(
 
 
 class OfModels(ABC):
-    """A metric to predict: as a mean over named models, or for the better of two kinds of models."""
+    """A metric that a measure predicts: the mean over named models, or the better of two kinds of
+    models (linear or trees).
+    """
 
     merit: str
     """The metric."""

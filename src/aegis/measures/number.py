@@ -173,7 +173,9 @@ class ExpectedR2(OfModels):
                 )
 
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return R2 in a coding, shape (1 + K,)."""
+        """Return R2 if masked values are encoded in the given way, first over all K folds, then
+        without each fold, shape (1 + K,).
+        """
         return held_out_r2(counts, coding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:

@@ -53,7 +53,9 @@ class LabelKind(StrEnum):
 
     @property
     def default_measure(self) -> str:
-        """Name of the measure that rankings use by default."""
+        """The name of the measure that rankings use for this kind of label if no measure is
+        named.
+        """
         return {
             LabelKind.CLASSES: DEFAULT_MEASURE,
             LabelKind.NUMBER: NUMBER_MEASURE,
@@ -89,7 +91,7 @@ class Direction(StrEnum):
 
 
 class Trace(StrEnum):
-    """Relation of a measure to Pillai's trace, used to bound the search."""
+    """How a measure is related to Pillai's trace. A search uses this relation to compute bounds."""
 
     PLUG_IN = "plug-in"
     """The measure is the trace."""

@@ -10,7 +10,8 @@ from aegis.policy.model import Configuration, Policy
 
 
 def require_joint_rule(policy: Policy) -> None:
-    """Raise an error unless the rule of a policy can be checked on the joint classes of releases.
+    """Raise an error unless the policy's rule can be checked on the classes that several releases
+    form together.
 
     Raises
     ------

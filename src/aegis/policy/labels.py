@@ -21,7 +21,7 @@ this row.
 
 @dataclass(frozen=True)
 class Label:
-    """The column to predict, as classes or as a number.
+    """The column that models predict, as classes or as a number.
 
     A table without a label has `NO_LABEL`, which has no column, and one class for all rows.
 
@@ -103,22 +103,22 @@ class Label:
 
     @property
     def declared(self) -> bool:
-        """Whether the policy declares the possible classes."""
+        """Whether the policy lists the classes that the label can have."""
         return bool(self.classes or self.cuts)
 
     @property
     def is_number(self) -> bool:
-        """Whether a number is predicted instead of a class."""
+        """Whether models predict a number instead of a class."""
         return self.kind is LabelKind.NUMBER
 
     @property
     def cut(self) -> bool:
-        """Whether a numeric label is cut into classes."""
+        """Whether a numeric label is cut into ranges, which are its classes."""
         return self.bins is not None or bool(self.cuts)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns to predict."""
+        """The names of the columns that models predict."""
         if self.several is not None:
             return self.several.columns
         return (self.column,) if self.column else ()
@@ -133,7 +133,9 @@ class Label:
 
 
 class Serve(StrEnum):
-    """How the shares kept of several labels are combined into one figure."""
+    """How Aegis combines the shares of utility that a release keeps for several labels into one
+    figure.
+    """
 
     MEAN = "mean"
     """The weighted mean of the shares."""
@@ -143,7 +145,7 @@ class Serve(StrEnum):
 
 @dataclass(frozen=True)
 class LabelTask:
-    """One of several labels, with its weight and measure.
+    """One of several labels, with its weight and its measure.
 
     Attributes
     ----------
@@ -170,8 +172,8 @@ class LabelTask:
             chosen_measure(self.measure, label=self.label.kind)
 
     def named_measure(self, general: str | None) -> str | None:
-        """Return the name of the label's measure. If it has none, return `general` if this fits the
-        label's kind, else None.
+        """Return the name of the label's own measure. If the label names none, return `general` if
+        that measure fits the label's kind, else None.
         """
         if self.measure is not None or general is None:
             return self.measure
@@ -179,15 +181,15 @@ class LabelTask:
         return chosen.name if chosen.reads_label and chosen.label is self.label.kind else None
 
     def measure_by(self, general: str | None) -> Measure:
-        """Return the label's measure. If it has none, return `general` if this fits the label's
-        kind, else the default measure.
+        """Return the label's own measure. If the label names none, return `general` if it fits the
+        label's kind, else the default measure of this kind.
         """
         return chosen_measure(self.named_measure(general), label=self.label.kind)
 
 
 @dataclass(frozen=True)
 class SeveralLabels:
-    """Several labels of one table, which one release should serve together.
+    """Several labels of one table, all of which a single release should serve.
 
     Attributes
     ----------
@@ -215,24 +217,24 @@ class SeveralLabels:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the label columns."""
+        """The names of the columns that are labels."""
         return tuple(task.label.column for task in self.tasks)
 
     @property
     def measure(self) -> str:
-        """Name of the measure that combines the shares of utility kept."""
+        """The name of the measure that combines the shares of utility kept for all labels."""
         return f"{SHARE_KEPT}({self.serve})"
 
     @property
     def any_column(self) -> bool:
-        """Whether each column is predicted in turn (`labels: any`)."""
+        """Whether each column is predicted from the others, as `labels: any` in a policy says."""
         return not self.tasks
 
 
 def several_labels(
     tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, known: bool = False
 ) -> Label:
-    """Combine several labels into the label of a policy; for a single task, return its label.
+    """Combine several labels into one `Label` of a policy. If there is only one, return this label.
 
     Examples
     --------

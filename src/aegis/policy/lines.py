@@ -76,7 +76,7 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 @dataclass(slots=True)
 class Place:
-    """The line of a node in a YAML document, and the lines of its children.
+    """The line number of an entry in a YAML document, and the line numbers of the entries below it.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Located:
-    """A YAML document and the line of each of its nodes.
+    """The content of a YAML document, with the line number of each entry.
 
     Attributes
     ----------
@@ -109,7 +109,9 @@ class Located:
     origin: str
 
     def where(self, *path: str | int) -> str:
-        """Return "file, line n" for the deepest node on `path` whose line is known."""
+        """Return "file, line n" for the entry at `path`. If its line is unknown, use the nearest
+        entry above it whose line is known.
+        """
         place = self.place
         for key in path:
             if key not in place.parts:

@@ -65,7 +65,7 @@ _TEXTS = {"population": "the path of a table with the rows of the population"}
 
 
 def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
-    """Read a policy.
+    """Read a policy from a YAML file or a mapping, check it, and return it.
 
     Parameters
     ----------
@@ -99,12 +99,14 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
-    """Return a policy; read it from a path or a mapping if it is not yet a `Policy`."""
+    """Return a policy. If a path or a mapping is given instead of a `Policy`, read the policy from
+    it.
+    """
     return policy if isinstance(policy, Policy) else load_policy(policy)
 
 
 def read_document(path: str | Path, what: str) -> Located:
-    """Read a YAML file once, for several functions that use its content.
+    """Read a YAML file once, so that several functions can use its content.
 
     `what` names the file in messages. A path may be a pipe, which can be read only once, such as
     `<(command)` of a shell.
@@ -121,7 +123,8 @@ def read_document(path: str | Path, what: str) -> Located:
 
 @checks_types
 def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
-    """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
+    """Read explicit configurations for `policy` from a file with the form `configurations: {name:
+    {attribute: mask}}`.
 
     `source` is a path, or the result of `read_document`. If the file is a single mapping
     `{attribute: mask}`, it is one configuration with the name of the file.
@@ -181,7 +184,8 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
 
 
 def read_mapping(source: str | Path | Located, what: str) -> dict[str, Any]:
-    """Read a YAML file that contains a single mapping. Messages call the file `what`.
+    """Read a YAML file that contains a single mapping. Error messages use `what` as the name of the
+    file's kind.
 
     `source` is a path, or the result of `read_document`.
 
@@ -201,7 +205,7 @@ def _document(source: str | Path | Located, what: str) -> Located:
 
 
 def parse_value(text: str, origin: str) -> Any:
-    """Return the value that `text` has in a YAML file; an empty text is null."""
+    """Return the value that `text` would have in a YAML file; an empty text means null."""
     return read_yaml(text, origin).data if text else None
 
 
@@ -211,7 +215,7 @@ def write_mapping(data: Mapping[str, Any]) -> str:
 
 
 def dump_policy(policy: Policy) -> str:
-    """Return the policy as YAML that `load_policy` reads back to an equal policy."""
+    """Return the policy as YAML text from which `load_policy` reads an equal policy."""
     return write_yaml(policy_mapping(policy))
 
 
@@ -221,7 +225,7 @@ def dump_configurations(
     measure: str | None = None,
     made_under: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return configurations as YAML that `load_configurations` reads back.
+    """Return configurations as YAML text from which `load_configurations` reads them again.
 
     `measure` is the measure by which the configurations were chosen; `measure_of_choice` reads it
     from the file. If they were chosen from a summary, `made_under` is the rule of its owner as
@@ -236,8 +240,8 @@ def dump_configurations(
 
 
 def measure_of_choice(source: str | Path | Located) -> str | None:
-    """Return the measure by which a file's configurations or recipe were chosen; None if the file
-    names none.
+    """Return the measure by which the configurations or the recipe in a file were chosen; None if
+    the file names no measure.
 
     `source` is a path, or the result of `read_document`.
 

@@ -14,7 +14,7 @@ VERSION = 1
 
 
 def policy_mapping(policy: Policy) -> dict[str, Any]:
-    """Return the policy as the mapping in its YAML file."""
+    """Return the policy as the mapping that its YAML file would contain."""
     label = policy.label
     data: dict[str, Any] = {
         "version": VERSION,
@@ -106,12 +106,14 @@ def plain(value: Any) -> Any:
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 digest of the canonical policy. It covers the content of hierarchies."""
+    """Return the SHA-256 digest of the canonical text of a policy. The digest changes if the
+    content of a hierarchy changes.
+    """
     return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
 
 
 def canonical_policy(policy: Policy) -> str:
-    """Return all declarations of the policy as one JSON text. Equal policies give equal texts.
+    """Return everything that the policy declares as one JSON text. Equal policies give equal texts.
 
     For a hierarchy, the text has the digest of its content instead of the name of its file.
     """

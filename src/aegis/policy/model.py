@@ -21,8 +21,8 @@ from aegis.words import brief
 
 
 class Role(StrEnum):
-    """The role of an attribute for privacy. Attributes are scored and released, except those with
-    the roles `identifier` and `ignore`.
+    """The role of an attribute for privacy. Aegis scores and releases all attributes except those
+    with the roles `identifier` and `ignore`.
     """
 
     IDENTIFIER = "identifier"
@@ -42,14 +42,14 @@ class Role(StrEnum):
 
 
 class Unseen(StrEnum):
-    """How a release treats a value that a mask does not know."""
+    """What a release does with a value that the mask of its column does not know."""
 
     ERROR = "error"
     SUPPRESS = "suppress"
 
 
 class SuppressedColumns(StrEnum):
-    """How a release shows a suppressed column."""
+    """How a release shows a column whose mask is `suppress`."""
 
     FILL = "fill"
     """The column has `*` in every row, so that the table keeps its columns."""
@@ -68,7 +68,7 @@ class ValueType(StrEnum):
 
 
 class AttributeKind(StrEnum):
-    """How methods that group records compare the values of a quasi-identifier."""
+    """How methods that group records compare two values of a quasi-identifier."""
 
     NUMERIC = "numeric"
     """By their distances. This is the default for numbers."""
@@ -84,7 +84,7 @@ class AttributeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column, its role and its candidate masks.
+    """One column of the table, with its role and its candidate masks.
 
     Attributes
     ----------
@@ -124,13 +124,13 @@ class Attribute:
 
     @property
     def scored(self) -> bool:
-        """Whether the attribute is scored and released."""
+        """Whether Aegis scores and releases the attribute."""
         return self.role not in (Role.IDENTIFIER, Role.IGNORE)
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One mask for each attribute.
+    """A choice of one mask for each attribute.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Configuration:
                 )
 
     def spec(self) -> dict[str, Any]:
-        """Return `{attribute: mask}` as a policy writes it.
+        """Return the masks as the mapping `{attribute: mask}` that a policy file would contain.
 
         Examples
         --------
@@ -182,7 +182,8 @@ class Configuration:
 
 
 def listed_configurations(given: object) -> tuple[Configuration, ...]:
-    """Return configurations, which are given as a mapping by name or as a sequence.
+    """Return configurations as a list, whether they are given as a mapping by name or as a
+    sequence.
 
     Raises
     ------
@@ -208,7 +209,7 @@ def _no_configuration(given: object) -> PolicyError:
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """A record-level method that the policy includes in the ranking of configurations.
+    """A record-level method that the policy wants ranked together with the configurations.
 
     Attributes
     ----------
@@ -303,11 +304,14 @@ class Policy:
 
     @property
     def tasks(self) -> tuple[LabelTask, ...]:
-        """If there are several labels, the labels with their weights and measures; else empty."""
+        """The labels with their weights and measures if the policy has several labels; otherwise
+        empty.
+        """
         return () if self.label.several is None else self.label.several.tasks
 
     def of_task(self, task: LabelTask) -> Policy:
-        """Return a policy that has only one of several labels, and no privacy rule.
+        """Return a policy in which only one of several labels remains, and which has no privacy
+        rule.
 
         The other labels are not among its attributes, unless this policy states that they are
         known.
@@ -367,19 +371,21 @@ class Policy:
 
     @property
     def person(self) -> str | None:
-        """The column that identifies persons, if persons are counted instead of rows; None if rows
-        are counted.
+        """The column that identifies persons, if the rule counts persons instead of rows; otherwise
+        None.
         """
         return self.privacy.person
 
     @property
     def shared_rows(self) -> int:
-        """Number of rows that must share each learnt bound: the smallest class size, at least 11."""
+        """The number of rows on which each bound that a mask learns must rest: the smallest class
+        size of the rule, but at least 11.
+        """
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the first given measure that is not None. If all are None, return the policy's
-        measure, or else the default measure.
+        """Return the first given measure that is not None. If all are None, return the measure that
+        the policy names; if it names none, return the default measure.
 
         If there is no label, the default is the measure that treats all columns equally.
 
@@ -400,8 +406,8 @@ class Policy:
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
     def measured_by(self, measure: str | None) -> Policy:
-        """Return the policy; if it has several labels, each label that names no measure gets this
-        one.
+        """If the policy has several labels, return a policy in which every label without a measure
+        gets this measure.
 
         If the policy has one label or none, the method returns it unchanged. Then give the measure
         to the ranking or search instead.
@@ -418,8 +424,8 @@ class Policy:
         return replace(self, measure=measure)
 
     def require_label(self, what: str, *, number: bool = False) -> None:
-        """Raise `PolicyError` if the policy has no label with classes, because the operation `what`
-        needs one.
+        """Raise `PolicyError` if the policy has no label with classes, which the operation `what`
+        needs.
 
         The message names the operation. If `number` is True, a numeric label is accepted, too.
 
@@ -442,8 +448,8 @@ class Policy:
             )
 
     def refuse_several(self, what: str) -> None:
-        """Raise `PolicyError` if the policy has several labels, because the operation `what` cannot
-        use them.
+        """Raise `PolicyError` if the policy has several labels, with which the operation `what`
+        does not work.
 
         Examples
         --------
@@ -460,8 +466,8 @@ class Policy:
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
-        """Return the masks of a release, including the label's mask, which is None if the label is
-        unmasked.
+        """Return the masks of a release after adding the mask of the label; the label's mask is
+        None if the label is shown unmasked.
 
         `fitted` is the single mask of the label (`label_mask`), fitted to a table.
 
@@ -511,7 +517,8 @@ class Policy:
             )
 
     def refuse_weight(self, what: str) -> None:
-        """Raise `PolicyError` if rows have weights, because the operation `what` cannot use them.
+        """Raise `PolicyError` if the rows have survey weights, with which the operation `what` does
+        not work.
 
         Examples
         --------
@@ -609,8 +616,8 @@ class Policy:
         )
 
     def drawn_from(self, population: str | None) -> Policy:
-        """Return the policy with this path of its population; if `population` is None, return the
-        policy itself.
+        """Return a copy of the policy that reads its population from the path `population`. If
+        `population` is None, return the policy itself.
 
         Examples
         --------
@@ -622,7 +629,8 @@ class Policy:
         return self if population is None else replace(self, population=population)
 
     def without(self, names: Iterable[str]) -> Policy:
-        """Return the policy with these attributes ignored, that is, neither scored nor released.
+        """Return a copy of the policy that ignores these attributes, so that Aegis neither scores
+        nor releases them.
 
         Raises
         ------
@@ -670,15 +678,15 @@ class Policy:
 
     @property
     def features(self) -> tuple[Attribute, ...]:
-        """The scored attributes without the label."""
+        """The attributes that Aegis scores, without the label."""
         return tuple(
             a for a in self.attributes.values() if a.scored and a.name != self.label.column
         )
 
     @property
     def protected_hierarchies(self) -> dict[str, Hierarchy]:
-        """The hierarchies of the sensitive attributes for which a model measures distances between
-        values.
+        """The hierarchies of those sensitive attributes for which the rule measures distances
+        between values.
         """
         return {
             name: hierarchy
@@ -689,13 +697,13 @@ class Policy:
 
     @property
     def label_attribute(self) -> Attribute | None:
-        """The label's entry in `attributes`; None if it has no entry."""
+        """The entry of the label in `attributes`; None if the label has no entry there."""
         return self.attributes.get(self.label.column)
 
     @property
     def label_mask(self) -> Mask | None:
-        """The label's mask, if the label is a feature with a single mask that shows classes or a
-        number; else None.
+        """The mask of the label, if the label is a feature with a single mask that shows classes or
+        a number; otherwise None.
         """
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
@@ -705,33 +713,36 @@ class Policy:
 
     @property
     def chosen_label(self) -> Attribute | None:
-        """The label's entry in `attributes`, if each configuration chooses its mask; else None."""
+        """The entry of the label in `attributes`, if each configuration chooses a mask for the
+        label; otherwise None.
+        """
         own = self.label_attribute
         return None if own is None or not own.scored or self.label_mask is not None else own
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:
-        """The attributes that form the equivalence classes."""
+        """The attributes whose masked values form the equivalence classes."""
         return self.with_role(Role.QUASI_IDENTIFIER)
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """The columns that have the role sensitive or that the rule protects; the label may be one
-        of them.
+        """The columns that have the role `sensitive` or that a criterion of the rule protects. The
+        label may be one of them.
         """
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels that every release contains. If there are several labels, a release may leave
-        out some.
+        """The labels that every release shows. If there are several labels, a release may leave
+        some out.
         """
         gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 
     def released(self) -> Iterator[Attribute]:
-        """Yield the released attributes, including identifiers whose values become tokens.
+        """Yield the attributes that a release shows, including identifiers whose values are
+        replaced by tokens.
 
         Examples
         --------

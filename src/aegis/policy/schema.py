@@ -29,14 +29,14 @@ def _day(value: Any) -> Any:
 
 
 class PolicyMapping(BaseModel):
-    """A mapping that rejects unknown keys."""
+    """A part of a policy file that does not accept unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class LabelEntry(PolicyMapping):
-    """The label: `label: income`, `label: {column: price, kind: number}`, or `label: {column:
-    price, bins: 5}`. For protected summaries, also give `classes` or `cuts`.
+    """The entry `label` of a policy file: `label: income`, `label: {column: price, kind: number}`,
+    or `label: {column: price, bins: 5}`. For protected summaries, also give `classes` or `cuts`.
     """
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
@@ -57,7 +57,9 @@ class LabelEntry(PolicyMapping):
 
 
 class TaskEntry(LabelEntry):
-    """One entry of `labels`: `income`, or `{column: hours, kind: number, weight: 2}`."""
+    """One entry in the list `labels` of a policy file: `income`, or `{column: hours, kind: number,
+    weight: 2}`.
+    """
 
     weight: float = Field(default=1.0, allow_inf_nan=False)
     """How much the label counts in the mean of the shares kept; above zero."""
@@ -68,7 +70,7 @@ class TaskEntry(LabelEntry):
 
 
 class AttributeEntry(PolicyMapping):
-    """One entry of `attributes`."""
+    """One entry in the mapping `attributes` of a policy file."""
 
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
     """Role of the attribute in privacy."""
@@ -94,7 +96,9 @@ class AttributeEntry(PolicyMapping):
 
 
 class ReadingShape(PolicyMapping):
-    """The format of text files and workbooks, if Aegis should not determine it from the files."""
+    """The entry of a policy file that states the format of text files and workbooks, if Aegis
+    should not find it out from the files.
+    """
 
     encoding: str | None = None
     """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
@@ -129,7 +133,9 @@ class ReadingShape(PolicyMapping):
 
 
 class ReleaseShape(PolicyMapping):
-    """Facts about the release for readers of the report; all keys are optional."""
+    """The entry `release` of a policy file, with facts for readers of the report. All its keys are
+    optional.
+    """
 
     data: str | None = None
     """Name of the data set."""
@@ -146,7 +152,7 @@ class ReleaseShape(PolicyMapping):
 
 
 class PolicyShape(PolicyMapping):
-    """A policy file."""
+    """The content of a policy file."""
 
     version: Literal[1]
     """Version of the format."""
@@ -212,8 +218,8 @@ class PolicyShape(PolicyMapping):
     """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
-        """Return the name of the requested measure. The policy names it directly, or by a metric of
-        models.
+        """Return the name of the measure that the policy requests, either by its name or by the
+        metric of models that it predicts.
 
         Raises
         ------

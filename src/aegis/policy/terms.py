@@ -25,7 +25,8 @@ from aegis.words import json_fields
 
 @dataclass(frozen=True)
 class OwnerRule:
-    """The rule under which a summary was made, and whether it is locked.
+    """The privacy rule under which the owner of a table made its summary, and whether this rule is
+    locked.
 
     Attributes
     ----------
@@ -40,7 +41,9 @@ class OwnerRule:
 
     @classmethod
     def of(cls, given: object, where: str) -> OwnerRule:
-        """Return the rule that `to_dict` wrote; raise `PolicyError` if `given` has another form."""
+        """Return the rule in the mapping that `to_dict` wrote; raise `PolicyError` if `given` is
+        anything else.
+        """
         if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
                 f"{where} does not state correctly which rule the summary was made under: {given!r}.",
@@ -55,7 +58,9 @@ class OwnerRule:
         return cls(replace(rule_of(given.get("privacy")), person=person), locked)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as a policy writes it, with the column of persons and the lock."""
+        """Return the rule as the mapping in a policy file, together with the column of persons and
+        whether the rule is locked.
+        """
         return {
             "privacy": self.rule.to_mapping(),
             "person": self.rule.person,
@@ -63,7 +68,7 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return the difference between `rule` and the owner's rule; None if they require the same.
+        """Return how `rule` differs from the owner's rule; None if both rules require the same.
 
         Parameters
         ----------
@@ -101,7 +106,7 @@ class OwnerRule:
 
 @dataclass(frozen=True)
 class RuleOverride:
-    """A rule that is deliberately different from the owner's rule.
+    """A rule that the user chose on purpose although it differs from the owner's rule.
 
     Attributes
     ----------
@@ -120,12 +125,14 @@ class RuleOverride:
 
     @property
     def weaker(self) -> bool:
-        """Whether the used rule is not at least as strong as the owner's rule."""
+        """Whether the rule in use is weaker than the owner's rule. A rule that cannot be compared
+        counts as weaker.
+        """
         return bool(self.lacks)
 
     @property
     def sentence(self) -> str:
-        """The difference between the rules, as a sentence for readers."""
+        """A sentence for readers that says how the rule in use differs from the owner's rule."""
         said = (
             f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
             f"this is compared with {self.used}"
@@ -143,7 +150,7 @@ class RuleOverride:
 
 @dataclass(frozen=True)
 class Terms:
-    """The policy under which a summary was made.
+    """The policy under which a summary was made, and whether its rule is locked.
 
     Attributes
     ----------
@@ -163,17 +170,19 @@ class Terms:
 
     @classmethod
     def of(cls, policy: Policy, *, locked: bool = False) -> Terms:
-        """Return the terms of a policy."""
+        """Return the terms that a policy sets for its summaries."""
         return cls(canonical_policy(policy), locked)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 digest of the policy; it equals `policy_digest` of the policy."""
+        """The SHA-256 digest of the policy, as `policy_digest` computes it."""
         return hashlib.sha256(self.policy.encode()).hexdigest()
 
     @cached_property
     def declared(self) -> dict[str, Any]:
-        """The policy as plain values, with hierarchies replaced by the digest of their content."""
+        """The policy as plain values, in which each hierarchy is replaced by the digest of its
+        content.
+        """
         try:
             mapping = json.loads(self.policy)
         except ValueError as error:
@@ -184,7 +193,7 @@ class Terms:
 
     @cached_property
     def owner(self) -> OwnerRule:
-        """The owner's rule, and whether it is locked."""
+        """The rule of the summary's owner, and whether it is locked."""
         person = self.declared.get("person")
         if not isinstance(person, str | None):
             raise ValueError("its policy's person is not a column")
@@ -193,7 +202,7 @@ class Terms:
 
 
 def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
-    """Return the rule of the summary from which a file's configurations were chosen.
+    """Return the rule of the summary from which the configurations in a file were chosen.
 
     The result is None if they were chosen from the table itself. `source` is the path of the file,
     or the result of `read_document`.
@@ -212,8 +221,8 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
 
 
 def rule_of(mapping: object) -> PrivacyRule:
-    """Return the rule from the `privacy` entry of a policy. If there is no entry, the rule requires
-    nothing.
+    """Return the privacy rule in the entry `privacy` of a policy. Without this entry, the rule
+    requires nothing.
     """
     if mapping is None or mapping == {}:
         return PrivacyRule()

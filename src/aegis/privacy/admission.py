@@ -15,8 +15,8 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> bool:
-    """Return whether `rule.check` would find a table admissible, without computing the full
-    verdict.
+    """Return whether a table meets `rule` after suppression, without computing the full verdict of
+    `rule.check`.
 
     The check drops failing classes, and returns False as soon as it has dropped more than `room`
     rows.
@@ -61,7 +61,8 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
 def admits_dense(
     criteria: Sequence[Criterion], tables: Mapping[str, Histograms], sizes: Floats, room: int
 ) -> bool:
-    """Return whether a table meets criteria after suppression, computed from plain matrices.
+    """Return whether a table meets criteria after suppression, computed from matrices of rows by
+    class and value.
 
     Parameters
     ----------

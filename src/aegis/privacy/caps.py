@@ -17,13 +17,15 @@ from aegis.privacy.model import Criterion
 
 
 def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of t-closeness with the equal distance: 1 - sum_v min(q_v, p_v) <= t."""
+    """Return the caps on the shares q_v of values v in a class that follow from t-closeness with
+    the equal distance: 1 - sum_v min(q_v, p_v) <= t, where p_v are the shares in the table.
+    """
     return ShareCaps(bounds.most(), 1.0 - criterion["t"] - TOLERANCE)
 
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of t-closeness with the ordered distance; None if suppression can remove
-    every step.
+    """Return the caps on the shares of values in a class that follow from t-closeness with the
+    ordered distance; None if suppression can remove every step.
 
     There are m - 1 steps between the m ordered values. The sum of 1 - min(Q, P) - min(1 - Q, 1 - P)
     over these steps is at most t (m - 1). Q and P are the cumulative shares, in the class and in
@@ -35,7 +37,8 @@ def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of t-closeness with the hierarchical distance; None if there is no hierarchy.
+    """Return the caps on the shares of values in a class that follow from t-closeness with the
+    hierarchical distance; None if there is no hierarchy.
 
     The mean of 1 - sum_g min(q_g, p_g) over the levels of the hierarchy is at most t.
     """
@@ -47,19 +50,24 @@ def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def basic_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of basic beta-likeness: q_v <= (1 + beta) p_v."""
+    """Return the caps of basic beta-likeness: q_v <= (1 + beta) p_v, where q_v and p_v are the
+    shares of the value v in a class and in the table.
+    """
     return ShareCaps((1.0 + criterion["beta"] + TOLERANCE) * bounds.most())
 
 
 def enhanced_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of enhanced beta-likeness: q_v <= (1 + min(beta, -ln p_v)) p_v."""
+    """Return the caps of enhanced beta-likeness: q_v <= (1 + min(beta, -ln p_v)) p_v, where q_v and
+    p_v are the shares of the value v in a class and in the table.
+    """
     most = bounds.most()
     gain = -np.log(np.where(most > 0, most, 1.0))
     return ShareCaps((1.0 + np.minimum(criterion["beta"], gain) + 2 * TOLERANCE) * most)
 
 
 def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the largest and smallest shares under delta-disclosure privacy.
+    """Return the largest and the smallest shares that values of a class may have under
+    delta-disclosure privacy.
 
     The condition is p_v base^-delta < q_v < p_v base^delta, where `base` is the base of the
     logarithm. If the model ignores values that a class lacks, there are no smallest shares.
@@ -70,13 +78,15 @@ def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of (alpha, k)-anonymity: q_v <= alpha."""
+    """Return the caps of (alpha, k)-anonymity: no value may have a share q_v above alpha in a
+    class.
+    """
     return ShareCaps(np.full(len(bounds.totals), criterion["alpha"] + TOLERANCE))
 
 
 def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps q_v <= a of entropy l-diversity. The result is None if l = 1, because every
-    class meets this.
+    """Return the largest share a that a value may have in a class under entropy l-diversity, as
+    caps q_v <= a. The result is None if l = 1, because every class meets this.
 
     The number a is the largest share of one value for which an entropy of ln l is possible. The
     entropy is then largest if all other values are equally frequent. For two values, this is the
@@ -97,7 +107,8 @@ def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps q_v <= a of recursive (c, l)-diversity: r_1 < c (r_l + ... + r_m).
+    """Return the largest share a that a value may have in a class under recursive (c, l)-diversity,
+    r_1 < c (r_l + ... + r_m), as caps q_v <= a.
 
     r_1 >= ... >= r_m are the shares of the m values in the class. The number a is the largest
     possible r_1. The sum in the condition is largest if all other values are equally frequent; then

@@ -30,7 +30,8 @@ _DENSE = 32
 
 @dataclass(frozen=True, eq=False)
 class SensitiveCounts:
-    """Counts of one sensitive attribute's values by equivalence class, as a sparse table.
+    """The number of rows by equivalence class and value of one sensitive attribute, as a sparse
+    table.
 
     Only non-empty cells are stored, in ascending order of class and, within a class, of value.
     Every class has at least one cell.
@@ -97,27 +98,32 @@ class SensitiveCounts:
 
     @cached_property
     def starts(self) -> Ints:
-        """The index of the first cell of each class, shape (n_classes,)."""
+        """The index of the first of the nnz cells of each class, shape (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1)).astype(np.int64, copy=False)
 
     @cached_property
     def lengths(self) -> Ints:
-        """Number of distinct values in each class, shape (n_classes,)."""
+        """The number of distinct sensitive values in each class, shape (n_classes,)."""
         return np.diff(self.starts, append=len(self.classes)).astype(np.int64, copy=False)
 
     @cached_property
     def sizes(self) -> Ints:
-        """Sum of the counts of each class, shape (n_classes,); a person counts once for each value."""
+        """The sum of the counts in each class, shape (n_classes,). If persons are counted, a person
+        counts once for each of their values.
+        """
         return self.sum_by_class(self.counts)
 
     @cached_property
     def members(self) -> Ints:
-        """Number of rows of each class, or of persons if they are counted, shape (n_classes,)."""
+        """The number of rows in each class, or of persons if they are counted, shape
+        (n_classes,).
+        """
         return self.sizes if self.persons is None else self.persons
 
     @cached_property
     def certain(self) -> Flags:
-        """For each class, whether all its members share some value, shape (n_classes,).
+        """For each class, whether there is a sensitive value that all its members have, shape
+        (n_classes,).
 
         If rows are counted, this means that the class has only one value. A person may have several
         values, so if persons are counted, all may share a value although the class also has other
@@ -129,23 +135,29 @@ class SensitiveCounts:
 
     @cached_property
     def shares(self) -> Floats:
-        """The share q of each cell's value within its class, in (0, 1], shape (nnz,)."""
+        """The share q that the value of each of the nnz cells has in its class, in (0, 1], shape
+        (nnz,).
+        """
         return self.counts / np.repeat(self.sizes, self.lengths)
 
     @cached_property
     def totals(self) -> Ints:
-        """Number of rows of each value in the whole table, shape (V,)."""
+        """The number of rows that each of the V values has in the whole table, shape (V,)."""
         sums = np.bincount(self.values, weights=self.counts, minlength=len(self.labels))
         return sums.astype(np.int64)
 
     @cached_property
     def reference(self) -> Floats:
-        """The share p of each value in the whole table, shape (V,); zeros for a table without rows."""
+        """The share p of the rows that each of the V values has in the whole table, shape (V,); all
+        0 if the table has no rows.
+        """
         return self.totals / max(int(self.totals.sum()), 1)
 
     @cached_property
     def descending(self) -> Ints:
-        """The counts, sorted from largest to smallest within each class, shape (nnz,)."""
+        """The counts of the nnz cells, sorted within each class from the largest to the smallest,
+        shape (nnz,).
+        """
         if not len(self.counts):
             return self.counts
         base = int(self.counts.max()) + 1
@@ -154,24 +166,24 @@ class SensitiveCounts:
         return base - 1 - (keys - self.classes * base)
 
     def sum_by_class(self, figures: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return the sum of `figures`, shape (nnz,), over the cells of each class,
-        shape (n_classes,).
+        """Return, for each class, the sum over its cells of `figures`, which has shape (nnz,). The
+        result has shape (n_classes,).
         """
         # bincount adds in float64, exact for fewer than 2**53 rows, and beats reduceat on the
         # short runs that classes are.
         return np.bincount(self.classes, weights=figures).astype(figures.dtype, copy=False)
 
     def max_by_class(self, figures: Floats) -> Floats:
-        """Return the largest of `figures`, shape (nnz,), over the cells of each class,
-        shape (n_classes,).
+        """Return, for each class, the largest of `figures`, shape (nnz,), among its cells. The
+        result has shape (n_classes,).
         """
         if not len(self.starts):
             return figures[:0]
         return np.maximum.reduceat(figures, self.starts)
 
     def keep(self, mask: Flags) -> SensitiveCounts:
-        """Return only the cells of the classes with True in `mask`, shape (n_classes,). The classes
-        are renumbered.
+        """Return the counts of only those classes for which `mask`, shape (n_classes,), is True.
+        The kept classes get new numbers.
         """
         cells = np.repeat(mask, self.lengths)
         numbers = np.cumsum(mask) - 1
@@ -187,7 +199,8 @@ class SensitiveCounts:
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """The equivalence classes of a table: their sizes, and their counts of sensitive values.
+    """The equivalence classes of a table, with their sizes and with the counts of sensitive values
+    in each class.
 
     Attributes
     ----------
@@ -244,12 +257,13 @@ class ClassTable:
 
     @property
     def class_rows(self) -> Ints:
-        """Number of rows of each class, shape (n_classes,), even if `sizes` counts persons."""
+        """The number of rows in each class, shape (n_classes,), even if `sizes` counts persons."""
         return self.sizes if self.persons is None else self.persons.rows
 
     @property
     def crowds(self) -> Counts:
-        """Number of people in each class that an adversary cannot distinguish, shape (n_classes,).
+        """The number of people in each class whom an adversary cannot distinguish, shape
+        (n_classes,).
 
         It is the size of the class in the population, or in the table if the population is not
         known.
@@ -258,18 +272,20 @@ class ClassTable:
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows of the table."""
+        """The number of rows in the table."""
         return int(self.class_rows.sum())
 
     @cached_property
     def subjects(self) -> int:
-        """Number of rows, or of distinct persons if they are counted. The suppression limit is a
-        share of this number.
+        """The number of rows in the table, or of distinct persons if they are counted. The
+        suppression limit is a share of this number.
         """
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: Flags) -> int:
-        """Return the number of rows, or of distinct persons, in the classes that `classes` selects."""
+        """Return the number of rows, or of distinct persons if they are counted, in the classes
+        that `classes` selects.
+        """
         if self.persons is None:
             return int(self.sizes[classes].sum())
         return self.persons.within(classes)
@@ -288,7 +304,7 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: Ints | None = None,
     ) -> ClassTable:
-        """Build the class table from cells. Several cells may belong to one class.
+        """Build the table of classes from cells, several of which may belong to one class.
 
         Parameters
         ----------
@@ -349,7 +365,8 @@ class ClassTable:
         ids: Ints | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Build the class table from classes whose distinct persons have been counted.
+        """Build the table of classes from classes in which the distinct persons have already been
+        counted.
 
         Parameters
         ----------
@@ -375,13 +392,13 @@ class ClassTable:
         return cls(sizes, MappingProxyType(tables), ids=ids, persons=persons)
 
     def kept_ids(self, mask: Flags) -> Ints:
-        """Return the identifiers of the classes with True in `mask`, shape (n_classes,)."""
+        """Return the identifiers of the classes for which `mask`, shape (n_classes,), is True."""
         ids = np.arange(len(self.sizes)) if self.ids is None else self.ids
         return ids[mask]
 
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
-        """Return the table with only the classes with True in `mask`, shape (n_classes,). The
-        classes are renumbered.
+        """Return the table with only those classes for which `mask`, shape (n_classes,), is True.
+        The kept classes get new numbers.
 
         The population of all other classes counts as absent.
         """
@@ -407,7 +424,8 @@ class ClassTable:
         )
 
     def as_shown_earlier(self) -> ClassTable:
-        """Merge the classes that no earlier release distinguishes, and return the new table.
+        """Return a table in which classes that no earlier release distinguishes are merged into one
+        class.
 
         Its `ids` are the numbers in `earlier`.
 
@@ -443,7 +461,9 @@ class ClassTable:
 
 
 def number(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct keys, ascending, and the position of each of the n keys among them."""
+    """Return the distinct keys in ascending order, and for each of the n keys its position among
+    them.
+    """
     if not len(keys):
         return keys, keys
     low, high = int(keys.min()), int(keys.max())
@@ -468,7 +488,9 @@ def number(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
-    """Raise `DataError` unless `levels` is a matrix of nested groups, shape (values, L)."""
+    """Raise `DataError` unless `levels`, shape (values, L), has the groups of the values on L
+    levels, each nested in the next.
+    """
     if levels.ndim != 2 or levels.shape[0] != values or not levels.shape[1]:
         raise DataError(
             f"A hierarchy of shape {levels.shape} does not fit {values} sensitive values.",

@@ -18,7 +18,8 @@ TOLERANCE = 1e-9
 
 
 def equal_distance(counts: SensitiveCounts) -> Floats:
-    """Return the total variation distance of each class, 0.5 sum_v |q_v - p_v|, from 0 to 1.
+    """Return the total variation distance between each class and the table: 0.5 sum_v |q_v - p_v|,
+    from 0 to 1, where q_v and p_v are the shares of the value v in the class and in the table.
 
     This is the earth mover's distance if all values are equally far apart (Li et al. 2007, section
     5.2). It is computed as the sum of the positive differences q_v - p_v; a value that the class
@@ -29,7 +30,8 @@ def equal_distance(counts: SensitiveCounts) -> Floats:
 
 
 def ordered_distance(counts: SensitiveCounts) -> Floats:
-    """Return the earth mover's distance of each class over the ranks of the values, from 0 to 1.
+    """Return the earth mover's distance between each class and the table, from 0 to 1, if the
+    distance of two values is the difference of their ranks.
 
     The distance is sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1), where m is the number of values that
     occur in the table (Li et al. 2007, section 5.1, ordered distance). It is 0 if m is 1.
@@ -67,7 +69,8 @@ def _steps(counts: SensitiveCounts, below: Floats, area: Floats, first: Ints, la
 
 
 def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
-    """Return the earth mover's distance of each class over a tree of the values, from 0 to 1.
+    """Return the earth mover's distance between each class and the table, from 0 to 1, if the
+    distance of two values is given by a tree of the values.
 
     The distance of two values is the height of their lowest common ancestor, divided by the height
     H of the tree. The distance of a class is the sum over the inner nodes N of height(N)/H
@@ -124,7 +127,9 @@ def _runs(classes: Ints, codes: Ints) -> Ints:
 
 
 def relative_gain(counts: SensitiveCounts) -> Floats:
-    """Return the beta of basic beta-likeness for each class: max_v (q_v - p_v) / p_v, at least 0.
+    """Return, for each class, the smallest beta for which it meets basic beta-likeness: max_v (q_v
+    - p_v) / p_v, at least 0, where q_v and p_v are the shares of the value v in the class and in
+    the table.
 
     This is how much an adversary's belief in any one value can grow (Cao and Karras 2012).
     """
@@ -133,8 +138,8 @@ def relative_gain(counts: SensitiveCounts) -> Floats:
 
 
 def enhanced_gain(counts: SensitiveCounts) -> Floats:
-    """Return the smallest beta of enhanced beta-likeness for each class; it is infinite if no beta
-    is large enough.
+    """Return, for each class, the smallest beta for which it meets enhanced beta-likeness. It is
+    infinite if the class meets it for no beta.
 
     Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value (Cao and
     Karras 2012). A gain above -ln p_v violates it for any beta.
@@ -146,8 +151,8 @@ def enhanced_gain(counts: SensitiveCounts) -> Floats:
 
 
 def log_ratio(counts: SensitiveCounts, *, absent: bool = True) -> Floats:
-    """Return the delta of delta-disclosure privacy for each class: max_v |ln(q_v / p_v)|, at least
-    0.
+    """Return, for each class, the delta of delta-disclosure privacy: max_v |ln(q_v / p_v)|, at
+    least 0, where q_v and p_v are the shares of the value v in the class and in the table.
 
     Brickell and Shmatikov 2008 define it, with the natural logarithm.
 

@@ -13,7 +13,7 @@ from aegis.privacy.classes import SensitiveCounts
 
 
 def distinct_values(counts: SensitiveCounts) -> Ints:
-    """Return the number of distinct sensitive values per class, at least 1.
+    """Return how many distinct sensitive values each class has, at least 1.
 
     This is the l of distinct l-diversity (Li et al. 2007, section 2); null counts as a value. If
     persons are counted and all persons of a class share some value, the number is 1, because this
@@ -23,7 +23,8 @@ def distinct_values(counts: SensitiveCounts) -> Ints:
 
 
 def entropy(counts: SensitiveCounts) -> Floats:
-    """Return the entropy of the sensitive values per class, in nats, from 0 to ln V.
+    """Return the entropy of the sensitive values in each class, in nats. It lies between 0 and ln V
+    for V values.
 
     For a class with n rows, of which n_v have the value v, the entropy is H = ln n - (1/n) sum_v
     n_v ln n_v. The class is entropy l-diverse if H >= ln l (Machanavajjhala et al. 2007, Definition
@@ -34,7 +35,8 @@ def entropy(counts: SensitiveCounts) -> Floats:
 
 
 def effective_values(counts: SensitiveCounts) -> Floats:
-    """Return exp(entropy) per class, from 1 to the number of sensitive values.
+    """Return exp(entropy) of the sensitive values in each class, from 1 to the number of sensitive
+    values.
 
     This is the largest l for which the class is entropy l-diverse; it need not be an integer. A
     figure within 1e-9 of an integer is rounded to the integer, so that a class of l equally
@@ -46,8 +48,8 @@ def effective_values(counts: SensitiveCounts) -> Floats:
 
 
 def corrected_values(counts: SensitiveCounts) -> Floats:
-    """Return exp(entropy) per class, with Grassberger's estimate of the entropy. It is at most the
-    class's number of values.
+    """Return exp(entropy) of the sensitive values in each class, where the entropy is Grassberger's
+    estimate. The result is at most the number of values in the class.
 
     The estimate is correct on average, but exp(entropy) may exceed the number of values: it is
     exp(2) for two rows with two values. So it is limited to the number of values in the class, as
@@ -74,8 +76,8 @@ def _grassberger(numbers: Ints) -> Floats:
 
 
 def largest_share(counts: SensitiveCounts) -> Floats:
-    """Return, for each class, the share of its members that have its most frequent value, in (0,
-    1].
+    """Return, for each class, the share of its members who have the most frequent value of the
+    class, in (0, 1].
 
     This is the alpha of (alpha, k)-anonymity if every value is protected (Wong et al. 2006).
     """
@@ -85,7 +87,8 @@ def largest_share(counts: SensitiveCounts) -> Floats:
 
 
 def recursive_ratio(counts: SensitiveCounts, l: int) -> Floats:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) per class; infinite if a class has fewer than l values.
+    """Return r_1 / (r_l + ... + r_m) for each class, where r_1 is the frequency of its most
+    frequent value. The ratio is infinite if a class has fewer than l values.
 
     r_1 >= r_2 >= ... are the frequencies of the sensitive values in the class. A class is recursive
     (c, l)-diverse if the ratio is below c (Machanavajjhala et al. 2007, Definition 4.2; r_1 is the

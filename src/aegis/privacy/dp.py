@@ -16,7 +16,7 @@ from aegis.words import json_fields
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """The stated guarantee of one noise mask on one attribute.
+    """The differential-privacy guarantee that one noise mask gives for one attribute.
 
     Attributes
     ----------
@@ -58,7 +58,8 @@ class PrivacyLoss:
 
 @dataclass(frozen=True)
 class PrivacyAccount:
-    """The sequential composition of the losses of all attributes with noise.
+    """The guarantee that all noise masks together give: the sequential composition of their privacy
+    losses.
 
     Epsilons and deltas add up, because each attribute of a person's row is released once, by a
     separate mechanism (Dwork and Roth 2014, Theorem 3.16). This worst case holds however the
@@ -79,22 +80,26 @@ class PrivacyAccount:
 
     @property
     def epsilon(self) -> float:
-        """Sum of the epsilons; 0 if no attribute has noise."""
+        """The sum of the epsilons of all noise masks; 0 if no attribute has noise."""
         return math.fsum(loss.epsilon for loss in self.losses)
 
     @property
     def delta(self) -> float:
-        """Sum of the deltas, at most 1."""
+        """The sum of the deltas of all noise masks, at most 1."""
         return min(math.fsum(loss.delta for loss in self.losses), 1.0)
 
     @property
     def covers_release(self) -> bool:
-        """Whether the guarantee holds for the whole release, because everything in it has noise."""
+        """Whether the guarantee holds for the whole release, because the release shows nothing
+        without noise.
+        """
         return bool(self.losses) and not self.exact
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The reasons why a stated epsilon does not fully hold, each with the mask to use instead."""
+        """The reasons why an epsilon does not cover everything that a mask reveals, each with the
+        mask to use instead.
+        """
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "
@@ -104,7 +109,7 @@ class PrivacyAccount:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the account as JSON values."""
+        """Return the fields of the account as JSON values."""
         of_each = ("attribute", "epsilon", "delta", "mechanism", "sensitivity")
         return {
             **json_fields(self, "epsilon", "delta", "covers_release"),

@@ -42,7 +42,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TreeGroups:
-    """The groups of a hierarchy of values, as a 0/1 matrix.
+    """The groups in a hierarchy of values, as a matrix that says which value is in which group.
 
     Attributes
     ----------
@@ -58,7 +58,8 @@ class TreeGroups:
 
     @classmethod
     def of(cls, levels: Ints) -> TreeGroups:
-        """Return the groups of nested levels, shape (V, L); a root is added if there is none.
+        """Return the groups on nested levels, which have shape (V, L) for V values. If the last
+        level has several groups, a root is added.
 
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
         [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
@@ -73,7 +74,7 @@ class TreeGroups:
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    """The number of rows by class and value of one sensitive attribute; no class is empty.
+    """The number of rows by class and value of one sensitive attribute. Every class has rows.
 
     Attributes
     ----------
@@ -88,42 +89,42 @@ class Histograms:
 
     @cached_property
     def sizes(self) -> Floats:
-        """Number of rows of each class, shape (n,)."""
+        """The number of rows in each of the n classes, shape (n,)."""
         sizes: Floats = self.counts.sum(axis=1)
         return sizes
 
     @cached_property
     def totals(self) -> Floats:
-        """Number of rows of each value, shape (V,)."""
+        """The number of rows that have each of the V values, shape (V,)."""
         totals: Floats = self.counts.sum(axis=0)
         return totals
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of each value in each class, shape (n, V)."""
+        """The share of the rows of each class that have each value, shape (n, V)."""
         return self.counts / self.sizes[:, None]
 
     @cached_property
     def reference(self) -> Floats:
-        """The share of each value in all classes together, shape (V,)."""
+        """The share of all rows that have each value, shape (V,)."""
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: Flags) -> Histograms:
-        """Return the histograms of the classes with True in `mask`, shape (n,), without the others."""
+        """Return the histograms of only those classes for which `mask`, shape (n,), is True."""
         return Histograms(self.counts[mask], self.tree)
 
 
 def equal_distance(table: Histograms) -> Floats:
-    """Return the total variation distance between each class and the whole table, from 0 to 1,
-    shape (n,).
+    """Return the total variation distance between the values of each class and of the whole table,
+    from 0 to 1, shape (n,).
     """
     distance: Floats = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
     return distance
 
 
 def ordered_distance(table: Histograms) -> Floats:
-    """Return the earth mover's distance of each class over the ranks of the values, from 0 to 1,
-    shape (n,).
+    """Return, for each class, the earth mover's distance between its values and those of the whole
+    table, from 0 to 1, if the distance of two values is the difference of their ranks. Shape (n,).
     """
     present = table.totals > 0
     steps = int(np.count_nonzero(present)) - 1
@@ -153,16 +154,16 @@ def hierarchical_distance(table: Histograms) -> Floats:
 
 
 def relative_gain(table: Histograms) -> Floats:
-    """Return the beta of basic beta-likeness for each class, shape (n,): see
-    `closeness.relative_gain`.
+    """Return, for each class, the smallest beta for which it meets basic beta-likeness, shape (n,):
+    see `closeness.relative_gain`.
     """
     gain: Floats = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
 
 def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
-    """Return the smallest beta of enhanced beta-likeness for each class, shape (n,); infinite if no
-    beta is large enough.
+    """Return, for each class, the smallest beta for which it meets enhanced beta-likeness, shape
+    (n,). It is infinite if the class meets it for no beta.
     """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
@@ -193,14 +194,14 @@ def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
 
 
 def distinct_values(table: Histograms) -> Ints:
-    """Return the number of distinct values of each class, shape (n,)."""
+    """Return how many distinct values each class has, shape (n,)."""
     held: Ints = np.count_nonzero(table.counts, axis=1).astype(np.int64)
     return held
 
 
 def effective_values(table: Histograms) -> Floats:
-    """Return exp(entropy) of each class, shape (n,); a value within 1e-9 of an integer is rounded
-    to it.
+    """Return exp(entropy) of the values in each class, shape (n,). If a result is within 1e-9 of an
+    integer, it is rounded to the integer.
     """
     counts = table.counts
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
@@ -212,7 +213,9 @@ def effective_values(table: Histograms) -> Floats:
 
 
 def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) of each class, shape (n,): see `diversity.recursive_ratio`."""
+    """Return r_1 / (r_l + ... + r_m) for each class, shape (n,): see
+    `diversity.recursive_ratio`.
+    """
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
     top = ordered[:, 0]
@@ -225,7 +228,8 @@ def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the fi
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The number of rows of the whole table by value, and how many rows may be suppressed.
+    """The number of rows with each value in the whole table, and how many rows suppression may
+    remove.
 
     Attributes
     ----------
@@ -242,7 +246,8 @@ class Bounds:
     tree: TreeGroups | None = None
 
     def most(self, groups: Floats | None = None) -> Floats:
-        """Return the largest possible share of each group among the kept rows, shape (G,).
+        """Return the largest share that each of G groups of values can have among the rows that
+        suppression keeps, shape (G,).
 
         `groups` is a 0/1 matrix of shape (V, G). By default each value is a group.
         """
@@ -251,14 +256,17 @@ class Bounds:
         return np.minimum(rows / left, 1.0)
 
     def least(self) -> Floats:
-        """Return the smallest possible share of each value among the kept rows, shape (V,)."""
+        """Return the smallest share that each value can have among the rows that suppression keeps,
+        shape (V,).
+        """
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.maximum(self.totals - self.room, 0.0) / left
 
 
 @dataclass(frozen=True, eq=False)
 class ShareCaps:
-    """A condition on the shares q of a class: sum_g min(q_g, caps_g) >= demand, q_v >= floors_v.
+    """A condition on the shares q of values and groups in a class: sum_g min(q_g, caps_g) >=
+    demand, and q_v >= floors_v.
 
     Attributes
     ----------
@@ -279,8 +287,8 @@ class ShareCaps:
     floors: Floats | None = field(default=None)
 
     def most_rows(self, counts: Floats) -> Floats:
-        """Return, for each class, an upper bound on the number of its rows that a finer table
-        keeps, shape (n,).
+        """Return, for each class, the largest number of its rows that any finer table can keep (an
+        upper bound), shape (n,).
 
         Parameters
         ----------
@@ -302,8 +310,8 @@ class ShareCaps:
         return np.floor(most * (1 + _SLACK) + 1e-9)
 
     def most_of_parts(self, parts: Floats, starts: Ints) -> Floats:
-        """Return, for each class, an upper bound on its kept rows, if each of its parts is kept or
-        dropped as a whole.
+        """Return, for each class, an upper bound on the number of its rows that can be kept, if
+        each part of the class is kept or dropped as a whole.
 
         The number of kept rows times (sum_g min(q_g, caps_g) - demand) is a concave function of the
         kept counts. So its tangent at the whole class is an upper bound. Parts for which the

@@ -20,7 +20,8 @@ The last term is then below one divided by C(f + n, n).
 
 
 def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tuple[Ints, Floats]:
-    """Return how many records agree with each record on all columns, and the sum of their weights.
+    """Return, for each record, how many records have the same values in all columns of the key, and
+    the sum of these records' weights.
 
     Parameters
     ----------
@@ -73,7 +74,8 @@ def _keys(codes: Ints) -> Ints:
 
 
 def individual_risk(counts: Ints, people: Floats, *, approximate: bool = False) -> Floats:
-    """Return the probability of finding the person of each record in the population, shape (N,).
+    """Return, for each record, the probability that somebody finds its person in the population,
+    shape (N,).
 
     The number F of people who share a record's key is unknown; f of them are in the sample. Given
     f, F is modelled as negative binomial. Here F^ is the estimate of F, and p = f / F^ is the
@@ -117,7 +119,7 @@ def _series(f: Floats, z: Floats) -> Floats:
 
 
 def interval_share(original: Floats, masked: Floats, share: float = 0.05) -> float:
-    """Return the share of records whose original numbers are all close to the masked numbers.
+    """Return the share of records of which every original number is close to the masked number.
 
     Two numbers are close if they differ by at most `share` standard deviations of the masked column
     (Mateo-Sanz, Sebe, Domingo-Ferrer, Outlier protection in continuous microdata masking, PSD
@@ -141,7 +143,8 @@ def interval_share(original: Floats, masked: Floats, share: float = 0.05) -> flo
 
 
 def il1s(original: Floats, masked: Floats) -> float:
-    """Return the information loss IL1s: the sum of |x - x'| / (sqrt(2) s) over all numbers.
+    """Return the information loss IL1s of masked numbers: the sum of |x - x'| / (sqrt(2) s) over
+    all numbers.
 
     x and x' are the original and the masked number, and s is the standard deviation of the column.
     Reference: Yancey, Winkler, Creecy, Disclosure risk assessment in perturbative microdata
@@ -166,7 +169,8 @@ def il1s(original: Floats, masked: Floats) -> float:
 
 
 def eigenvalue_distance(original: Floats, masked: Floats) -> float:
-    """Return the sum of |e - e'| / e, where e and e' are eigenvalues of the correlation matrices.
+    """Return how much masking changes correlations: the sum of |e - e'| / e over the eigenvalues e
+    and e' of the correlation matrices before and after masking.
 
     e are the eigenvalues for the original numbers, and e' the eigenvalues for the masked numbers,
     both sorted. Reference: Templ, Statistical disclosure control for microdata (2017). Rows with

@@ -36,7 +36,7 @@ _SCREENED_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Predictability:
-    """How well groups of rows predict the values of a column.
+    """How well one can guess the values of a column if one knows the group of each row.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Predictability:
 
 @dataclass(frozen=True)
 class Implication:
-    """A released column that predicts a column hidden by its mask.
+    """A released column from which one can guess a column that a mask hides.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class Implication:
 
     @property
     def lift(self) -> float:
-        """The gain in right guesses by the released column, as a share of the largest possible
-        gain, from 0 to 1.
+        """How many more rows are guessed right because of the released column, as a share of the
+        largest possible increase, from 0 to 1.
 
         It is (right - right_without) / (1 - right_without), and at least 0.
         """
@@ -93,12 +93,15 @@ class Implication:
 
 
 def lift(right: float, right_without: float) -> float:
-    """Return the gain in right guesses, as a share of the largest possible gain; at least 0."""
+    """Return the increase in the share of right guesses, as a share of the largest possible
+    increase; at least 0.
+    """
     return max(0.0, (right - right_without) / (1 - right_without)) if right_without < 1 else 0.0
 
 
 def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictability:
-    """Compute how well groups predict values, from the cells of their contingency table.
+    """Compute how well the groups of rows predict their values, from the number of rows by group
+    and value.
 
     A guess never uses the row itself. So groups of single rows, such as the values of a key,
     predict nothing.
@@ -143,8 +146,8 @@ def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
 def find_implications(
     hidden: Mapping[str, tuple[Codes, Codes]], released: Mapping[str, Codes]
 ) -> tuple[Implication, ...]:
-    """Return, for each hidden column, the released column that predicts it best, if it predicts
-    well.
+    """Return, for each column that a mask hides, the released column that predicts it best, if it
+    predicts it well.
 
     Parameters
     ----------

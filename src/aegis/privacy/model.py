@@ -22,7 +22,7 @@ Figures = Ints | Floats
 
 
 class ModelNeed(StrEnum):
-    """Data that a model needs besides the sizes of the classes."""
+    """What a privacy model needs to know about a table in addition to the sizes of its classes."""
 
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
@@ -33,7 +33,9 @@ class ModelNeed(StrEnum):
 
 
 class Window(StrEnum):
-    """The quantity from which an SQL window function decides whether a class meets a model."""
+    """The quantity that an SQL window function computes to decide whether a class meets a privacy
+    model.
+    """
 
     ROWS = "rows of the class"
     DISTINCT = "distinct values in the class"
@@ -42,7 +44,7 @@ class Window(StrEnum):
 
 
 class Compared(StrEnum):
-    """The rows with which a class is compared."""
+    """The rows with which a privacy model compares a class."""
 
     RELEASED = "released"
     """The kept rows, so that people who have only the release get the same figures."""
@@ -51,7 +53,9 @@ class Compared(StrEnum):
 
 
 class Comparison(StrEnum):
-    """How the figure of a safe class compares with the limit."""
+    """How the figure of a class must compare with the limit so that the class is safe: at least, at
+    most or below.
+    """
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
@@ -68,7 +72,7 @@ def _huge(given: object) -> bool:
 
 @dataclass(frozen=True)
 class ModelParameter:
-    """A parameter of a privacy model that the user chooses.
+    """A parameter of a privacy model whose value the user chooses.
 
     Attributes
     ----------
@@ -102,18 +106,20 @@ class ModelParameter:
 
     @property
     def range(self) -> str:
-        """The allowed values, in words."""
+        """The values that the parameter may have, in words."""
         kind = "a whole number" if self.whole else "a number"
         start = f"above {self.low:g}" if self.above else f"from {self.low:g}"
         return f"{kind} {start}" + ("" if math.isinf(self.high) else f" up to {self.high:g}")
 
     @property
     def limits(self) -> str:
-        """The allowed values, in words, with the largest number that Aegis accepts."""
+        """The values that the parameter may have, in words, with the largest number that Aegis
+        accepts.
+        """
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
-        """Return `given` as a number if it is an allowed value of the parameter; otherwise raise
+        """Return `given` as a number if the parameter may have this value; otherwise raise
         `PolicyError`.
         """
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
@@ -132,7 +138,8 @@ class ModelParameter:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One requirement of a privacy rule: a model, its parameters and the protected attribute.
+    """One requirement of a privacy rule: a privacy model, the values of its parameters, and the
+    attribute that it protects.
 
     Attributes
     ----------
@@ -158,8 +165,8 @@ class Criterion:
         raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
 
     def with_parameter(self, name: str, value: float) -> Criterion:
-        """Return the criterion with one parameter changed; raise `PolicyError` if the value is not
-        allowed.
+        """Return a copy of the criterion in which one parameter has another value; raise
+        `PolicyError` if this value is not allowed.
         """
         parameter = next((p for p in self.model.parameters if p.name == name), None)
         if parameter is None:
@@ -176,28 +183,36 @@ class Criterion:
 
     @property
     def local(self) -> bool:
-        """Whether the verdict on a class is independent of all other classes."""
+        """Whether it depends only on a class itself, and not on other classes, if the class meets
+        the criterion.
+        """
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
-        """Return the contingency table of the attribute that the criterion protects."""
+        """Return the number of rows by class and value of the attribute that the criterion
+        protects.
+        """
         return table.sensitive[self.attribute or ""]
 
     @property
     def values_needed(self) -> int:
-        """The smallest number of sensitive values that a class needs to meet the criterion."""
+        """The smallest number of distinct sensitive values with which a class can meet the
+        criterion.
+        """
         demand = self.model.values
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
     def weaker(self) -> Criterion | None:
-        """Return the criterion that is one step weaker; None if there is none."""
+        """Return a criterion that is one step weaker than this one; None if there is none."""
         step = self.model.weakening
         if step is None or self[step.parameter] + step.change < step.least:
             return None
         return self.with_parameter(step.parameter, self[step.parameter] + step.change)
 
     def figures(self, table: ClassTable) -> Figures:
-        """Return the model's figure per class, shape (n_classes,)."""
+        """Return the figure of each class that the criterion compares with its limit, shape
+        (n_classes,).
+        """
         return self.model.figures(table, self)
 
     def failing(self, table: ClassTable) -> Flags:
@@ -207,7 +222,9 @@ class Criterion:
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> Flags:
-        """Return, for each figure of a class, whether it violates the limit."""
+        """Return, for each given figure of a class, whether the figure violates the limit of the
+        criterion.
+        """
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
@@ -216,7 +233,9 @@ class Criterion:
         return np.asarray(figures >= limit * (1 - TOLERANCE))
 
     def require_people(self, subjects: int) -> None:
-        """Raise `PolicyError` if the stated population has fewer people than the table."""
+        """Raise `PolicyError` if the population, as the user states it, has fewer people than the
+        table.
+        """
         people = dict(self.parameters).get("population")
         if people is not None and people < subjects:
             raise PolicyError(
@@ -226,7 +245,9 @@ class Criterion:
             )
 
     def require(self, table: ClassTable) -> None:
-        """Raise `PolicyError` if `table` lacks data that the criterion needs."""
+        """Raise `PolicyError` if `table` lacks data without which the criterion cannot be
+        checked.
+        """
         self.require_people(table.subjects)
         needs = self.model.needs
         if ModelNeed.SENSITIVE in needs and self.attribute not in table.sensitive:
@@ -257,7 +278,7 @@ class Criterion:
             )
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the criterion as a policy writes it, with all parameters."""
+        """Return the criterion with all its parameters, as the mapping in a policy file."""
         written: dict[str, Any] = {}
         if self.attribute is not None:
             written["attribute"] = self.attribute
@@ -270,7 +291,8 @@ class Criterion:
 
 @dataclass(frozen=True)
 class ValueDemand:
-    """How many sensitive values a class must have, whatever their shares are.
+    """How many distinct sensitive values a privacy model requires in each class, whatever their
+    shares are.
 
     Attributes
     ----------
@@ -294,7 +316,8 @@ class ValueDemand:
 
 @dataclass(frozen=True)
 class Weakening:
-    """One step to a weaker criterion. A search uses it to show how much a weaker rule would gain.
+    """One step to a weaker criterion. A search uses it to show how much utility a weaker rule would
+    gain.
 
     Attributes
     ----------
@@ -311,7 +334,8 @@ class Weakening:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyModel:
-    """A registered privacy model: its requirement on each equivalence class, and its properties.
+    """A registered privacy model: what it requires of each equivalence class, and the properties of
+    this requirement.
 
     Attributes
     ----------
@@ -429,25 +453,27 @@ class PrivacyModel:
 
     @property
     def key(self) -> str:
-        """The key in the `privacy:` mapping of a policy."""
+        """The key of the model in the mapping `privacy:` of a policy."""
         return self.name.partition(".")[0]
 
     @property
     def bare(self) -> str | None:
-        """The parameter whose value alone defines the criterion, as in `k: 5`; None if there is no
-        such parameter.
+        """The parameter that a policy may give without its name, as in `k: 5`; None if the model
+        has no such parameter.
         """
         alone = len(self.parameters) == 1 and self.variant is None
         return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
     @property
     def local(self) -> bool:
-        """Whether the verdict on a class depends only on this class."""
+        """Whether it depends only on a class itself, and not on other classes, if the class meets
+        the model.
+        """
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:
-        """Build the criterion from its entry in a policy; raise `PolicyError` if a parameter is not
-        valid.
+        """Build the criterion from its entry in a policy; raise `PolicyError` if the value of a
+        parameter is not allowed.
 
         Parameters
         ----------
@@ -481,8 +507,8 @@ class PrivacyModel:
 
     @property
     def compares(self) -> bool:
-        """Whether the model compares a class with the values of the whole table, or with the
-        population.
+        """Whether the model compares the values of a class with the values of the whole table or of
+        the population.
         """
         subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
         return bool(subjects) and ModelNeed.REFERENCE in self.needs

@@ -57,7 +57,8 @@ _FREE = ModelParameter(
 
 
 def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floats:
-    """Return the publisher's expected loss from attacks on a row, in the shape of `people`.
+    """Return how much the publisher can expect to lose by attacks on a row, as an array of the
+    shape of `people`.
 
     The expected loss is loss / n if an attack on one of n people pays (gain / n > cost); otherwise
     it is 0.

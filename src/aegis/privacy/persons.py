@@ -18,7 +18,7 @@ from aegis.arrays import Flags, Ints
 
 
 class Persons(ABC):
-    """The persons of each class of a table.
+    """The persons who have rows in each class of a table.
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class Persons(ABC):
 
     @abstractmethod
     def within(self, classes: Flags) -> int:
-        """Return the number of distinct persons in the selected classes.
+        """Return how many distinct persons have rows in the selected classes.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
         """
 
     @abstractmethod
     def keep(self, classes: Flags) -> Persons:
-        """Return the persons of the selected classes only.
+        """Return only the persons who have rows in the selected classes.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
         """
@@ -48,7 +48,7 @@ class Persons(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KnownPersons(Persons):
-    """The persons of each class, in memory.
+    """The persons who have rows in each class, held in memory.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ class KnownPersons(Persons):
 
     @property
     def total(self) -> int:  # type: ignore[override]
-        """Number of distinct persons in the table."""
+        """The number of distinct persons in the table."""
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: Flags) -> int:
-        """Return the number of distinct persons in the selected classes.
+        """Return how many distinct persons have rows in the selected classes.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
         """
@@ -85,7 +85,7 @@ class KnownPersons(Persons):
         return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))
 
     def keep(self, classes: Flags) -> KnownPersons:
-        """Return the persons of the selected classes only.
+        """Return only the persons who have rows in the selected classes.
 
         `classes` is a Boolean array of shape (n_classes,): True selects a class.
         """

@@ -63,8 +63,8 @@ FORMER_NOTES = {
 
 @dataclass(frozen=True)
 class Risk:
-    """The re-identification risk under one kind of attack; figures are in [0, 1], and null for an
-    empty table.
+    """The re-identification risk of the rows under one kind of attack. Figures are in [0, 1], and
+    null for an empty table.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """The number of classes whose size is in one range, and the number of rows (or persons) in
-    them.
+    """A range of class sizes, with the number of classes in this range and the number of rows (or
+    persons) in these classes.
     """
 
     size: str
@@ -91,7 +91,8 @@ class SizeBin:
 
 @dataclass(frozen=True)
 class Diversity:
-    """The l-diversity of one sensitive attribute; all figures are null for an empty table.
+    """How l-diverse the classes are in one sensitive attribute. All figures are null for an empty
+    table.
 
     Attributes
     ----------
@@ -112,8 +113,8 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Closeness:
-    """The t of t-closeness for three distances: each figure is the largest distance between a class
-    and the table.
+    """How t-close the classes are in one sensitive attribute: for each of three distances, the
+    largest distance between a class and the table.
 
     `hierarchical` is null if there is no hierarchy. All figures are null for an empty table.
     """
@@ -125,7 +126,8 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Likeness:
-    """The beta-likeness of one sensitive attribute; all figures are null for an empty table.
+    """The smallest beta for which the classes meet beta-likeness in one sensitive attribute. All
+    figures are null for an empty table.
 
     Attributes
     ----------
@@ -147,8 +149,8 @@ class Likeness:
 
 @dataclass(frozen=True)
 class DeltaDisclosure:
-    """The delta-disclosure privacy of one sensitive attribute; all figures are null for an empty
-    table.
+    """The smallest delta for which the classes meet delta-disclosure privacy in one sensitive
+    attribute. All figures are null for an empty table.
 
     Attributes
     ----------
@@ -166,7 +168,7 @@ class DeltaDisclosure:
 
 @dataclass(frozen=True)
 class AttributeFigures:
-    """The figures of one sensitive attribute.
+    """The privacy figures of one sensitive attribute.
 
     Attributes
     ----------
@@ -199,7 +201,8 @@ _MODELS = {
 
 @dataclass(frozen=True, repr=False)
 class PrivacyReport:
-    """The privacy figures of one table.
+    """The privacy figures of one table: risks of re-identification, class sizes, and figures of the
+    sensitive attributes.
 
     Attributes
     ----------
@@ -257,17 +260,19 @@ class PrivacyReport:
 
     @property
     def classes(self) -> int:
-        """Number of equivalence classes of the quasi-identifiers."""
+        """The number of equivalence classes that the quasi-identifiers form."""
         return sum(band.classes for band in self.class_size_histogram)
 
     @property
     def unit(self) -> str:
-        """The unit of `k`, `uniques`, `at_risk` and the other figures: "rows" or "persons"."""
+        """The unit in which `k`, `uniques`, `at_risk` and the other figures count: "rows" or
+        "persons".
+        """
         return "rows" if self.persons is None else "persons"
 
     @property
     def members(self) -> int:
-        """The total number of members of all classes, which is the denominator of every share.
+        """The total number of members of all classes, by which every share is divided.
 
         The members are rows, or persons if they are counted. A person who has rows in several
         classes is a member of each of them.
@@ -276,17 +281,21 @@ class PrivacyReport:
 
     @property
     def marketer(self) -> float | None:
-        """The marketer risk: the expected share of rows that an attack on all rows re-identifies."""
+        """The marketer risk: the share of rows that an attacker who tries all rows can expect to
+        re-identify.
+        """
         return self.journalist.average
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """For each sensitive attribute, the number of rows in classes in which it is constant."""
+        """For each sensitive attribute, the number of rows in classes that have only one value of
+        it.
+        """
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warnings to read before you release a table with these figures, in sentences.
+        """Sentences that warn you of risks in these figures before you release the table.
 
         Examples
         --------
@@ -298,7 +307,7 @@ class PrivacyReport:
         return same_values(self.homogeneous_rows, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-able values; infinite or undefined figures are None.
+        """Return the report as JSON values; figures that are infinite or undefined become None.
 
         Examples
         --------
@@ -371,7 +380,7 @@ def report(
     population: npt.ArrayLike | None = None,
     hierarchies: Mapping[str, npt.ArrayLike] | None = None,
 ) -> PrivacyReport:
-    """Compute all privacy figures of a table.
+    """Compute all privacy figures of a table from its equivalence classes.
 
     Parameters
     ----------
@@ -415,8 +424,8 @@ def report(
 
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
-    """Return a tuple with one sentence, which names the attributes that have a single value in some
-    classes.
+    """Return a tuple with one sentence that names the sensitive attributes of which some classes
+    have only a single value.
 
     The tuple is empty if there are no such attributes.
 
@@ -440,7 +449,8 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
 
 
 def rows_at_risk(sizes: Ints, threshold: float) -> int:
-    """Return the number of rows whose re-identification risk 1/|E| is above the threshold.
+    """Return the number of rows whose re-identification risk 1/|E|, where |E| is the size of their
+    class, is above the threshold.
 
     `sizes` has shape (n_classes,). The comparison is 1 > threshold * |E| with a tolerance of 1e-9,
     so that a class of 20 is not at risk above 0.05.
@@ -449,7 +459,7 @@ def rows_at_risk(sizes: Ints, threshold: float) -> int:
 
 
 def histogram(sizes: Ints) -> tuple[SizeBin, ...]:
-    """Count the classes and the rows in each range of class sizes in `BINS`.
+    """Count, for each range of class sizes in `BINS`, the classes in this range and their rows.
 
     `sizes` has shape (n_classes,).
     """

@@ -30,7 +30,7 @@ from aegis.words import brief, counted, json_fields
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The result of checking a table against a rule.
+    """The result of checking whether a table meets a privacy rule after suppression.
 
     Attributes
     ----------
@@ -69,13 +69,14 @@ class Verdict:
     allowed_persons: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except `kept_classes` as JSON values."""
+        """Return all fields of the verdict except `kept_classes` as JSON values."""
         return json_fields(self, *(f.name for f in fields(self) if f.repr))
 
 
 @dataclass(frozen=True)
 class Shortage:
-    """A requirement on each class that the whole table does not meet, even if it is a single class.
+    """A requirement on each class that even the whole table, taken as a single class, does not
+    meet.
 
     Attributes
     ----------
@@ -98,8 +99,7 @@ class Shortage:
 
 @dataclass(frozen=True)
 class PrivacyRule:
-    """The requirements on a release: its criteria, and the largest share of rows that may be
-    suppressed.
+    """What a release must meet: the criteria, and the largest share of rows that may be suppressed.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class PrivacyRule:
 
     @classmethod
     def parse(cls, mapping: Mapping[str, object]) -> PrivacyRule:
-        """Return the rule for the `privacy:` mapping of a policy.
+        """Return the privacy rule that the mapping `privacy:` of a policy describes.
 
         Keys are `suppression`, `preset` and the names of registered models. The value of a model is
         a mapping of its parameters, or a list of such mappings for several sensitive attributes.
@@ -160,7 +160,9 @@ class PrivacyRule:
         return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the rule as a policy writes it; `parse` converts the result back to the same rule."""
+        """Return the rule as the mapping in a policy file, from which `parse` makes the same rule
+        again.
+        """
         written: dict[str, Any] = {}
         for criterion in self.criteria:
             key, bare = criterion.model.key, criterion.model.bare
@@ -182,7 +184,9 @@ class PrivacyRule:
 
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
-        """The names of the sensitive attributes whose counts the rule needs, without duplicates."""
+        """The names of the sensitive attributes whose values by class must be counted to check the
+        rule, without duplicates.
+        """
         names = (
             criterion.attribute for criterion in self.criteria if criterion.attribute is not None
         )
@@ -190,7 +194,7 @@ class PrivacyRule:
 
     @property
     def hierarchical(self) -> tuple[str, ...]:
-        """The names of the sensitive attributes whose hierarchy the rule needs."""
+        """The names of the sensitive attributes whose hierarchy is needed to check the rule."""
         names = (
             c.attribute
             for c in self.criteria
@@ -200,17 +204,17 @@ class PrivacyRule:
 
     @property
     def needs_population(self) -> bool:
-        """Whether a criterion needs class sizes of the population."""
+        """Whether some criterion can be checked only if class sizes in the population are known."""
         return any(ModelNeed.POPULATION in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_leaves(self) -> bool:
-        """Whether a criterion depends on the number of original values behind a masked value."""
+        """Whether some criterion depends on how many original values a masked value stands for."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_crowd(self) -> bool:
-        """Whether a criterion depends on class sizes of the population if they are known."""
+        """Whether some criterion uses class sizes in the population if they are known."""
         return any(
             {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
             for criterion in self.criteria
@@ -218,14 +222,15 @@ class PrivacyRule:
 
     @property
     def without_crowd(self) -> PrivacyRule:
-        """The rule without criteria that depend on class sizes of the population."""
+        """The rule without those criteria that use class sizes in the population."""
         beyond = {ModelNeed.POPULATION, ModelNeed.CROWD}
         rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)
 
     @cached_property
     def monotone(self) -> bool:
-        """Whether every table that is coarser than an admissible table is admissible, too.
+        """Whether coarser masks never break the rule: if a table meets it, every coarser table also
+        meets it.
 
         If the rule allows no suppression, this is so if `PrivacyModel.monotone` is True for every
         criterion. If it allows suppression, `monotone_with_suppression` must be True for every
@@ -236,7 +241,7 @@ class PrivacyRule:
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule with only its monotone criteria; None if no criterion is monotone.
+        """The rule with only those criteria that coarser masks never break; None if there are none.
 
         Whether a criterion is monotone depends on the suppression limit: see `monotone`. If a table
         fails this part of the rule, the table and every finer table fail the whole rule. If all
@@ -255,14 +260,14 @@ class PrivacyRule:
 
     @cached_property
     def minimum_size(self) -> int:
-        """The smallest class size that is allowed by the criteria on class sizes, at least 1."""
+        """The smallest class size that the criteria on class sizes allow, at least 1."""
         asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
         return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
 
     @cached_property
     def implied_size(self) -> int:
-        """The smallest possible size of a class that meets the rule; a class needs a row for each
-        sensitive value that the rule requires.
+        """The smallest size with which a class can meet the rule. A class needs at least one row
+        for each sensitive value that the rule requires.
 
         If persons are counted, required values do not count, because one person may have several of
         them.
@@ -275,8 +280,8 @@ class PrivacyRule:
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
-        """Return a requirement that the table does not meet even as a single class; None if there
-        is none.
+        """Return a requirement that even the whole table, taken as a single class, does not meet;
+        None if there is none.
 
         Masks add neither rows nor values, so no masks can make such a table meet the rule.
 
@@ -309,7 +314,7 @@ class PrivacyRule:
         return None
 
     def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Raise an error if no masks can make a table meet the rule: see `shortage`.
+        """Raise an error if no masks at all can make a table meet the rule: see `shortage`.
 
         Raises
         ------
@@ -324,15 +329,18 @@ class PrivacyRule:
 
     @cached_property
     def sizes_only(self) -> bool:
-        """Whether the criteria require only a class size of at least `minimum_size`."""
+        """Whether the rule requires nothing of a class except a size of at least `minimum_size`."""
         return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
-        """Return how many of `rows` rows may be removed: floor(suppression * rows + 1e-9)."""
+        """Return how many of `rows` rows suppression may remove: floor(suppression * rows +
+        1e-9).
+        """
         return math.floor(self.suppression * rows + 1e-9)
 
     def check(self, table: ClassTable) -> Verdict:
-        """Return whether `table` meets the rule after suppression, and which criteria fail.
+        """Return the verdict whether `table` meets the rule after suppression, and which criteria
+        it fails.
 
         The docstring of the module explains suppression. If all criteria are on class sizes, a
         check takes only a few passes over the sizes.
@@ -524,7 +532,7 @@ def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
 
 @dataclass(frozen=True)
 class Preset:
-    """A minimum class size that a regulator has set.
+    """A minimum class size that a regulator has set, and that a policy can use by its name.
 
     Attributes
     ----------
@@ -557,7 +565,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return `rule` with one parameter set.
+    """Return a copy of `rule` in which one parameter has another value.
 
     The parameters `k` and `risk` (1 / k) both set the k of the rule; if the rule has no k, they add
     one.

@@ -23,7 +23,8 @@ HIGHEST = 5.0
 
 @dataclass(frozen=True)
 class SampledPrivacy:
-    """A sampling rate, and the smallest class that may be shown.
+    """The share of records to draw, and the smallest class of drawn records to show, for a
+    guarantee of differential privacy.
 
     Attributes
     ----------
@@ -42,7 +43,8 @@ class SampledPrivacy:
 
 
 def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> SampledPrivacy:
-    """Compute the sampling rate and the smallest sufficient k for a guarantee.
+    """Compute the sampling rate and the smallest k with which a release meets a guarantee of
+    differential privacy.
 
     Let gamma = 1 - (1 - rate) / e^epsilon, and let Bin(n, rate) be the number of records drawn from
     n records. Then k is sufficient if P(Bin(n, rate) > gamma n) <= delta for every n >= k / gamma -

@@ -29,7 +29,8 @@ Choose = Callable[[Sequence[float], float], int]
 
 @dataclass(frozen=True)
 class DrawnScheme:
-    """The result of a search: the scheme of the last draw, and the visited schemes.
+    """The result of a differentially private search: the scheme of the last draw, and the schemes
+    that were visited.
 
     Attributes
     ----------
@@ -47,7 +48,8 @@ class DrawnScheme:
 
 
 def probabilities(scores: Sequence[float], epsilon: float) -> Floats:
-    """Return the probabilities of the exponential mechanism, proportional to exp(epsilon score / 2).
+    """Return the probabilities with which the exponential mechanism draws each alternative; they
+    are proportional to exp(epsilon score / 2).
 
     Parameters
     ----------
@@ -68,8 +70,8 @@ def probabilities(scores: Sequence[float], epsilon: float) -> Floats:
 
 
 def chooser(uniform: Callable[[], float]) -> Choose:
-    """Return the exponential mechanism as a function; `uniform` returns uniform random numbers on
-    [0, 1).
+    """Return a function that draws by the exponential mechanism; `uniform` returns uniform random
+    numbers in [0, 1).
     """
 
     def choose(scores: Sequence[float], epsilon: float) -> int:
@@ -87,7 +89,8 @@ def draw_scheme(
     steps: int,
     epsilon: float,
 ) -> DrawnScheme:
-    """Draw a scheme with differential privacy.
+    """Search for a scheme (one mask for each attribute) with a high score, and draw it with
+    differential privacy.
 
     Parameters
     ----------
@@ -133,7 +136,8 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
-    """The cells of a table, and the masks of each attribute, for the search over schemes.
+    """The cells (combinations of values) of a table, and the masks of each attribute, for the
+    search over schemes.
 
     Attributes
     ----------
@@ -169,16 +173,18 @@ class SchemeCells:
 
     @property
     def rows(self) -> int:
-        """Number of all rows, including `beyond`."""
+        """The number of all rows of the table, including those in `beyond`."""
         return int(self.counts.sum()) + self.beyond
 
     @property
     def heights(self) -> tuple[int, ...]:
-        """For each attribute, the number of its coarsest mask."""
+        """For each attribute, the index of its coarsest mask; masks are numbered from 0."""
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> Ints:
-        """Return the class of each cell, shape (cells,), formed by all attributes except `without`."""
+        """Return the equivalence class of each cell, shape (cells,), if all attributes except
+        `without` form the classes.
+        """
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for place, number in enumerate(scheme):
             if place == without:
@@ -275,7 +281,7 @@ def _guessed(shown: _Shown, target: int) -> float:
 
 @dataclass(frozen=True)
 class SchemeScore:
-    """A utility score by which the search compares schemes.
+    """A score of the utility of a table, by which the search compares schemes.
 
     Attributes
     ----------
@@ -300,11 +306,13 @@ class SchemeScore:
     by_target: bool = False
 
     def figure_of(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score of the table under a scheme, before it is divided by its sensitivity."""
+        """Return the score of the table under a scheme, not yet divided by its sensitivity."""
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score divided by its sensitivity, so that one record changes it by at most 1."""
+        """Return the score of the table under a scheme, divided by its sensitivity, so that one
+        record changes it by at most 1.
+        """
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 
 

@@ -20,7 +20,7 @@ columns.
 
 @dataclass(frozen=True)
 class Singling:
-    """A few columns in which many rows are unique.
+    """A few columns that together make many rows unique.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ def find_singling(
     unique_rows: int,
     count: Callable[[Sequence[tuple[str, ...]]], Sequence[RowCounts]],
 ) -> Singling | None:
-    """Find a few columns in which most rows are unique; return None if there are none.
+    """Find a few columns that together make most rows unique; return None if there are none.
 
     Each step adds the column that gives the most combinations of values (in ARX: distinction).
     There may be a better set of columns.

@@ -30,7 +30,7 @@ _ALIKE = 1e-12
 
 
 class Strength(StrEnum):
-    """How the strength of one rule compares with the strength of another rule."""
+    """Whether one rule is weaker than another rule, as strong, or stronger."""
 
     SAME = "same"
     """Each rule is at least as strong as the other."""
@@ -43,14 +43,16 @@ class Strength(StrEnum):
 
 
 def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
-    """Return whether `rule` is weaker than, as strong as, or stronger than `other_rule`."""
+    """Return whether `rule` is weaker than `other_rule`, as strong, or stronger."""
     if missing(rule, other_rule):
         return Strength.WEAKER
     return Strength.STRONGER if missing(other_rule, rule) else Strength.SAME
 
 
 def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
-    """Return the requirements of `other_rule` that `rule` does not imply, in words."""
+    """Return the requirements of `other_rule` that a table may break although it meets `rule`, in
+    words.
+    """
     return tuple(_missing(rule, other_rule))
 
 
@@ -114,7 +116,9 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return whether a larger value of a parameter requires more; None if this is not known."""
+    """Return whether a larger value of a privacy model's parameter requires more; None if this is
+    not known.
+    """
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

@@ -24,7 +24,8 @@ MOST_SETS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class SpecialUniques:
-    """The minimal sample uniques of a table.
+    """The minimal sample uniques of a table: the smallest sets of columns in which a record is
+    unique.
 
     Attributes
     ----------
@@ -54,8 +55,8 @@ class SpecialUniques:
 
     @property
     def shares(self) -> Floats:
-        """The contributions of each column as a share of all scores, shape (m,); 0 if all scores
-        are 0.
+        """The share of all scores that each of the m columns contributes, shape (m,); all 0 if all
+        scores are 0.
         """
         total = float(self.scores.sum())
         shares: Floats = self.contributions.sum(axis=0) / (total or 1.0)
@@ -65,7 +66,8 @@ class SpecialUniques:
 def special_uniques(
     codes: Ints, *, missing: Flags | None = None, largest: int | None = None, fraction: float = 0.01
 ) -> SpecialUniques:
-    """Find the minimal sample uniques of all records.
+    """Find, for each record, the smallest sets of columns in which it is unique (its minimal sample
+    uniques).
 
     Parameters
     ----------

@@ -18,7 +18,8 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return a number for each cell, shape (cells,).
+    """Return a number for each cell that stands for its earlier trace together with its group in
+    the next release, shape (cells,).
 
     Two cells have equal numbers if both their earlier traces and their groups in the next release
     are equal.
@@ -28,7 +29,8 @@ def joined(trace: Ints, shown: Ints) -> Ints:
 
 
 def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
-    """Return the trace of each cell after one more release; 0 if no release shows the cell.
+    """Return the trace of each cell after one more release, shape (cells,); it is 0 if no release
+    shows the cell.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ def released_cells(
     start: Ints,
     after: Sequence[Collection[int]],
 ) -> list[Flags]:
-    """Return, for each release, whether it shows each cell: one array of shape (cells,) per
-    release.
+    """Return, for each release, an array of shape (cells,) that says which cells of the frequency
+    table the release shows.
 
     Parameters
     ----------
@@ -82,7 +84,8 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Flags], start: Ints) -> Ints:
-    """Return the trace of each cell after all releases, shape (cells,).
+    """Return the trace of each cell after all releases, shape (cells,); it is 0 if no release shows
+    the cell.
 
     The parameters are those of `released_cells`.
     """

@@ -19,7 +19,8 @@ SMALL_SAMPLE = 0.1
 
 
 def zayatz(sizes: Ints, population: int) -> float:
-    """Return the expected share of the population that is unique in it.
+    """Estimate which share of the people in the population have a combination of values that nobody
+    else has, by Zayatz's method.
 
     Bayes' rule gives the probability that a class of one row in the sample comes from a class of
     one person in the population. The estimator assumes that class sizes in the population have the
@@ -48,7 +49,8 @@ def zayatz(sizes: Ints, population: int) -> float:
 
 
 def pitman(sizes: Ints, population: int) -> float:
-    """Return the expected share of the population that is unique in it, by Pitman's model.
+    """Estimate which share of the people in the population have a combination of values that nobody
+    else has, by Pitman's model.
 
     The parameters theta and alpha of the model are fitted to the sizes by maximum likelihood. Then
     about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha of N people are unique. Reference:
@@ -105,7 +107,8 @@ def _rising(start: float, steps: int) -> float:
 
 
 def slide_negative_binomial(sizes: Ints, population: int) -> float:
-    """Return the expected share of the population that is unique in it; NaN if the model does not fit.
+    """Estimate which share of the people in the population have a combination of values that nobody
+    else has; NaN if the model does not fit.
 
     The model assumes that class sizes in the population, minus 1, are negative binomial. Its two
     parameters are fitted to the numbers of classes with one row and with two rows in a sample.
@@ -155,8 +158,8 @@ def _classes_of_population(sizes: Ints, fraction: float) -> float:
 
 
 def dankar(sizes: Ints, population: int) -> float:
-    """Return the estimate that the decision rule of Dankar et al. chooses, depending on the
-    sampling fraction.
+    """Return the estimate of uniqueness that the rule of Dankar et al. selects; the rule depends on
+    the sampling fraction.
 
     If the fraction is at most 0.1, this is Pitman's estimate. Above 0.1, it is Zayatz's estimate,
     or the slide negative binomial estimate if its model fits and it is smaller.
@@ -178,7 +181,8 @@ ESTIMATORS: dict[str, Callable[[Ints, int], float]] = {
 
 
 def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float:
-    """Return the expected share of the population that is unique in it.
+    """Estimate, by the given estimator, which share of the people in the population have a
+    combination of values that nobody else has.
 
     It is 0 if no class of the sample has one row, and 1 if the model of the estimator does not fit.
     """

@@ -20,7 +20,9 @@ _OF_SPARK = ("spark", "databricks")
 
 
 def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
-    """Return sqlglot's name of a dialect, and the query in that dialect."""
+    """Compile a query to SQL, and return sqlglot's name of the dialect together with the SQL
+    text.
+    """
     from ibis.backends.sql import compilers  # of twenty engines: half a second, for exports only
 
     compiler = getattr(compilers, _COMPILERS.get(dialect, dialect)).compiler

@@ -19,8 +19,8 @@ _LARGEST = 1 << 53
 
 
 def content_digest(names: list[str], batches: Iterator[pa.RecordBatch]) -> str:
-    """Return the SHA-256 digest of the column names, the number of rows, and the sum of the rows'
-    digests.
+    """Return the SHA-256 digest of a table's content: its column names, its number of rows, and the
+    sum of the digests of its rows.
 
     Repeated rows count as often as they occur. The order of columns does not matter. Values with
     the same meaning are equal: 1 equals 1.0, and a date equals midnight of this date.

@@ -23,7 +23,7 @@ _EXTRAS = {"postgres": "aegis-advisor[postgres]"}
 
 
 def open_database(url: str, table: str | None) -> Source:
-    """Open a table of a database.
+    """Open a table or view of a database, and return it as a `Source`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def open_database(url: str, table: str | None) -> Source:
 
 
 def open_named(connection: Any, table: str, origin: str) -> Source:
-    """Return a table of an open connection as a `Source`."""
+    """Open a table through an existing connection, and return it as a `Source`."""
     path = table_path(table)
     try:
         with engine_errors(origin):
@@ -68,8 +68,8 @@ def open_named(connection: Any, table: str, origin: str) -> Source:
 
 
 def table_path(name: str) -> tuple[str, ...]:
-    """Return the parts of a table's name: the catalog and the schema, if the name has them, and the
-    table.
+    """Split the name of a table into its parts: the catalog and the schema, if the name states
+    them, and the table.
 
     Raises
     ------
@@ -91,8 +91,8 @@ def table_path(name: str) -> tuple[str, ...]:
 
 @contextmanager
 def transaction(source: Source) -> Iterator[Any]:
-    """Yield a function that runs one statement. If the body of the context fails, all statements
-    are undone.
+    """Yield a function that runs one SQL statement. If the body of the context fails, all these
+    statements are undone.
 
     Raises
     ------
@@ -133,8 +133,8 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: Any, table: str) -> list[str]:
-    """Return the names of the tables and views in the schema of `table`; empty if there is no such
-    schema.
+    """Return the names of the tables and views in the schema that contains `table`; empty if there
+    is no such schema.
     """
     place = _within(table_path(table))
     try:

@@ -37,7 +37,7 @@ _PREAMBLE = 32
 
 
 class EncodingError(DataError):
-    """Raised if a file does not have the encoding with which it is read.
+    """Raised if a file turns out to have another encoding than the one with which Aegis reads it.
 
     Attributes
     ----------
@@ -55,7 +55,8 @@ class EncodingError(DataError):
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user states about a text file. Aegis determines all fields that are None.
+    """What the user states about the format of a text file. Aegis finds out all fields that are
+    None.
 
     Attributes
     ----------
@@ -126,7 +127,9 @@ class Reading:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Reading:
-        """Parse the statements in a mapping, as `to_dict` and policies write them."""
+        """Return the statements about a text file that are in a mapping, as `to_dict` and policies
+        write them.
+        """
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:
@@ -135,18 +138,21 @@ class Reading:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statements as a mapping, without those that are None."""
+        """Return the statements as a mapping, without the fields that are None."""
         said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
     def over(self, other: Reading | None) -> Reading:
-        """Return these statements. Fields that are None here come from `other`."""
+        """Return these statements, after filling each field that is None with the value of the same
+        field in `other`.
+        """
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
 
 @dataclass(frozen=True)
 class TextDialect:
-    """The complete dialect of a text file: separators, encoding, and how values are written.
+    """Everything that Aegis must know to read a text file: separators, encoding, and how values are
+    written.
 
     Attributes
     ----------
@@ -183,7 +189,9 @@ class TextDialect:
 
 
 def known_encoding(name: str) -> str:
-    """Return Python's name of a text encoding; raise `PolicyError` if there is no such encoding."""
+    """Return Python's name of a text encoding; raise `PolicyError` if Python knows no such
+    encoding.
+    """
     try:
         codec = codecs.lookup(name)
         if "".encode(name) is None or not getattr(codec, "_is_text_encoding", True):
@@ -198,7 +206,8 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
-    """Determine the dialect of a file from what the user states and from the file's first bytes.
+    """Find out the dialect of a file, from what the user states and from the first bytes of the
+    file.
 
     Parameters
     ----------
@@ -239,8 +248,8 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return the encoding that a byte-order mark or zero bytes indicate; if there are none, return
-    UTF-8.
+    """Return the encoding that a byte-order mark or zero bytes reveal; if a file has neither,
+    return UTF-8.
     """
     marked = next((encoding for mark, encoding in MARKS if start.startswith(mark)), None)
     return marked or _wide_encoding(start) or "utf-8"
@@ -261,7 +270,7 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def likely_encoding(start: bytes) -> str:
-    """Return a guess of the encoding of bytes that are not UTF-8."""
+    """Return the most likely encoding of bytes that are not valid UTF-8."""
     wide = _wide_encoding(start)
     if wide is not None:
         return wide
@@ -273,7 +282,7 @@ def likely_encoding(start: bytes) -> str:
 
 
 def records_of(text: str, dialect: TextDialect) -> list[list[str]]:
-    """Return the first records of a text, without empty lines."""
+    """Return the first records in a text, leaving out empty lines."""
     return _parsed(text, dialect.delimiter, dialect.quote, dialect.escape)
 
 
@@ -293,7 +302,7 @@ def _parsed(text: str, delimiter: str, quote: str, escape: str | None = None) ->
 
 
 def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[str, Any]:
-    """Return the options for Python's `csv` module."""
+    """Return the options with which Python's `csv` module reads this dialect."""
     csv.field_size_limit(1 << 30)  # long texts are no error
     if not quote:
         return {"delimiter": delimiter, "quoting": csv.QUOTE_NONE, "quotechar": None}
@@ -308,7 +317,7 @@ def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[s
 
 
 def decoded(start: bytes, encoding: str, name: str) -> str:
-    """Return the text of the first bytes of a file. The last character may be incomplete."""
+    """Return the first bytes of a file as text. The last character may be cut off."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
         return decoder.decode(start)
@@ -319,7 +328,8 @@ def decoded(start: bytes, encoding: str, name: str) -> str:
 def not_of_encoding(
     name: str, encoding: str, data: bytes, place: int, lines: int = 0
 ) -> EncodingError:
-    """Return the error for bytes that cannot be decoded; its message names the likely encoding.
+    """Return the error for bytes that do not have the expected encoding; its message names the
+    likely encoding.
 
     Parameters
     ----------

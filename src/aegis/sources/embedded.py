@@ -33,7 +33,7 @@ _streams: list[bool] = []
 
 @contextmanager
 def turn(*, stream: bool = False) -> Iterator[None]:
-    """Keep all other threads from using a connection to DuckDB while the context lasts.
+    """Keep all other threads from using a DuckDB connection while the context lasts.
 
     If rows are streamed from a connection, a new query on the connection ends the stream without an
     error. And two threads deadlock if one holds Python's lock and waits for the connection, while
@@ -56,7 +56,7 @@ def turn(*, stream: bool = False) -> Iterator[None]:
 
 
 def embedded() -> Any:
-    """Return the embedded engine of this process: DuckDB in memory, opened once for all threads."""
+    """Return the embedded engine of this process: one DuckDB in memory, which all threads share."""
     with _OPENING:
         return _opened()
 
@@ -93,7 +93,7 @@ def _close(connection: Any, folder: Path) -> None:
 
 
 def start_arrow_threads(connection: Any) -> None:
-    """Start Arrow's threads, one of each kind, as long as there is memory for them.
+    """Start one of each kind of Arrow's threads now, while there is memory for them.
 
     The engine uses these threads to read data in memory. Otherwise, Arrow would start threads when
     they are first needed, and would wait forever if a thread does not get address space or memory
@@ -110,7 +110,7 @@ def start_arrow_threads(connection: Any) -> None:
 
 
 def limit_embedded(memory: int) -> None:
-    """Limit the embedded engine to this many bytes of memory, and start Arrow's threads.
+    """Limit the memory of the embedded engine to this many bytes, and start Arrow's threads.
 
     Data beyond the limit goes to the engine's folder for temporary files. Call this function before
     you limit the memory of the process.
@@ -120,7 +120,8 @@ def limit_embedded(memory: int) -> None:
 
 
 def lock_embedded(folders: Sequence[Path]) -> None:
-    """Allow the embedded engine to open only files in these folders, and no network connections.
+    """Allow the embedded engine to open files only in the given folders, and to open no network
+    connections.
 
     Call this function in processes that read untrusted files. No statement can undo it.
 
@@ -138,8 +139,8 @@ def lock_embedded(folders: Sequence[Path]) -> None:
 
 
 def stored(query: str) -> ir.Table:
-    """Store the rows of a query in a table. The engine drops the table when no Python object refers
-    to it.
+    """Store the rows of a query in a table of the embedded engine. The engine drops the table when
+    no Python object refers to it any more.
 
     With a view instead, every query would read the files again.
     """
@@ -162,7 +163,7 @@ def _drop(connection: Any, name: str) -> None:
 
 
 def query_progress() -> float | None:
-    """Return the progress of the query that the embedded engine runs, from 0 to 1.
+    """Return how much of its running query the embedded engine has done, from 0 to 1.
 
     Call this function from a thread that does not wait for the query. The result is None if no
     query runs, or if the engine does not know its progress.
@@ -174,7 +175,7 @@ def query_progress() -> float | None:
 
 
 def stop_queries() -> None:
-    """Stop the queries of DuckDB that still run after the user's interrupt.
+    """Stop the queries of DuckDB that continue to run after the user has interrupted the program.
 
     Otherwise, DuckDB's threads would continue with queries for which Python no longer waits, and
     delay the end of the program.
@@ -186,7 +187,7 @@ def stop_queries() -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of the embedded engine.
+    """How much memory and how many threads the embedded engine may use.
 
     Attributes
     ----------
@@ -204,7 +205,7 @@ class Limits:
 
 
 def limits() -> Limits:
-    """Return the limits of the embedded engine."""
+    """Return how much memory and how many threads the embedded engine may use."""
     # A cursor of its own, so that a result that is being read is left alone.
     with embedded().con.cursor() as cursor:
         answer = cursor.execute(
@@ -216,7 +217,7 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Apply the limits of the embedded engine to a DuckDB connection to a database file.
+    """Give a DuckDB connection to a database file the same limits that the embedded engine has.
 
     `stop_queries` then also stops the queries of this connection.
     """

@@ -22,7 +22,8 @@ _NAMED = 3
 
 
 def error_notes(file: Path, sheet: str) -> list[str]:
-    """Return messages to the user about the cells with an error in a sheet of an .xlsx file.
+    """Return messages to the user about those cells in a sheet of an .xlsx file that show an error
+    such as #N/A.
 
     For files of other formats there are no messages, because their error cells look like empty
     cells.

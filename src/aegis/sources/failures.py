@@ -50,7 +50,7 @@ _JAVA = re.compile(
 
 @contextmanager
 def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
-    """Convert an engine's exceptions to one clear `EngineError` while the context lasts.
+    """Convert any exception of an engine to one clear `EngineError` while the context lasts.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
 
 
 def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> EngineError:
-    """Return an error that explains an engine's exception to the user."""
+    """Return an error that explains to the user what an exception of the engine means."""
     first, text = first_cause(error), str(error).lower()
     if any(sign in text for sign in _FULL):
         return _full(error, first, origin)
@@ -135,7 +135,7 @@ def _used(first: str) -> str:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return the most informative line of an error; for errors of Java, return the line of the
+    """Return the most informative line of an error. For errors of Java, this is the line of the
     innermost cause.
     """
     text = str(error).strip()

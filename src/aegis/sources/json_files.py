@@ -27,7 +27,8 @@ _LONG = r"[\[:,\s]-?[0-9]{19,}\s*[,\]}]"
 
 
 def read_records(files: Sequence[Path], given: str) -> ir.Table:
-    """Return the records of JSON documents or JSON lines as a table in memory.
+    """Read the records of files with JSON documents or JSON lines, and return them as a table in
+    memory.
 
     The engine reads whole numbers beyond 64 bits as doubles, which would make different numbers
     equal. So a column with such a number is read as text, as in CSV files.
@@ -99,7 +100,7 @@ def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
 
 
 def require_records(file: Path) -> None:
-    """Check that a document is a complete array or object, or has JSON lines.
+    """Check that a JSON document is a complete array or object, or consists of JSON lines.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def _object_size(file: Path) -> int:
 
 
 def records_within(table: ir.Table, file: str) -> ir.Table:
-    """Return the rows of the only array of records in a JSON object.
+    """Return the rows of the array of records in a JSON object that has exactly one such array.
 
     Raises
     ------

@@ -28,7 +28,8 @@ def _function(key: dt.DataType) -> Any:
 def look_up(
     column: ir.Column, values: Sequence[str | int], texts: Sequence[str], rest: ir.Value
 ) -> ir.Value:
-    """Return the text of each value of a column.
+    """Return a column that has, for each value of the given column, the text that belongs to this
+    value.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
-    """Set a memory limit for the embedded engine. Data beyond the limit goes to disk.
+    """Limit the memory of the embedded engine. The engine writes data beyond the limit to disk.
 
     The limit covers tables, sorts and groups in the engine. In addition, the program itself needs
     about 200 MB and memory for the results. With a low limit, the engine processes fewer rows at a
@@ -84,7 +84,7 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
 
 
 def parse_size(given: str | int) -> int:
-    """Return the number of bytes of a size, given as a number or as a text with a unit.
+    """Return a size in bytes, whether it is given as a number or as a text with a unit.
 
     K, M, G and T (with or without B) are powers of 1000; KiB to TiB are powers of 1024.
 
@@ -110,8 +110,8 @@ def parse_size(given: str | int) -> int:
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
-    """Return the error for a memory limit that was too low. Its message says how much memory is
-    needed.
+    """Return the error for a memory limit that was too low. Its message says how much memory the
+    table needs.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
 
 
 def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> int:
-    """Estimate the bytes of memory that the embedded engine needs for a table of any length.
+    """Estimate how many bytes of memory the embedded engine needs for a table with any number of
+    rows.
 
     The estimate is a fixed amount, plus an amount for each thread: its part of the query, and the
     rows that it reads or writes at a time (a row group of Parquet). Larger groups, sorts and joins

@@ -8,7 +8,8 @@ from aegis.errors import DataError
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
-    """Raise an error if two columns have the same name, or names that differ only in case.
+    """Raise an error if two columns of a table have the same name, or names that differ only in
+    case.
 
     SQL engines ignore case in names, or rename the second of two columns.
     """

@@ -29,7 +29,8 @@ _EXACT = 1 << 53
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
-    """Read the rows of a sheet. Also return messages to the user about these rows.
+    """Read the rows of a sheet in a workbook. Also return messages to the user about how they were
+    read.
 
     Raises
     ------
@@ -47,7 +48,9 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
 
 
 def filled_sheets(file: Path) -> list[str]:
-    """Return the names of the sheets with rows; raise the errors of `read_workbook`."""
+    """Return the names of those sheets of a workbook that have rows; raise the same errors as
+    `read_workbook`.
+    """
     return [name for name, rows in _sheets(file).items() if rows]
 
 
@@ -67,7 +70,8 @@ def _sheets(file: Path) -> dict[str, list[list[Any]]]:
 
 
 def read_statistics(file: Path, reading: Reading) -> pa.Table:
-    """Read the rows of a file of SPSS, SAS or Stata, as codes instead of their labels.
+    """Read the rows of an SPSS, SAS or Stata file. Labelled values are read as codes, not as
+    labels.
 
     Raises
     ------

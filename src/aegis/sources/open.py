@@ -58,7 +58,7 @@ def open_table(
     master: str | None = None,
     reading: Reading | None = None,
 ) -> Source:
-    """Open anything tabular.
+    """Open a table for reading: files, a database, or an object such as a data frame.
 
     Parameters
     ----------
@@ -126,8 +126,8 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
 
 
 def parts_of(file: Path) -> list[str]:
-    """Return the sheets with rows of a workbook, or the tables of an SQLite file; empty for other
-    files.
+    """Return the names of the tables in an SQLite file, or of the sheets in a workbook that have
+    rows; empty for other files.
 
     Raises
     ------
@@ -143,8 +143,8 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open a sheet or table of a file by its name in `parts_of`. `part` is None if the file has at
-    most one.
+    """Open the sheet or table of a file that has the name `part` in `parts_of`. `part` is None if
+    the file has at most one.
     """
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
@@ -375,7 +375,7 @@ def _is_part(path: Path, folder: Path) -> bool:
 
 
 def is_table_file(path: Path) -> bool:
-    """Return whether the extension of a file names a format that Aegis reads."""
+    """Return whether a file has the extension of a format that Aegis reads."""
     return _suffix(path) in _KNOWN
 
 

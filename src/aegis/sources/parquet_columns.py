@@ -15,7 +15,8 @@ from aegis.sources.source import Source
 def stored_batches(
     source: Source, names: Sequence[str], *, rows: int
 ) -> Iterator[pa.RecordBatch] | None:
-    """Return columns of all rows in the order of the table; None if the engine must read them.
+    """Return the values of some columns in batches, in the order of the rows; None if only the
+    engine can read them.
 
     The engine would return each text separately, which takes five times as long. Here, texts are
     returned as dictionaries, which may have entries that do not occur. Other values are returned

@@ -33,7 +33,8 @@ _GROUPED = f"[+-]?([0-9]+|[1-9][0-9]{{0,2}}([{_BETWEEN}][0-9]{{3}})+)([.,][0-9]+
 
 
 def open_proposing(table: Any, reading: Reading | None = None) -> Source:
-    """Open a table like `open_table`, and propose reading options that the user did not give.
+    """Open a table as `open_table` does, and propose those reading options that the user did not
+    give.
 
     Aegis proposes the encoding of a file that is not UTF-8; the decimal comma and the thousands
     separator of columns of numbers; currency and percent signs that all numbers of a column have;

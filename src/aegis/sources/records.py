@@ -21,7 +21,7 @@ _LF, _CR = 10, 13
 
 @dataclass(frozen=True)
 class FileRecords:
-    """The counts of the records and line ends of a file.
+    """How many records a text file has, and with which line ends.
 
     Attributes
     ----------
@@ -57,19 +57,21 @@ class FileRecords:
 
     @property
     def mixed(self) -> bool:
-        """Whether some records end in CR LF while other records do not, or contain other line ends."""
+        """Whether records of the file have different line ends, or contain other line ends within a
+        field.
+        """
         return self.windows > 0 and (self.windows < self.ended or self.broken > 0)
 
     @property
     def line_end(self) -> str:
-        """The line end of all records, if they are not mixed."""
+        """The line end of all records of the file, if they have the same one."""
         if self.old:
             return "\r"
         return "\r\n" if self.windows else "\n"
 
 
 class Counter:
-    """Counts the records of a file, chunk by chunk.
+    """Counts the records and line ends of a file, one chunk of bytes after the other.
 
     Parameters
     ----------
@@ -95,7 +97,9 @@ class Counter:
         self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
-        """Count the next chunk, and return the positions in the chunk at which records end."""
+        """Count the records and line ends in the next chunk of bytes, and return the positions in
+        the chunk at which records end.
+        """
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
@@ -155,7 +159,7 @@ class Counter:
         self._record_start = self._at + int(ends[-1]) + 1
 
     def result(self) -> FileRecords:
-        """Return the counts over all chunks."""
+        """Return the numbers of records and line ends in all chunks together."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
         return FileRecords(
@@ -190,7 +194,9 @@ def _parities(
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
-    """Count the records of a file. The file is read from its beginning, twice if necessary."""
+    """Count the records of a file. The function reads the file from its beginning, twice if
+    necessary.
+    """
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
     for place in range(0, len(chunk), _CACHED):

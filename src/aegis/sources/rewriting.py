@@ -17,13 +17,13 @@ from aegis.sources.records import CHUNK, Counter
 
 
 def opened(file: Path) -> IO[bytes]:
-    """Open a file for reading bytes; a `.gz` file is decompressed."""
+    """Open a file to read its bytes; a `.gz` file is decompressed while it is read."""
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 @contextmanager
 def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
-    """Yield the text of a file, with unchanged line ends.
+    """Yield the text of a file in pieces, without changing its line ends.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
 
 
 def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Write the content of a file in UTF-8, without a byte-order mark and without the lines before
-    the table.
+    """Write a copy of a text file in UTF-8, without its byte-order mark and without the lines
+    before the table.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Rewrite a file in which some records end in LF and others in CR LF, so that all end in LF.
-    Quoted fields do not change.
+    """Rewrite a file in which some records end in LF and others in CR LF, so that all records end
+    in LF. Fields in quotation marks do not change.
     """
     counter = Counter(dialect.quote, dialect.escape)
     with opened(file) as source, target.open("wb") as made:

@@ -34,7 +34,7 @@ DIGESTED = ("files", "rows in their order", "rows in any order")
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table opened for reading.
+    """A table that Aegis has opened for reading.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Source:
 
     @cached_property
     def backend(self) -> Any:
-        """The Ibis backend that runs the queries of this table."""
+        """The Ibis backend that runs queries on this table."""
         try:
             return self.table.get_backend()
         except IbisError:  # an unbound memtable belongs to no engine yet
@@ -78,7 +78,7 @@ class Source:
 
     @cached_property
     def engine(self) -> Engine:
-        """The engine that runs the queries, and its properties."""
+        """The engine that runs queries on this table, with the properties that Aegis must know."""
         return engine_of(self.backend)
 
     @property
@@ -96,7 +96,7 @@ class Source:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in their order."""
+        """The names of the table's columns, in the order of the table."""
         return tuple(self.table.columns)
 
     def _told(self) -> AbstractContextManager[None]:
@@ -104,14 +104,16 @@ class Source:
         return engine_errors(self.origin, self.files)
 
     def require(self, column: str, *, where: str = "") -> ir.Column:
-        """Return a column; raise `DataError` with the nearest name if the table lacks it."""
+        """Return a column of the table. If the table has no such column, raise a `DataError` that
+        suggests the most similar name.
+        """
         if column not in self.table.columns:
             raise DataError.unknown_column(column, self.table.columns, where=where)
         return self.table[column]
 
     def refuse_other_table(self, columns: Iterable[str], *, most: float = 0.5) -> None:
-        """Raise `DataError` if the table lacks so many columns of a policy that it must be another
-        table.
+        """Raise `DataError` if the table lacks so many columns of a policy that the policy must be
+        for another table.
 
         Parameters
         ----------
@@ -127,37 +129,44 @@ class Source:
             raise DataError.other_table(self.origin, missing, len(named), self.columns)
 
     def select(self, columns: tuple[str, ...]) -> Source:
-        """Return the source with only these columns."""
+        """Return a copy of the source that has only these columns."""
         return replace(self, table=self.table.select(*columns))
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows, which is counted once and then remembered."""
+        """The number of rows of the table. Aegis counts it once and then remembers it."""
         return int(self.collect(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
 
     def collect(self, expression: ir.Table) -> pa.Table:
-        """Run a query and return its result. If the engine fails, raise `EngineError`."""
+        """Run a query and return its result as a table in memory. If the engine fails, raise
+        `EngineError`.
+        """
         with self._told():
             return _fetched(self.engine, expression)
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query as a temporary table of the engine while the context lasts."""
+        """Store the result of a query as a temporary table of the engine, as long as the context
+        lasts.
+        """
         with self._told(), self.engine.keep(expression) as table:
             yield table
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table of this process for use in queries of this source's engine."""
+        """Return a table that queries of this source's engine can use, with the rows of a small
+        table in memory.
+        """
         with self._told():
             return self.engine.upload(table)
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
-        """Run a query and stream its result in batches of about `rows` rows."""
+        """Run a query, and yield the rows of its result in batches of about `rows` rows."""
         with self._told():
             yield from _batches(self.engine, expression, rows)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
-        """Return a random sample of about `rows` rows; the same seed gives the same rows.
+        """Return about `rows` rows of the table that are drawn at random. The same seed gives the
+        same rows.
 
         A row is in the sample if the hash of its number and the seed is below a threshold
         (Bernoulli sampling). So the sample does not depend on threads or on the reading order.
@@ -176,7 +185,9 @@ class Source:
         return marked.filter(marked[_ROW_HASH] < self._threshold(rows)).select(*self.columns)
 
     def sample_places(self, rows: int, *, seed: int) -> npt.NDArray[np.int64] | None:
-        """Return the places of the rows that `sample` draws, ascending; None but for one Parquet file."""
+        """Return the positions of the rows that `sample` draws, in ascending order; None unless the
+        table is a single Parquet file.
+        """
         if self.numbered is None or len(self.files) != 1:
             return None
         row_hash = self.row_hash(self.numbered, seed=seed)
@@ -191,7 +202,7 @@ class Source:
         return int(BUCKETS * rows / self.rows)
 
     def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number from 0 to 2**30 for each row; the same seed gives the same
+        """Return a pseudo-random number from 0 to 2**30 for each row. The same seed gives the same
         numbers.
 
         It is a hash of the row's number and the seed. PostgreSQL and Spark number rows in the order
@@ -214,11 +225,12 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """What `digest` covers: one of `DIGESTED`."""
+        """What `digest` is computed from: one of `DIGESTED`."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:
-        """Return the SHA-256 digest of the bytes of the files, or of the table in Arrow format.
+        """Return the SHA-256 digest of the bytes of the table's files. If there are no files,
+        return the digest of the table in Arrow format.
 
         If rows must not be transferred to this process, the engine computes the digest of the rows,
         in any order.
@@ -241,7 +253,8 @@ class Source:
         return sha.hexdigest()
 
     def content_digest(self) -> str:
-        """Return a digest of the rows that does not depend on their order or on the file.
+        """Return a digest of the rows that depends neither on their order nor on the file in which
+        they are.
 
         If rows must not be transferred to this process, the engine computes the digest.
         """
@@ -251,7 +264,7 @@ class Source:
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:
-    """Return the result of a query on an Ibis backend."""
+    """Run a query on an Ibis backend and return its result."""
     return _fetched(engine_of(backend), expression)
 
 

@@ -26,7 +26,8 @@ _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.t
 
 
 def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
-    """Read the rows of a table or view. Also return messages to the user about these rows.
+    """Read the rows of a table or view of an SQLite file. Also return messages to the user about
+    how they were read.
 
     Parameters
     ----------
@@ -52,7 +53,9 @@ def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
 
 
 def sqlite_tables(file: Path) -> list[str]:
-    """Return the names of the tables and views of a database; raise `DataError` for other files."""
+    """Return the names of the tables and views of an SQLite file; raise `DataError` if the file is
+    not an SQLite file.
+    """
     with _reading(file) as database:
         return _listed(database)
 

@@ -36,7 +36,7 @@ _EXACT = 1 << 53
 
 
 def write_table(source: Source, table: ir.Table, path: Path) -> None:
-    """Write a query's result to `path`.
+    """Write the result of a query to the file `path`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def write_table(source: Source, table: ir.Table, path: Path) -> None:
 def write_parquet(
     source: Source, types: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path
 ) -> None:
-    """Write batches of rows to a Parquet file, each as a row group.
+    """Write batches of rows to a Parquet file; each batch becomes a row group.
 
     Texts come as dictionaries and are read as texts. Their smallest and largest are not stated: that
     would take a third of the time.
@@ -99,7 +99,9 @@ def write_parquet(
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the reading options that keep texts as texts when a file of `write_table` is read."""
+    """Return the reading options with which texts in a file that `write_table` wrote are read as
+    texts again.
+    """
     types = table.schema().items()
     return Reading(
         header=True,
@@ -110,7 +112,7 @@ def reading_of(table: ir.Table, path: Path) -> Reading:
 
 
 def with_settled_floats(table: ir.Table) -> ir.Table:
-    """Return a table in which -0.0 is replaced by 0.0, and all NaN are the same.
+    """Return a copy of the table in which 0.0 replaces -0.0, and all NaN are the same.
 
     Engines treat -0.0 and 0.0 as equal, and all NaN as one value, but their texts differ.
     """
@@ -125,7 +127,8 @@ def with_settled_floats(table: ir.Table) -> ir.Table:
 
 
 def without_formulas(table: ir.Table) -> ir.Table:
-    """Return a table without texts that spreadsheets would interpret as formulas.
+    """Return a copy of the table in which no text begins in such a way that a spreadsheet would
+    interpret it as a formula.
 
     Texts that begin like a formula, or with an apostrophe, get an apostrophe in front, so that
     different texts stay different.
@@ -147,7 +150,9 @@ def _is_formula(column: ir.Column) -> ir.Column:
 
 
 def formulas_in(output: Source) -> list[str]:
-    """Return the columns with a name or a text that a spreadsheet would interpret as a formula."""
+    """Return the columns that have a name or a text that a spreadsheet would interpret as a
+    formula.
+    """
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
     named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]

@@ -12,19 +12,20 @@ from aegis.sources.spark.folder import SparkFolder
 
 
 class Target(Protocol):
-    """A place to which an engine writes a release."""
+    """A place to which an engine itself writes a release."""
 
     def check(self) -> None:
-        """Raise `PolicyError` unless the target can be created."""
+        """Raise `PolicyError` unless the release can be written to the target."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write the result of a query under a temporary name, yield it for checks, and rename it if
-        they succeed.
+        """Write the result of a query under a temporary name, yield it so that the caller can check
+        it, and give it its final name if the checks succeed.
         """
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return the target if the engine writes releases itself; None if this process writes them.
+    """Return the target to which the engine itself writes the release; None if this process writes
+    the release.
 
     Only Spark writes releases itself.
     """

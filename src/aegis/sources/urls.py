@@ -12,8 +12,8 @@ _HIDDEN = "***"
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its password and its options, which may contain passwords. A path is
-    returned unchanged.
+    """Return a URL without its password and without its options, which may also contain passwords.
+    A path is returned unchanged.
 
     A password may contain / # ? or @ without escaping. So everything up to the last @ is left out.
     """
@@ -32,7 +32,9 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str, url: str = "") -> str:
-    """Return a message without the passwords in its URLs, and without the password of `url`."""
+    """Return a message after removing the passwords from all URLs in it, and the password of
+    `url`.
+    """
     for secret in _secrets(url):
         text = text.replace(secret, _HIDDEN)
     return _SECRET.sub(
@@ -41,8 +43,8 @@ def without_secrets(text: str, url: str = "") -> str:
 
 
 def check_url(url: str) -> None:
-    """Raise an error unless a URL is well formed, because drivers show malformed URLs with their
-    passwords.
+    """Raise an error unless a URL is well formed. Drivers would show the passwords in a malformed
+    URL.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from aegis.summary.weights import WeightSums
 
 
 class PartOfPairs(NamedTuple):
-    """The pair counts of one part of a table.
+    """The counts of pairs of attributes in one part of a table.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class PartOfPairs(NamedTuple):
 def added_pairs(
     parts: Sequence[PartOfPairs], sizes: tuple[int, ...], classes: int, factor: int = 1
 ) -> PairCounts:
-    """Return the sums of the counts of all parts, by the new atoms and classes.
+    """Add up the counts of pairs of attributes in all parts of a table, after converting them to
+    the new atoms and classes.
 
     The result has folds if all parts have the same number of folds.
 

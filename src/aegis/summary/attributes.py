@@ -34,7 +34,7 @@ def describe(
     like: AttributeSummary | None = None,
     groupings: Sequence[Grouping] | None = None,
 ) -> AttributeSummary:
-    """Group the values by each mask, and return the summary of the attribute.
+    """Group the values of an attribute by each of its masks, and return its summary.
 
     Parameters
     ----------
@@ -89,7 +89,9 @@ def _ranges(
 
 
 def with_identity(masks: Masks) -> Masks:
-    """Return the masks followed by the identity, with which every mask is compared."""
+    """Return the masks of an attribute, followed by the identity mask, with which every mask is
+    compared.
+    """
     return [*masks, (Identity(), Identity())]
 
 
@@ -104,7 +106,7 @@ def assemble(
     pooled: Sequence[Int32s],
     ranges: Sequence[Int32s | None],
 ) -> AttributeSummary:
-    """Build the summary of an attribute from its groupings.
+    """Build the summary of an attribute from the groups into which each mask divides its values.
 
     `masks`, `groupings`, `pooled` (the level of each value) and `ranges` (the range of each value,
     or None) have one entry per mask. The last entry is for the identity.
@@ -143,7 +145,7 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array | None) -> Int32s:
-    """Return the level of each value, shape (V,). Rare groups are pooled in one level.
+    """Return the level of each of the V values, shape (V,). Groups with few rows share one level.
 
     `model` lists the masked values of the groups that have a separate level; all other groups share
     one level. If it is None, each of the most frequent groups has a separate level.
@@ -156,7 +158,9 @@ def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return the masked values of the groups that have a separate level; None if no group is pooled."""
+    """Return the masked values of those groups that have a level of their own; None if all groups
+    have one.
+    """
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)
@@ -164,7 +168,7 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> Flags:
-    """Return, for each group of a candidate, whether it shares its level with other groups,
+    """Return, for each group of a candidate mask, whether it shares its level with other groups,
     shape (size,).
     """
     if candidate.noise is not None or candidate.size <= candidate.n_levels:

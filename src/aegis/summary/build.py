@@ -31,7 +31,7 @@ def summarize(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> Summary:
-    """Reduce a table to the counts that advice needs.
+    """Reduce a table to the counts from which Aegis can give advice.
 
     Aegis counts values by label, and the cells of the frequency table, on all rows. If the table
     has more than `sample_rows` rows, Aegis counts pairs of values on a uniform sample, unless you
@@ -85,8 +85,8 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return the summary of a table, and its rows as codes, or None if the rows do not fit in
-    memory.
+    """Return the summary of a table, together with its rows as codes. The rows are None if they do
+    not fit in memory.
 
     The parameters are those of `summarize`; a `sample_rows` of None means `exact`.
     """

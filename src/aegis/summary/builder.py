@@ -63,7 +63,7 @@ MAX_VALUES = 5_000_000
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
-    """The column, the distinct values and the unit of a numeric label.
+    """A numeric label: its column, its distinct values, and the unit in which they are counted.
 
     Attributes
     ----------
@@ -87,17 +87,21 @@ class NumberColumn:
     mask: Mask | None
 
     def of(self, column: pa.Array) -> Ints:
-        """Return the numeric label of each row in units, shape (N,); 0 if it is missing."""
+        """Return the numeric label of each of the N rows as a whole number of units, shape (N,); 0
+        if it is missing.
+        """
         return self.unit.of_values(self.shown)[code_values(column, self.values)]
 
     def expression(self, table: ir.Table) -> ir.Value:
-        """Return the label in units as an expression on an engine's table."""
+        """Return an expression by which the engine computes the label as a number of units."""
         column = table[self.name]
         return self.unit.expression(column if self.mask is None else self.mask.expression(column))
 
 
 class Builder:
-    """Carries out the steps of `summarize`, and holds the results that they share."""
+    """Carries out the steps of `summarize` one after the other, and holds the results that they
+    share.
+    """
 
     def __init__(
         self,
@@ -124,8 +128,8 @@ class Builder:
         self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
 
     def build(self, sample_rows: int | None) -> Summary:
-        """Return the summary. Pairs are counted on at most `sample_rows` rows; if this is None, on
-        all rows.
+        """Return the summary of the table. Pairs of values are counted on at most `sample_rows`
+        rows; if this is None, on all rows.
         """
         check_columns(self.source, self.policy)
         check_noise(self.policy)
@@ -636,7 +640,7 @@ class Builder:
 
 
 def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
-    """Return the masked value of each value, with the type of the mask's output."""
+    """Return the masked value of each value, in the type that the mask's output has."""
     [grouping] = evaluate([mask], values)
     return grouping.shown.take(pa.array(grouping.codes))
 

@@ -16,7 +16,7 @@ MAX_CLASSES = 1_024
 
 
 def check_columns(source: Source, policy: Policy) -> None:
-    """Raise `DataError` if the table lacks a column that the policy names."""
+    """Raise `DataError` if the table does not have a column that the policy names."""
     named = [a.name for a in policy.attributes.values() if a.role is not Role.IGNORE]
     source.refuse_other_table([*policy.label.columns, *named])
     for column in policy.label.columns:
@@ -30,7 +30,9 @@ def check_columns(source: Source, policy: Policy) -> None:
 
 
 def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
-    """Return the kind of a column (number, text, ...); raise `DataError` if no mask accepts it."""
+    """Return the kind of values that a column has (number, text, ...); raise `DataError` if no mask
+    accepts them.
+    """
     kind = Kind.of(column.type())
     if kind is None:
         raise DataError(
@@ -41,7 +43,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
 
 
 def check_label(column: ir.Column) -> None:
-    """Raise `DataError` if the type of the label cannot have classes."""
+    """Raise `DataError` if the label's type is such that its values cannot be classes."""
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(
@@ -51,7 +53,9 @@ def check_label(column: ir.Column) -> None:
 
 
 def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
-    """Return the mask that cuts a numeric label into classes, at declared cuts or at quantiles."""
+    """Return the mask that cuts a numeric label into ranges, at the declared cut points or at
+    quantiles.
+    """
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1
     if kind is None or not kind.numeric:
@@ -72,7 +76,7 @@ def check_values(name: str, values: int, most: int) -> None:
 
 
 def check_classes(column: str, classes: pa.Array) -> None:
-    """Raise `DataError` if the label has too few or too many classes."""
+    """Raise `DataError` if the label has fewer classes or more classes than Aegis allows."""
     if len(classes) == 0:
         raise DataError(
             f"The label {column!r} is null in every row.", hint="Choose a label with values."
@@ -90,7 +94,7 @@ def check_classes(column: str, classes: pa.Array) -> None:
 
 
 def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
-    """Raise `DataError` if an attribute's hierarchy does not cover its values."""
+    """Raise `DataError` if the hierarchy of an attribute lacks some of the attribute's values."""
     if attribute.hierarchy is None:
         return
     missing = attribute.hierarchy.uncovered(data.values)

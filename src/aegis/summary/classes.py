@@ -29,7 +29,7 @@ checked.
 
 @dataclass(frozen=True)
 class ShownColumns:
-    """The columns of one release, in a table that joins the columns of several releases.
+    """The columns that one release shows, in a table that joins the columns of several releases.
 
     Attributes
     ----------
@@ -48,7 +48,8 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The joint classes of a release and all earlier releases, with the verdict of the rule.
+    """The classes that a release forms together with all earlier releases, and whether these
+    classes meet the rule.
 
     Attributes
     ----------
@@ -69,7 +70,8 @@ class LastRelease:
 
 @dataclass(frozen=True, eq=False)
 class CountedClasses:
-    """The equivalence classes of a table, with the values that form them.
+    """The equivalence classes of a table, with their counts and with the values that form each
+    class.
 
     Attributes
     ----------
@@ -108,7 +110,9 @@ class CountedClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The sizes and sensitive counts of the classes, without the values that form them."""
+        """The sizes of the classes and their counts of sensitive values, without the values that
+        form the classes.
+        """
         sensitive, levels = self._protected({name: name for name in self.sensitive})
         if self.population is None:
             return ClassTable.from_cells(self._ids, self._counts, sensitive, hierarchies=levels)
@@ -136,7 +140,7 @@ class CountedClasses:
         return sensitive, levels
 
     def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
-        """Return the joint classes of the last release and all earlier releases.
+        """Return the classes that the last release forms together with all earlier releases.
 
         Parameters
         ----------
@@ -219,8 +223,8 @@ class CountedClasses:
         return rank[codes], tuple(labels[i] for i in order)
 
     def members(self, classes: Flags) -> pa.Table:
-        """Return the quasi-identifier values of the selected classes, one row per class. `classes`
-        is True for a selected class.
+        """Return the values of the quasi-identifiers in each class for which `classes` is True, one
+        row per class.
         """
         _, first = np.unique(self._ids, return_index=True)
         keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
@@ -238,7 +242,7 @@ def count_classes(
     population: Source | None = None,
     coded: CodedRows | None = None,
 ) -> CountedClasses | PersonClasses:
-    """Count the equivalence classes of a table, without masks.
+    """Count the rows of each equivalence class of a table as it is, without masking it.
 
     Parameters
     ----------
@@ -293,7 +297,8 @@ WEIGHT = "aegis_weight"
 
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
-    """Return the number of people `n` by quasi-identifiers, in columns `k0`, `k1`, ... and `n`.
+    """Count the people who have each combination of quasi-identifiers, in columns `k0`, `k1`, ...
+    and `n`.
 
     The number of people is the number of rows, or the sum of the column `ROWS` or `WEIGHT` if there
     is such a column.
@@ -316,7 +321,7 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
 
 
 def cast_population(values: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    """Convert a quasi-identifier of the population to its type in the table."""
+    """Convert a quasi-identifier of the population to the type that it has in the table."""
     try:
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

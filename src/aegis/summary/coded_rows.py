@@ -56,7 +56,7 @@ _HELD: WeakKeyDictionary[Source, dict[str, Part]] = WeakKeyDictionary()
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """The rows of a table as codes, in the table's order.
+    """The rows of a table in its order, with an integer code in place of each value.
 
     Attributes
     ----------
@@ -78,11 +78,11 @@ class CodedRows:
 
     @property
     def labelled(self) -> Flags:
-        """For each row, whether it has a label class, shape (N,)."""
+        """For each row, whether it has a class of the label, shape (N,)."""
         return self.label < self.classes
 
     def with_classes(self, name: str, classes: pa.Array) -> CodedRows:
-        """Return the rows with the label as a column `name`, whose values are the classes."""
+        """Return the rows with one more column `name`, which has the class of each row."""
         if name in self.values:
             return self
         missing = int(self.label.max(initial=0) == self.classes)
@@ -93,23 +93,27 @@ class CodedRows:
         )
 
     def with_copy(self, name: str, copy: str) -> CodedRows:
-        """Return the rows with a second column `copy` that has the values of `name`."""
+        """Return the rows with one more column `copy`, which has the same values as the column
+        `name`.
+        """
         values = {**self.values, copy: self.values[name]}
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
     def with_constants(self, names: Sequence[str], value: str) -> CodedRows:
-        """Return the rows with more columns, in which every value is `value`."""
+        """Return the rows with more columns, in each of which all rows have the value `value`."""
         same = np.zeros(len(self.label), dtype=np.uint8)
         values = {**self.values, **dict.fromkeys(names, pa.array([value]))}
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
 
     def only(self, keep: Flags) -> CodedRows:
-        """Return the rows for which `keep` is True. Values without a row stay in `values`."""
+        """Return those rows for which `keep` is True. `values` still lists values that none of
+        these rows has.
+        """
         codes = {name: own[keep] for name, own in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
     def shown(self, groups: Mapping[str, tuple[Integers, pa.Array]], keep: Flags) -> CodedRows:
-        """Return some of the rows, with only the given columns, as masks show them.
+        """Return some of the rows with some of the columns, after masking their values.
 
         Parameters
         ----------
@@ -133,17 +137,18 @@ class CodedRows:
         )
 
     def tells_apart(self, name: str) -> bool:
-        """Return whether a column has at least two values in these rows; null does not count as a
-        value.
+        """Return whether these rows have at least two different values in a column, not counting
+        null.
         """
         return int(np.count_nonzero(self.rows(name)[self.values[name].is_valid()])) > 1
 
     def rows(self, name: str) -> Codes:
-        """Return the number of rows of each value of a column, shape (V,)."""
+        """Return how many rows have each of the V values of a column, shape (V,)."""
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Count the rows, or sum their weights, by value of a column and class, shape (V, C + 1).
+        """Count the rows, or add up their weights, by value of a column and class of the label,
+        shape (V, C + 1).
 
         The last column counts the rows without a label.
         """
@@ -165,7 +170,9 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return the frequency table, as `count_cells` does, and the cell of each row, shape (N,)."""
+        """Return the frequency table that `count_cells` would return, and the number of the cell to
+        which each row belongs, shape (N,).
+        """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, Integers] = {}
         representatives: dict[str, Int32s] = {}
@@ -190,8 +197,8 @@ class CodedRows:
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
     def cells(self, names: Sequence[str]) -> pa.Table:
-        """Return the number of rows `n` of each combination of values of these columns, which are
-        called `k0`, `k1`, ...
+        """Return how many rows `n` have each combination of values in these columns, which are
+        called `k0`, `k1`, ... in the result.
         """
         first, counts = distinct_rows([self.codes[n] for n in names], len(self.label))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
@@ -206,7 +213,7 @@ def read_coded(
     classes: pa.Array,
     label: str | None = None,
 ) -> CodedRows:
-    """Read some columns, and the class, of all rows in one scan.
+    """Read some columns of all rows, and the class of each row, in one pass over the table.
 
     Parameters
     ----------
@@ -231,7 +238,7 @@ def read_coded(
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether codes for this many rows and columns are within the memory limit.
+    """Return whether the codes of this many rows and columns stay within the memory limit.
 
     Rows are read only if the engine runs in this process, because only aggregates may leave a
     database.
@@ -243,8 +250,8 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Read columns of all rows, with all rows in a single class; None if the engine should count
-    instead.
+    """Read columns of all rows, which all get the same class; None if the engine should count the
+    rows instead.
 
     The engine should count if there are too many columns or rows, or if no mask accepts the type of
     a column.
@@ -263,7 +270,9 @@ def read_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
 
 @contextmanager
 def holding(source: Source) -> Iterator[None]:
-    """Keep the columns of a large Parquet file that `stored_rows` reads while the context lasts."""
+    """Keep the columns of a large Parquet file in memory once `stored_rows` has read them, as long
+    as the context lasts.
+    """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
     enough = cells * _CODE_BYTES <= parse_size(limits().memory)
     if source in _HELD or not (source.is_parquet and source.rows >= LARGE and enough):
@@ -277,7 +286,8 @@ def holding(source: Source) -> Iterator[None]:
 
 
 def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Return columns of all rows of a table that is held, in a single class; else None.
+    """Return columns of all rows of a table whose columns `holding` keeps in memory; None for other
+    tables.
 
     The result is also None if the engine should read the columns: if they are not stored as they
     are, or if their values hardly repeat. Each column is read only once.
@@ -352,7 +362,8 @@ def _at_a_time(names: Sequence[str]) -> int:
 
 
 def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.unsignedinteger]]:
-    """Return, for each column of an engine's table, the code of each row's value, shape (N,).
+    """Return the code of each of the N rows' value, shape (N,), for each column of an engine's
+    table.
 
     A code is the index of the value among the distinct values, which are in ascending order with
     null last. The order of the rows is arbitrary, but the same for all columns.
@@ -391,7 +402,7 @@ def _joined(
 def join_parts(
     parts: Sequence[Part], dtype: pa.DataType
 ) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Join the batches of a column; return the codes of all rows, and the distinct values."""
+    """Join the batches of a column, and return the code of each row and the distinct values."""
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
     places, distinct = encode(pa.concat_arrays([values for _, values in parts]))

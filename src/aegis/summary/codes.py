@@ -19,8 +19,8 @@ _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """Normalise floats so that there is only one zero and one NaN, as engines group them. Other
-    types stay unchanged.
+    """Replace -0.0 by 0.0, and all NaN by the same NaN, because engines group them so. Values of
+    other types do not change.
 
     Arrow distinguishes 0.0 from -0.0, and NaNs with different signs or payloads.
     """
@@ -43,7 +43,9 @@ def sorted_values(values: pa.Array) -> tuple[pa.Array, Ints]:
 
 
 def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return the code of each value, and the distinct values in the order of `sorted_values`."""
+    """Return the code of each value, and the list of distinct values in the order of
+    `sorted_values`.
+    """
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
     return _ranks(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
@@ -65,7 +67,7 @@ def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.
 
 
 def narrow(codes: Integers, size: int) -> npt.NDArray[np.unsignedinteger]:
-    """Convert codes, which must be below `size`, to the smallest sufficient unsigned integer type."""
+    """Convert codes below `size` to the smallest unsigned integer type in which they fit."""
     return codes.astype(np.min_scalar_type(max(size - 1, 0)))
 
 
@@ -76,7 +78,7 @@ def _ranks(order: Ints) -> Ints:
 
 
 def code_values(column: pa.Array, values: pa.Array) -> Ints:
-    """Return the index in `values` of each entry of `column`.
+    """Return, for each entry of `column`, the position of its value in `values`.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def code_values(column: pa.Array, values: pa.Array) -> Ints:
 
 
 def numbers_of(values: pa.Array) -> Floats:
-    """Return numbers, dates or times as floats with the same order; null becomes NaN."""
+    """Convert numbers, dates or times to floats that have the same order; null becomes NaN."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
     floats: Floats
@@ -102,13 +104,15 @@ def numbers_of(values: pa.Array) -> Floats:
 
 
 def show(value: Any) -> str:
-    """Return a value as text for people: null as "null", any other value as `str` writes it."""
+    """Return a value as text for people. Null becomes "null"; any other value is written as `str`
+    writes it.
+    """
     return "null" if value is None else str(value)
 
 
 def natural_order(labels: Sequence[str]) -> Ints:
-    """Return the indices that sort masked values by their first number and then by their text, with
-    null last.
+    """Return the indices that sort masked values by the first number in their text, then by the
+    whole text, with null last.
 
     An auditor sees only the masked values, so their order must follow from the text: 9 is before
     10, and "[5, 10[" before "[10, 20[".

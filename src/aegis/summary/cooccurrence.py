@@ -29,7 +29,7 @@ Matrix = Any
 
 
 class Chunk(NamedTuple):
-    """Some rows of the table as codes.
+    """Some rows of a table, with an integer code in place of each value.
 
     Attributes
     ----------
@@ -63,7 +63,8 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """The numbers of rows by fold, for each attribute and each pair of attributes.
+    """The number of rows in each fold, by the atoms of each attribute and of each pair of
+    attributes.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class FoldCounts:
     count: Mapping[tuple[int, int], Array]
 
     def in_rows(self, weights: WeightSums) -> FoldCounts:
-        """Convert sums of weights to effective rows."""
+        """Return the counts in effective rows, if they are sums of weights."""
         return replace(
             self,
             rows=weights.in_rows(self.rows),
@@ -97,8 +98,7 @@ class FoldCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """The counts of every pair of attributes: the number of rows by the atoms of both attributes
-    and the class.
+    """The number of rows by class and by the atoms of two attributes, for every pair of attributes.
 
     Attributes
     ----------
@@ -141,17 +141,21 @@ class PairCounts:
 
     @property
     def counted(self) -> int:
-        """The sum of all cells of a pair: the number of rows, or the sum of their weights in units."""
+        """The sum of the counts of all cells of a pair: the number of rows, or the sum of their
+        weights in units.
+        """
         return self.rows if self.weights is None else self.weights.total
 
     @property
     def n(self) -> float:
-        """The number of rows for scores; if rows have weights, the number of effective rows."""
+        """The number of rows on which scores are based. If rows have weights, it is the number of
+        effective rows.
+        """
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts in effective rows; if rows have no weights, return the counts
-        unchanged.
+        """Return the counts with sums of weights converted to effective rows. If rows have no
+        weights, return the counts unchanged.
         """
         if self.weights is None or self.in_rows:
             return self
@@ -176,24 +180,29 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Ints:
-        """Index of each attribute's first atom in the sequence of all atoms, shape (m + 1,)."""
+        """The index of each attribute's first atom, if the atoms of all m attributes are numbered
+        in one sequence, shape (m + 1,).
+        """
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def stacked_joint(self) -> Floats:
-        """Number of rows by atom and class, for the atoms of all attributes, shape (D, C)."""
+        """The number of rows with each of the D atoms of all attributes and each of the C classes,
+        shape (D, C).
+        """
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence of all atoms, summed over classes, shape (D, D), symmetric.
+        """The number of rows that have both atoms of each pair of the D atoms, in all classes
+        together, shape (D, D), symmetric.
 
         The matrix is sparse if there are so many atoms that most entries are zero.
         """
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Compute `total` from the cells of all pairs."""
+        """Compute `total` from the counts of the separate pairs of attributes."""
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -228,8 +237,8 @@ class PairCounts:
         return places
 
     def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return four arrays for the non-empty cells of a pair: the atom of i, the atom of j, the
-        class, and the number of rows.
+        """Return the non-empty cells of a pair as four arrays: the atom of attribute i, the atom of
+        attribute j, the class, and the number of rows.
         """
         if i > j:
             b, a, y, n = self.cells(j, i)
@@ -241,12 +250,13 @@ class PairCounts:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Return whether a matrix is sparse, without importing SciPy's sparse matrices."""
+    """Return whether a matrix is one of SciPy's sparse matrices, without importing them."""
     return not isinstance(matrix, np.ndarray)
 
 
 def symmetric(size: int, places: Ints, counts: Array, diagonal: Floats) -> Matrix:
-    """Return a sparse symmetric matrix, shape (size, size), given its diagonal and upper triangle.
+    """Build a sparse symmetric matrix, shape (size, size), from its diagonal and the entries above
+    the diagonal.
 
     `places` are flat indices above the diagonal. Counts with the same index are added.
     """
@@ -329,7 +339,8 @@ def with_folds(
     rows: Ints,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
-    """Combine counts by class and fold into pair counts, over all folds and by fold.
+    """Build the counts of pairs, for all folds together and for each fold, from counts by class and
+    fold.
 
     Parameters
     ----------
@@ -371,7 +382,8 @@ def with_folds(
 def apart(
     keys: Ints, rows: Ints, folds: int
 ) -> tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]:
-    """Split the counts of a pair into counts over all folds and counts by fold.
+    """Split the counts of a pair of attributes into counts over all folds together and counts by
+    fold.
 
     Return the entries for the pair: `index` and `count` of `PairCounts`, then `cell`, `fold` and
     `count` of `FoldCounts`.
@@ -394,7 +406,7 @@ def apart(
 
 
 def as_entries(counts: Ints) -> Array:
-    """Return counts as 32-bit integers if they fit; sums of weights may need 64 bits."""
+    """Return counts as 32-bit integers if they fit. Sums of weights may need 64 bits."""
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 
@@ -406,8 +418,8 @@ def _count(key: Ints, weights: Ints | None, size: int) -> Ints:
 
 
 def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
-    """Return the distinct keys in ascending order, and the count of each key, or the sum of its
-    weights.
+    """Return the distinct keys in ascending order, and how often each key occurs (or the sum of its
+    weights).
     """
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = _count(key, weights, 1)

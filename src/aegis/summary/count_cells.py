@@ -162,7 +162,7 @@ def count_in_engine(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
-    """Return a function that counts the classes of a configuration with a query to the engine.
+    """Return a function that counts the classes of a configuration by a query to the engine.
 
     It is used if the frequency table does not fit in memory.
     """

@@ -22,7 +22,7 @@ _LABEL, _TURN, _UNIT, _NUMBER, _WEIGHT = "label", "turn", "unit", "number", "wei
 
 
 class Dealer:
-    """Assigns rows to folds by a hash of their content.
+    """Assigns each row to a fold by a hash of the row's content.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Dealer:
         number: Ints | None = None,
         weight: Ints | None = None,
     ) -> Ints:
-        """Return the fold of each row, shape (N,).
+        """Return the fold of each of the N rows, shape (N,).
 
         The numbering of equal rows continues in later calls.
 
@@ -85,15 +85,16 @@ class Dealer:
         weight: Ints | None,
         units: Ints | None,
     ) -> Ints:
-        """Return the fold of each row of a chunk; if rows have units, return the fold of each row's
-        unit.
+        """Return the fold of each row of a chunk. If rows have units, all rows of a unit get the
+        same fold.
         """
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))
 
     def units(self, units: Any) -> Any:
-        """Return the fold of each row from the number of its unit.
+        """Return the fold of each row, computed from the number of the unit to which the row
+        belongs.
 
         `units` is an array or an expression of an engine. All rows of a unit get the same fold.
         """
@@ -103,7 +104,9 @@ class Dealer:
     def sums(
         self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the two sums of each row, as 64-bit integer expressions for an engine."""
+        """Return the two sums from which a row's fold is computed, as 64-bit integer expressions
+        for an engine.
+        """
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
             self._with(
@@ -130,7 +133,7 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Return the fold of a row, from its two sums and the number of equal rows before it.
+        """Compute the fold of a row from its two sums and from the number of equal rows before it.
 
         The hash is squared, so that similar rows get unrelated folds.
         """

@@ -58,7 +58,7 @@ def _declared(attribute: AttributeSummary) -> Attribute:
 
 
 def lock(summary: Summary) -> Summary:
-    """Lock the rule of a summary, so that a weaker rule is refused.
+    """Return the summary with its rule locked, so that Aegis refuses weaker rules.
 
     Raises
     ------

@@ -26,8 +26,8 @@ TOGETHER = 2_048
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how well an unmasked attribute alone predicts the label, as a corrected Pillai's
-    trace.
+    """Return how well a single unmasked attribute predicts the label, as Pillai's trace corrected
+    for chance.
 
     This is chi-square divided by the number of rows, minus the mean of this for a randomly permuted
     label, (levels - 1) (classes - 1) / (rows - 1). It is at least 0. If counts are sums of weights,
@@ -62,7 +62,8 @@ def set_aside(
     weights: WeightSums | None = None,
     explained: Callable[[AttributeSummary], float] | None = None,
 ) -> dict[str, AttributeSummary]:
-    """Reduce attributes to a single level, except those that predict the label best.
+    """Leave out the attributes that predict the label worst, by reducing each of them to a single
+    level.
 
     Attributes keep their levels in descending order of `told_alone` (of equal ones, fewer atoms
     come first), as long as they have at most `together` atoms in total. An attribute with too many
@@ -110,7 +111,7 @@ def _aside(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Restore all levels and ranges of an attribute that `set_aside` has reduced.
+    """Restore the levels and ranges of an attribute that `set_aside` has reduced to a single level.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class _CountsWithoutFold(Mapping[tuple[int, int], Ints]):
 
 @dataclass(frozen=True, eq=False)
 class WithoutFold(PairCounts):
-    """The co-occurrence counts of all rows except one fold.
+    """The counts of pairs of attributes on all rows except those of one fold.
 
     Attributes
     ----------
@@ -58,14 +58,16 @@ class WithoutFold(PairCounts):
 
     @property
     def n(self) -> float:
-        """The number of rows for scores; if rows have weights, the number of effective rows."""
+        """The number of rows on which scores are based. If rows have weights, it is the number of
+        effective rows.
+        """
         folds = self.whole.folds
         return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
 
     @cached_property
     def total(self) -> Matrix:
-        """The co-occurrence of all atoms without the fold, summed over classes, shape (D, D),
-        symmetric.
+        """The number of rows outside the fold that have both atoms of each pair of the D atoms, in
+        all classes together, shape (D, D), symmetric.
         """
         if isinstance(self.whole, RowPairCounts) and self.whole.dense:
             own = self.whole.total_in(self.left_out)
@@ -92,7 +94,9 @@ class WithoutFold(PairCounts):
 
 
 def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
-    """Return the counts of all rows except one fold; `pairs` must have folds."""
+    """Return the counts of pairs of attributes on all rows except those of one fold. `pairs` must
+    have been counted by fold.
+    """
     folds = pairs.folds
     if folds is None:
         raise ValueError("The counts have no folds.")

@@ -25,7 +25,8 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class FrequencyTable:
-    """The number of rows per combination of quasi-identifiers, sensitive attributes and label.
+    """The number of rows that have each combination of quasi-identifiers, sensitive attributes and
+    label. Each combination with rows is a cell.
 
     Attributes
     ----------
@@ -62,16 +63,17 @@ class FrequencyTable:
 
     @property
     def cells(self) -> int:
-        """Number of non-empty cells."""
+        """The number of cells, that is, of combinations that occur in the table."""
         return len(self.counts)
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows that were counted."""
+        """The number of rows in all cells together."""
         return int(self.counts.sum())
 
     def class_ids(self, groups: Mapping[str, Integers]) -> Ints:
-        """Return the equivalence class of each cell if values are grouped by `groups`.
+        """Return the equivalence class to which each cell belongs if `groups` groups the values of
+        the quasi-identifiers.
 
         Parameters
         ----------
@@ -82,7 +84,9 @@ class FrequencyTable:
         return combine(self._beside_earlier(columns), self.cells)
 
     def class_keys(self) -> Ints:
-        """Return a number for each cell that identifies its combination of quasi-identifiers."""
+        """Return a number for each cell. Cells with the same combination of quasi-identifiers have
+        the same number.
+        """
         return combine(self._beside_earlier(self.codes[q] for q in self.quasi), self.cells)
 
     def _beside_earlier(self, columns: Iterable[Integers]) -> Iterable[Integers]:
@@ -94,7 +98,8 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]] | None = None,
         hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
-        """Return the classes of a configuration, with their sensitive values.
+        """Return the equivalence classes that a configuration forms, with the counts of their
+        sensitive values.
 
         Parameters
         ----------
@@ -120,8 +125,8 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]],
         hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
-        """Return the classes that the cells form. If persons are counted, sizes are numbers of
-        persons.
+        """Return the equivalence classes that the cells form. If persons are counted, class sizes
+        are numbers of persons.
 
         `ids`, shape (cells,), is the class of each cell.
         """
@@ -133,7 +138,8 @@ class FrequencyTable:
 
 
 def combine(columns: Iterable[Integers], rows: int) -> Ints:
-    """Return an id for each row; two rows have the same id if their codes are equal in all columns.
+    """Return a number for each row. Two rows have the same number if they have the same codes in
+    all columns.
 
     Ids are mixed-radix numbers. They are renumbered before they overflow, so any number of columns
     is possible.
@@ -154,7 +160,9 @@ def combine(columns: Iterable[Integers], rows: int) -> Ints:
 
 
 def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Ints]:
-    """Return the first row and the number of rows of each combination of codes, ascending."""
+    """Return, for each combination of codes in ascending order, the index of the first row that has
+    it and how many rows have it.
+    """
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     if rows <= BLOCK or prod(sizes) >= _LARGEST_KEY:
         first, _, counts = distinct_keys(combine(columns, rows))
@@ -170,7 +178,9 @@ def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Ints]:
 
 
 def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
-    """Return the mixed-radix number of each row's codes, each of which is below its size."""
+    """Return the codes of each row as one number, with a digit for each column, whose base is the
+    column's size.
+    """
     key: Ints = np.zeros(1, dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + column
@@ -178,7 +188,7 @@ def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
 
 
 def rows_by_key(key: Ints) -> Ints:
-    """Return the number of rows of each distinct key, in no particular order."""
+    """Return how many rows have each distinct key, in no particular order."""
     return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 

@@ -23,7 +23,8 @@ _REPEATS = 4
 
 
 def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> ir.Table:
-    """Return a query that counts the rows of `table` by `keys`, in a column `n`.
+    """Return a query that counts how many rows of `table` have each combination of `keys`, in a
+    column `n`.
 
     Parameters
     ----------

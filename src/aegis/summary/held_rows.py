@@ -24,7 +24,7 @@ from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 
 
 class HeldBuilder(Builder):
-    """Carries out the steps of `summarize` for rows that have already been read.
+    """Carries out the steps of `summarize` on rows that have already been read into memory.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ class HeldBuilder(Builder):
 
 
 def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -> Summary:
-    """Summarise rows in memory as `summarize` does, but without their frequency table.
+    """Summarise rows that are in memory. The summary is that of `summarize`, but without the
+    frequency table.
 
     Parameters
     ----------
@@ -118,8 +119,8 @@ class _StoredBuilder(HeldBuilder):
 
 
 class TaskBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` for one of several labels, from rows that were read once
-    for all labels.
+    """Carries out the steps of `summarize` for one of several labels. The rows were read once for
+    all labels.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from aegis.summary.model import LabelSummary
 
 
 def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[pa.Array, Ints]:
-    """Add the classes of `model` that a part of the data lacks, with 0 rows.
+    """Add those classes of `model` that do not occur in a part of the data, with 0 rows each.
 
     Raises
     ------
@@ -39,7 +39,8 @@ def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[p
 
 
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the classes of all parts in the order that agrees with the order of each part.
+    """Return the classes of all parts of the data, in an order that agrees with the order in each
+    part.
 
     Each part lists its classes as texts, sorted by their values, which may be texts or numbers.
 

@@ -30,7 +30,9 @@ _LEAVES: WeakKeyDictionary[Candidate, Floats] = WeakKeyDictionary()
 
 
 def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the number of leaves in the group of each value, shape (V,)."""
+    """Return how many leaves of the hierarchy are in the group to which each of the V values
+    belongs, shape (V,).
+    """
     if candidate not in _LEAVES:  # a search asks thousands of times
         null, hierarchy = attribute.values.null_count > 0, _hierarchy_of(attribute)
         counts = _per_group(candidate.mask, hierarchy, candidate.groups, candidate.shown, null)
@@ -39,7 +41,8 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the number of leaves in each value's group, as a share of all leaves, shape (V,).
+    """Return which share of all leaves of the hierarchy is in the group to which each of the V
+    values belongs, shape (V,).
 
     The result is None if there is no hierarchy.
     """
@@ -55,8 +58,8 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return the number of leaves of an attribute. If it has no hierarchy, this is its number of
-    distinct values.
+    """Return how many leaves the hierarchy of an attribute has. Without a hierarchy, return how
+    many distinct values it has.
     """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
@@ -69,8 +72,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell, the share of the quasi-identifiers' bits that masks hide,
-    shape (cells,).
+    """Return, for each cell of the frequency table, which share of the information (in bits) of its
+    quasi-identifiers masks hide, shape (cells,).
 
     Parameters
     ----------
@@ -89,13 +92,13 @@ def hidden_shares(
 
 
 def whole_bits(domains: Iterable[int]) -> float:
-    """Return the sum over all attributes of log2 of the number of leaves; 1 if the sum is 0."""
+    """Return the sum of log2 of the number of leaves over all attributes; 1 if the sum is 0."""
     return math.fsum(math.log2(max(size, 1)) for size in domains) or 1.0
 
 
 @dataclass(frozen=True)
 class ShownLeaves:
-    """The bits that the masked values of each quasi-identifier hide.
+    """How many bits of information each masked value of a quasi-identifier hides.
 
     Attributes
     ----------
@@ -109,8 +112,8 @@ class ShownLeaves:
     whole: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return, for each class, the share of the quasi-identifiers' bits that is hidden,
-        shape (n_classes,).
+        """Return, for each class, which share of the information (in bits) of the quasi-identifiers
+        is hidden, shape (n_classes,).
 
         Parameters
         ----------
@@ -125,7 +128,7 @@ class ShownLeaves:
 
 
 def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None]) -> ShownLeaves:
-    """Return the bits that masks of a table's quasi-identifiers hide.
+    """Return how many bits of information the masks of a table's quasi-identifiers hide.
 
     Parameters
     ----------
@@ -166,7 +169,8 @@ def leaves_by_hierarchy(
     quasi: Sequence[str],
     masks: Mapping[str, Mask | None] | None = None,
 ) -> ShownLeaves:
-    """Return the bits that the values of a masked table hide, by the hierarchies of the policy.
+    """Return how many bits of information the values of a masked table hide, judging by the
+    hierarchies of the policy.
 
     Parameters
     ----------
@@ -208,7 +212,9 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return the quasi-identifiers without a hierarchy; a masked table cannot show their leaves."""
+    """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show
+    their leaves.
+    """
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]
 

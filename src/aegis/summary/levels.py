@@ -18,7 +18,8 @@ from aegis.masks import common_refinement
 
 
 def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
-    """Return the level of each value, shape (V,). There are at most `max_levels` levels.
+    """Assign each of the V values to a level, shape (V,), so that there are at most `max_levels`
+    levels.
 
     Parameters
     ----------
@@ -41,8 +42,8 @@ def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
 
 
 def neighbours(counts: Array, max_levels: int) -> Int32s:
-    """Return the level of each value, shape (V,): ordered values are divided into levels of
-    neighbours with about equally many rows.
+    """Divide ordered values into levels of neighbours that have about equally many rows, and return
+    the level of each of the V values, shape (V,).
 
     A value that alone has more rows than other levels is a separate level. So a frequent value
     (such as 0 in most rows) does not take away levels from other values. LightGBM bins numbers in a
@@ -103,7 +104,8 @@ def _quantiles(rows: Floats, size: int) -> Int32s:
 
 
 def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
-    """Return the atom of each value, shape (V,), and the level of each atom under each grouping.
+    """Return the atom of each of the V values, shape (V,), and the level that each atom has under
+    each grouping.
 
     `pooled` has the level (or range) of each value under each grouping. Two values are in the same
     atom if no grouping separates them (theory.md, section 2).

@@ -39,7 +39,8 @@ LIKE = (
 
 @checks_types
 def merge(*summaries: Summary) -> Summary:
-    """Return the summary of a table from summaries of its disjoint parts.
+    """Return the summary of a whole table from the summaries of its parts, which have no rows in
+    common.
 
     Aegis cannot check that the parts are disjoint: a row in two parts counts twice.
 

@@ -35,8 +35,8 @@ from aegis.words import jsonable
 
 
 class Information(StrEnum):
-    """What a summary contains about an attribute besides the joint counts of its masked values
-    (AEGIS paper, section 4).
+    """What a summary contains about the values of an attribute in addition to the joint counts of
+    its masked values (AEGIS paper, section 4).
     """
 
     RAW = "raw"
@@ -48,7 +48,7 @@ class Information(StrEnum):
 
     @classmethod
     def of(cls, know: Information | str) -> Information:
-        """Return the setting called `know`; raise `PolicyError` if there is none."""
+        """Return the setting with the name `know`; raise `PolicyError` if there is none."""
         return member(cls, know, "information setting")
 
 
@@ -74,7 +74,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A candidate mask of an attribute, and the groups into which it divides the attribute's
+    """A candidate mask of an attribute, with the groups into which it divides the attribute's
     values.
 
     Attributes
@@ -105,23 +105,25 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """The number of groups into which the mask divides the values."""
         return len(self.shown)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The masked value of each group, as text."""
+        """The masked value of each group as text."""
         return tuple("null" if v is None else str(text_of(v)) for v in self.shown.to_pylist())
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask if it adds noise, else None. For a noise mask, each value is a separate group."""
+        """The mask if it adds noise, otherwise None. Under a noise mask, each value is a group of
+        its own.
+        """
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Int32s, tuple[str, ...]]:
-        """The group of each value, shape (V,), and the texts of the groups; groups are numbered in
-        natural order.
+        """The group of each of the V values, shape (V,), and the text of each group. The groups are
+        numbered in natural order.
 
         Ordered distances need the same order in an audit, which sees only the texts: see
         `natural_order`.
@@ -133,20 +135,20 @@ class Candidate:
 
     @cached_property
     def n_levels(self) -> int:
-        """Number of levels."""
+        """The number of levels that the attribute has under this mask."""
         return int(self.levels.max(initial=-1)) + 1
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in model metrics: the number of ranges if the values are ordered, else
-        the number of levels.
+        """The number of columns that the attribute has in metrics of models: its ranges if the
+        values are ordered, otherwise its levels.
         """
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class AttributeSummary:
-    """The aggregates of one attribute.
+    """The counts of one attribute: its rows by value, by class, and by candidate mask.
 
     Attributes
     ----------
@@ -189,7 +191,7 @@ class AttributeSummary:
 
     @property
     def information(self) -> Information:
-        """Which counts of the attribute's values the summary has."""
+        """Which counts of the attribute's values the summary contains."""
         if self.domain is None:
             return Information.RAW
         known = self.domain.counts is not None
@@ -197,7 +199,9 @@ class AttributeSummary:
 
     @property
     def all_values(self) -> pa.Array:
-        """Distinct values of the table, shape (V,), even if their joint counts were withheld."""
+        """The distinct values that the attribute has in the table, shape (V,), even if their joint
+        counts were withheld.
+        """
         return self.values if self.domain is None else self.domain.values
 
     @cached_property
@@ -207,12 +211,12 @@ class AttributeSummary:
 
     @property
     def n_atoms(self) -> int:
-        """Number of atoms."""
+        """The number of atoms into which the candidate masks divide the values."""
         return len(self.unmasked.levels)
 
     @property
     def aside(self) -> bool:
-        """Whether measures of whole configurations exclude the attribute; see `set_aside`."""
+        """Whether measures of whole configurations leave out this attribute: see `set_aside`."""
         return self.n_atoms == 1 and self.unmasked.size > 1
 
     @property
@@ -262,14 +266,16 @@ class AttributeSummary:
 
     @cached_property
     def untouched(self) -> Candidate:
-        """The candidate that shows every value unmasked; if no candidate does, `unmasked`."""
+        """The candidate that shows every value unmasked. If no candidate does, it is `unmasked`."""
         own = self.unmasked
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate by whose groups the frequency table counts; None if it counts by values."""
+        """The candidate whose groups the frequency table counts; None if the frequency table counts
+        the values themselves.
+        """
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
@@ -279,7 +285,8 @@ class AttributeSummary:
 
 @dataclass(frozen=True, eq=False)
 class LabelSummary:
-    """The label's column, and its classes with their counts, or the unit of a numeric label.
+    """The label: its column, and its classes with their numbers of rows, or the unit of its
+    numbers.
 
     Attributes
     ----------
@@ -314,19 +321,19 @@ class LabelSummary:
 
     @property
     def weighted(self) -> Array:
-        """Number of rows per class, or sums of weights if rows have weights, shape (C,). Scores use
-        these.
+        """The number of rows in each of the C classes, or the sum of their weights if rows have
+        weights, shape (C,). Scores use these numbers.
         """
         return self.counts if self.totals is None else self.totals
 
     @property
     def there(self) -> bool:
-        """Whether the policy has a label."""
+        """Whether the policy has a label at all."""
         return bool(self.column)
 
     @property
     def kind(self) -> LabelKind:
-        """The kind of the label: classes, a number, or none."""
+        """The kind of label that the table has: classes, a number, or none."""
         if not self.column:
             return LabelKind.NONE
         return LabelKind.CLASSES if self.unit is None else LabelKind.NUMBER
@@ -339,7 +346,7 @@ class LabelSummary:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The counts of one table from which Aegis can advise on every combination of candidate masks.
+    """The counts of one table that Aegis needs to advise on every combination of candidate masks.
 
     Attributes
     ----------
@@ -414,7 +421,7 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """The `information` of the attribute with the fewest counts.
+        """The `information` of that attribute about which the summary contains the fewest counts.
 
         `Information.RAW` has the most counts, `Information.NOTHING` the fewest.
         """
@@ -423,18 +430,19 @@ class Summary:
 
     @property
     def label_columns(self) -> tuple[str, ...]:
-        """The columns to predict."""
+        """The names of the columns that models predict."""
         if self.several is not None:
             return tuple(task.column for task in self.several.tasks)
         return (self.label.column,) if self.label.there else ()
 
     @property
     def sampled(self) -> bool:
-        """Whether the co-occurrence counts come from a sample of the rows."""
+        """Whether the pairs of values were counted on a sample of the rows."""
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def in_effective_rows(self) -> Summary:
-        """Return the summary for scores, in which sums of weights are converted to effective rows.
+        """Return a copy of the summary for computing scores, with sums of weights converted to
+        effective rows.
 
         If rows have no weights, return this summary.
 
@@ -482,7 +490,8 @@ class Summary:
         return figures
 
     def refuse_weights(self, what: str) -> None:
-        """Raise `PolicyError` if counts are sums of weights, because `what` needs counts of rows.
+        """Raise `PolicyError` if the counts are sums of survey weights, because the operation
+        `what` needs numbers of rows.
 
         Examples
         --------
@@ -516,7 +525,7 @@ class Summary:
 
     @property
     def all_attributes(self) -> tuple[AttributeSummary, ...]:
-        """The scored attributes and, if it has candidates, the label."""
+        """The attributes that are scored, and the label if it has candidate masks."""
         own = (self.label_attribute,) if self.label_attribute is not None else ()
         return (*self.attributes.values(), *own)
 
@@ -575,7 +584,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class TaskSummary:
-    """The summary, weight and measure of one of several labels.
+    """One of several labels, with its summary of the table, its weight and its measure.
 
     Attributes
     ----------
@@ -594,13 +603,14 @@ class TaskSummary:
 
     @property
     def column(self) -> str:
-        """The label's column."""
+        """The name of the label's column."""
         return self.summary.label.column
 
 
 @dataclass(frozen=True, eq=False)
 class SeveralSummaries:
-    """The summaries for each of several labels, and how the advice combines the labels.
+    """Several labels, with the summary of the table for each, and how the advice combines the
+    labels.
 
     Attributes
     ----------

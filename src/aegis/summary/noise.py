@@ -23,8 +23,8 @@ from aegis.summary.model import AttributeSummary, Candidate
 
 
 def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: Array) -> Floats:
-    """Return the expected number of reports by class, shape (R, C). `table` has the counts by value
-    and class.
+    """Return how many rows of each class are expected to report each of R values, shape (R, C).
+    `table` has the rows by true value and class.
     """
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))
@@ -35,7 +35,8 @@ def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: A
 
 
 def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
-    """Return P(level of the report | atom), shape (A, L); each row sums to 1.
+    """Return, for each of A atoms, the probability that a row's report has each of L levels, shape
+    (A, L). Each row sums to 1.
 
     If there are more than `max_levels` reports, they are pooled by their expected counts. If the
     mask is ordered, neighbouring reports are pooled into levels with about equally many rows;

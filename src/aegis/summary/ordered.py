@@ -27,7 +27,8 @@ already have the levels.
 
 
 def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
-    """Return the range of each value, shape (V,), numbered in the order of the values.
+    """Return the range of each of the V values, shape (V,). Ranges are numbered in the order of the
+    values.
 
     A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
     with only missing values form the last range.
@@ -61,7 +62,8 @@ def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) 
 def ranges_like(
     grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
 ) -> Int32s:
-    """Return the range of each value, shape (V,), using the ranges of another summary.
+    """Return the range of each of the V values, shape (V,), with the same bounds as the ranges of
+    another summary.
 
     A group that also occurs in the other summary has the same range as there. Any other group joins
     the range of a value in the other summary: the largest value below the group's first value.

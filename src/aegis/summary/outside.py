@@ -41,7 +41,7 @@ record lists all.
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """The risks in a table that the rule does not cover.
+    """The risks in a table from which the privacy rule does not protect.
 
     Results, pages and certificates all contain this record.
 
@@ -183,8 +183,8 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Find the risks in a table that the rule does not cover; return None if it has more than two
-    million rows.
+    """Find the risks in a table from which the privacy rule does not protect; return None if it has
+    more than two million rows.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def outside_of_codes(
     quasi: Sequence[str],
     label: str | None = None,
 ) -> Outside:
-    """Find the risks that `outside_of` finds, in rows given as codes.
+    """Find the same risks as `outside_of`, in rows that are given as codes.
 
     Parameters
     ----------
@@ -291,7 +291,9 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the columns in which rows can be compared, because masks accept their type."""
+    """Return those columns whose type some mask accepts, so that the values of different rows can
+    be compared.
+    """
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

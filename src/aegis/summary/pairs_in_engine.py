@@ -230,8 +230,8 @@ def _responses(
 
 
 def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
-    """Return sets of attributes such that every attribute and every pair of attributes is in some
-    set.
+    """Return sets of attributes such that each attribute, and each pair of attributes, is in at
+    least one set.
 
     A set of more than two attributes has at most `most` combinations of atoms. Each new set starts
     with the pair that has the most combinations among the pairs in no set. Attributes are added as

@@ -65,8 +65,8 @@ class _PersonsInEngine(Persons):
 
 @dataclass(frozen=True, eq=False)
 class PersonClasses:
-    """The equivalence classes of a table, counted in distinct persons, and the values that form
-    them.
+    """The equivalence classes of a table, with their numbers of distinct persons and the values
+    that form each class.
 
     Attributes
     ----------
@@ -116,7 +116,9 @@ class PersonClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The sizes of the classes in persons, without the values that form them."""
+        """The number of persons in each class and their sensitive values, without the values that
+        form the classes.
+        """
         order = self._order
         sizes = self.classes["p"].to_numpy().astype(np.int64)[order]
         rows = self.classes["n"].to_numpy().astype(np.int64)[order]
@@ -135,7 +137,7 @@ class PersonClasses:
         return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
 
     def members(self, classes: Flags) -> pa.Table:
-        """Return the quasi-identifier values of the selected classes, one row per class."""
+        """Return the values of the quasi-identifiers in each selected class, one row per class."""
         keys = self.classes.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(self._order[classes]))
 
@@ -153,7 +155,8 @@ class PersonClasses:
 def same_class(
     rows: ir.Table, classes: ir.Table, quasi: Sequence[str], members: pa.Table
 ) -> list[ir.BooleanValue]:
-    """Return join conditions that are true if a row is in one of these classes. Null equals null.
+    """Return conditions of an SQL join that are true if a row belongs to one of these classes. Null
+    equals null.
 
     All conditions are equalities, because every engine can hash these. If a condition used `IS NOT
     DISTINCT FROM`, PostgreSQL would compare every row with every class.
@@ -204,7 +207,7 @@ def count_person_classes(
     person: str,
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> PersonClasses:
-    """Count the distinct persons of the equivalence classes of `rows`; see `count_classes`.
+    """Count the distinct persons in each equivalence class of `rows`; see `count_classes`.
 
     Raises
     ------

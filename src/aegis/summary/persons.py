@@ -23,7 +23,7 @@ Sensitive = Mapping[str, tuple[Integers, tuple[str, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class PersonCells:
-    """The persons in the cells of a frequency table.
+    """The persons who have rows in each cell of a frequency table.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class PersonCells:
 
     @property
     def total(self) -> int:
-        """Number of distinct persons."""
+        """The number of distinct persons in the table."""
         return int(self.alone.sum()) + self.others
 
     def classes(
@@ -64,7 +64,8 @@ class PersonCells:
         sensitive: Sensitive,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the classes that the cells form. Sizes are numbers of distinct persons.
+        """Return the equivalence classes that the cells form. The sizes of the classes are numbers
+        of distinct persons.
 
         Parameters
         ----------

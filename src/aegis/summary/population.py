@@ -29,7 +29,7 @@ from aegis.summary.model import Candidate, Summary
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The number of people in a population by combination of quasi-identifiers.
+    """How many people in a population have each combination of quasi-identifiers.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Population:
     def with_people(
         self, table: ClassTable, frequency: FrequencyTable, choice: Mapping[str, Candidate]
     ) -> ClassTable:
-        """Add the class sizes in the population to the classes of a configuration.
+        """Add the number of people in the population to each class that a configuration forms.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Population:
         return finest if candidate.size > finest.size else candidate
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return the group of each value of the population under a candidate.
+        """Return the group to which each value in the population belongs under a candidate mask.
 
         Groups that do not occur in the table have the highest numbers.
         """
@@ -115,7 +115,7 @@ class Population:
 
 
 def people_of(policy: Policy, source: Source | None) -> Source | None:
-    """Return the table of the population that the rule needs; None if there is none.
+    """Return the table of the population that the rule needs; None if it needs none.
 
     It is the table that the policy names. If the policy names none, it is the table itself, where a
     row represents as many people as its weight, and at least one person.
@@ -161,7 +161,7 @@ def _people_are_counted(policy: Policy, people: float, rows: int) -> bool:
 
 
 def population_of(policy: Policy, summary: Summary, source: Source | None) -> Population | None:
-    """Return the population of a table; None if there is none or the rule does not need one.
+    """Return the population of a table; None if there is none, or if the rule does not need one.
 
     Raises
     ------

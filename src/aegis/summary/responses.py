@@ -43,7 +43,8 @@ _LOW = 31
 
 @dataclass(frozen=True)
 class NumberUnit:
-    """The unit of a numeric label, `base ** -exponent`; labels are whole multiples of it.
+    """The unit of a numeric label, `base ** -exponent`. Every label is a whole multiple of the
+    unit.
 
     Attributes
     ----------
@@ -73,7 +74,8 @@ class NumberUnit:
 
     @classmethod
     def of(cls, numbers: Floats, rows: int, most_bits: int = MOST_BITS) -> NumberUnit:
-        """Return the unit in which finite numbers are stored: their last decimal, if they have one.
+        """Return the unit in which Aegis stores these finite numbers: that of their last decimal,
+        if they have one.
 
         In this unit, each number needs at most `most_bits` bits, and the sum over `rows` rows fits
         into 64 bits.
@@ -95,14 +97,14 @@ class NumberUnit:
         return cls(2, bits - int(np.frexp(largest)[1]))
 
     def whole(self, numbers: Floats) -> Ints:
-        """Return numbers in this unit, rounded to integers."""
+        """Convert numbers to whole numbers of units by rounding."""
         scaled = numbers * float(self.base) ** self.exponent
         return np.floor(scaled + 0.5).astype(np.int64)
 
     def of_values(
         self, values: pa.Array, what: str = "number to predict", most_bits: int = MOST_BITS
     ) -> Ints:
-        """Convert the values of a column to units, as integers; missing values are 0.
+        """Convert the values of a column to whole numbers of units; missing values become 0.
 
         `what` is the name of the values in error messages.
 
@@ -125,13 +127,15 @@ class NumberUnit:
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return an engine's column in units, as an expression; it is null if the label is missing."""
+        """Return an expression by which the engine converts a column to units. It is null if the
+        value is missing.
+        """
         scaled = column.cast("float64") * (float(self.base) ** self.exponent)
         return (scaled + 0.5).floor().cast("int64")
 
 
 def present(column: ir.Column) -> ir.BooleanValue:
-    """Return an expression for whether a number is present, that is, neither null nor NaN."""
+    """Return an expression that is true if a number is neither null nor NaN."""
     there = column.notnull()
     return there & ~column.isnan() if column.type().is_floating() else there
 
@@ -175,7 +179,7 @@ def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Float
 
 @dataclass(frozen=True, eq=False)
 class ResponseSums:
-    """Sums of a numeric label in its unit, by fold, over the labelled rows.
+    """The sum of a numeric label over the labelled rows of each fold, in units.
 
     If rows have weights, the label is multiplied by the weight. The sums may then need more than 64
     bits, so the arrays contain Python's integers.
@@ -196,11 +200,11 @@ class ResponseSums:
 
     @property
     def folds(self) -> int:
-        """Number of folds F."""
+        """The number of folds, F."""
         return len(self.total)
 
     def centre(self, rows: int) -> int:
-        """Return the mean label over `rows` rows, in units, rounded to an integer."""
+        """Return the mean of the label over `rows` rows, as a whole number of units."""
         return round(Fraction(int(self.total.sum()), rows))
 
     def deviation(self, rows: int) -> float:
@@ -209,7 +213,7 @@ class ResponseSums:
         return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
     def regrouped(self, moved: Sequence[Integers], sizes: Sequence[int]) -> ResponseSums:
-        """Return the sums after atoms were merged into larger atoms.
+        """Return the sums by new atoms, each of which merges some of the old atoms.
 
         For each attribute, `moved` has the new atom of each atom, and `sizes` the number of new
         atoms.
@@ -221,7 +225,9 @@ class ResponseSums:
         return ResponseSums(tuple(sums), self.total, self.squares)
 
     def plus(self, other: ResponseSums) -> ResponseSums:
-        """Return the sums over these rows and other rows, which must have the same atoms and folds."""
+        """Return the sums over these rows and other rows together. Both must have the same atoms
+        and folds.
+        """
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
             self.total + other.total,
@@ -229,7 +235,7 @@ class ResponseSums:
         )
 
     def together(self) -> ResponseSums:
-        """Return the sums over all folds together."""
+        """Return the sums over the rows of all folds together."""
         return ResponseSums(
             tuple(own.sum(axis=0, keepdims=True) for own in self.sums),
             self.total.sum(keepdims=True),
@@ -288,7 +294,7 @@ class ResponseSums:
         )
 
     def times(self, factor: int) -> ResponseSums:
-        """Return the sums if each row counts `factor` times."""
+        """Return the sums that result if each row is counted `factor` times."""
         return ResponseSums(
             tuple(own * factor for own in self.sums),
             self.total * factor,
@@ -297,7 +303,7 @@ class ResponseSums:
 
 
 class ResponseCounter:
-    """Sums a numeric label over chunks of rows.
+    """Adds up a numeric label over the rows of a table, chunk by chunk.
 
     Parameters
     ----------
@@ -349,7 +355,9 @@ class ResponseCounter:
         response: Ints | None,
         weights: Ints | None = None,
     ) -> ResponseSums | None:
-        """Return the sums over these rows; None if there is no numeric label."""
+        """Return the sums of the numeric label over these rows; None if the label is not a
+        number.
+        """
         if response is None:
             return None
         counter = cls(sizes, folds, weighted=weights is not None)
@@ -357,7 +365,7 @@ class ResponseCounter:
         return counter.sums()
 
     def sums(self) -> ResponseSums:
-        """Return the sums over all rows added so far."""
+        """Return the sums over all rows that have been added so far."""
         return ResponseSums(tuple(self._sums), self._total, tuple(self._squares))
 
 
@@ -373,7 +381,7 @@ def exact_sums(key: Array, values: Ints, size: int) -> Ints:
 
 
 def halves(values: Array) -> tuple[Array, Array]:
-    """Split integers into their higher and lower bits. The lower bits are never negative."""
+    """Split integers into their higher and their lower bits. The lower bits are never negative."""
     return values >> _LOW, values & ((1 << _LOW) - 1)
 
 

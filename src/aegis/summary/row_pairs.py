@@ -44,7 +44,7 @@ Tally = tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]
 
 @dataclass(frozen=True, eq=False)
 class AtomRows:
-    """The rows of a table as atoms.
+    """The rows of a table, with the atom of each value in place of the value.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class AtomRows:
         return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
     def pair(self, i: int, j: int) -> Tally:
-        """Count the rows of two attributes by their atoms, class and fold."""
+        """Count the rows by the atoms of two attributes, by class and by fold."""
         columns = self.classes * self.folds
         key = (self.codes[i].astype(np.int64) * self.sizes[j] + self.codes[j]) * columns
         key += self._column
@@ -103,15 +103,17 @@ class AtomRows:
         return self.label * self.folds + self.fold
 
     def joint(self, i: int) -> Ints:
-        """Count the rows of one attribute by atom, class and fold, shape (A_i, C F)."""
+        """Count the rows by the A_i atoms of one attribute, and by its C classes and F folds, shape
+        (A_i, C F).
+        """
         columns = self.classes * self.folds
         own = self.codes[i].astype(np.int64) * columns + self._column
         counted = np.bincount(own, weights=self.weights, minlength=self.sizes[i] * columns)
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
-        """Count the rows in each pair of atoms, shape (D, D), over all rows or over the rows with
-        the indices `rows`.
+        """Count how many rows have both atoms of each pair of the D atoms, shape (D, D), among all
+        rows or the rows with the indices `rows`.
 
         Several attributes with few atoms are first joined into one variable, whose values are
         combinations of atoms. Each pair of such variables is counted in one table. The counts of
@@ -235,7 +237,7 @@ class _Asked(Mapping[Pair, Any]):
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """Counts of pairs that are counted from the rows when they are first used.
+    """The joint counts of pairs of attributes. They are computed from the rows at their first use.
 
     Attributes
     ----------
@@ -250,18 +252,24 @@ class RowPairCounts(PairCounts):
 
     @property
     def dense(self) -> bool:
-        """Whether the matrix of all atoms is small enough to be counted from the rows."""
+        """Whether the matrix of the pairs of all atoms is small enough to be counted from the
+        rows.
+        """
         return int(self.offsets[-1]) ** 2 <= _MOST_CELLS
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence of all atoms, summed over classes, shape (D, D), symmetric."""
+        """The number of rows that have both atoms of each pair of the D atoms, in all classes
+        together, shape (D, D), symmetric.
+        """
         if not self.dense:
             return self.total_of_pairs()
         return self.coded.gram()
 
     def total_in(self, fold: int) -> Floats:
-        """Count the co-occurrence of all atoms in one fold, summed over classes, shape (D, D)."""
+        """Count the rows of one fold that have both atoms of each pair of the D atoms, in all
+        classes together, shape (D, D).
+        """
         return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
 
 

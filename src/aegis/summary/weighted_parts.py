@@ -21,7 +21,9 @@ _SUM_BITS = 62
 
 
 def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
-    """Return the weights of all parts together; the parts must use the same unit."""
+    """Return the weights of all parts of a table together. The parts must have the same unit of
+    weight.
+    """
     parts = [summary.weights for summary in summaries if summary.weights is not None]
     if not parts:
         return None
@@ -34,7 +36,7 @@ def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
 
 
 def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
-    """Convert the weights of the parts to the smallest unit among them.
+    """Convert the weights of all parts of a table to the smallest unit that one of them has.
 
     Raises
     ------

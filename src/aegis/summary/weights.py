@@ -40,7 +40,7 @@ _FEWEST_BITS = 4
 
 @dataclass(frozen=True)
 class WeightSums:
-    """Sums of the weights of some rows, in units of weight.
+    """The sum of the weights of some rows and the sum of their squares, in units of weight.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class WeightSums:
 
     @classmethod
     def of(cls, weights: Ints, divisor: int = 1) -> WeightSums:
-        """Sum the weights of some rows, and their squares.
+        """Add up the weights of some rows, and the squares of these weights.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class WeightSums:
 
     @property
     def step(self) -> float:
-        """Number of effective rows per `divisor` units of weight.
+        """The number of effective rows that `divisor` units of weight stand for.
 
         The number has so few bits that sums of effective rows are exact floats.
         """
@@ -91,16 +91,18 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: Array) -> Floats:
-        """Convert sums of weights to effective rows."""
+        """Convert sums of weights to numbers of effective rows."""
         return (counts // self.divisor) * self.step
 
     @property
     def rows(self) -> float:
-        """The total in effective rows, as `in_rows` computes it; it equals `effective` up to rounding."""
+        """The sum of all weights, converted to effective rows by `in_rows`. It equals `effective`
+        except for rounding.
+        """
         return (self.total // self.divisor) * self.step
 
     def plus(self, other: WeightSums) -> WeightSums:
-        """Return the sums over these rows and other rows."""
+        """Return the sums of the weights of these rows and other rows together."""
         return WeightSums(
             self.total + other.total,
             self.squares + other.squares,
@@ -114,7 +116,7 @@ class WeightSums:
 
 @dataclass(frozen=True)
 class TableWeights:
-    """The weights of the rows of a table.
+    """The weights that the rows of a table have, as sums.
 
     Attributes
     ----------
@@ -156,7 +158,8 @@ class TableWeights:
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """The column of weights, with its distinct values and its unit.
+    """The column that contains the weights of the rows, with its distinct values and the unit of
+    weight.
 
     Attributes
     ----------
@@ -180,7 +183,7 @@ class RowWeights:
     def read(
         cls, column: ir.Column, values: pa.Array, counts: Ints, unit: NumberUnit | None = None
     ) -> RowWeights:
-        """Check the weights of a table and choose their unit, from the rows of each distinct value.
+        """Check the weights of a table, and choose a unit in which all of them are whole numbers.
 
         Raises
         ------
@@ -209,15 +212,19 @@ class RowWeights:
         return cls(column.get_name(), values, unit, sums, zeros)
 
     def of(self, column: pa.Array) -> Ints:
-        """Return the weight of each row in units."""
+        """Return the weight of each row as a whole number of units."""
         return self.of_codes(code_values(column, self.values))
 
     def of_codes(self, codes: Integers) -> Ints:
-        """Return the weight of each row in units, given its index among the distinct values."""
+        """Return the weight of each row as a whole number of units. `codes` has, for each row, the
+        index of its weight among the distinct weights.
+        """
         return self.unit.of_values(self.values, "weight", MOST_BITS)[codes]
 
     def expression(self, table: ir.Table) -> ir.Value:
-        """Return the weight of each row in units, as an expression on an engine's table."""
+        """Return an expression by which the engine computes the weight of each row as a whole
+        number of units.
+        """
         return self.unit.expression(table[self.column])
 
 
@@ -274,7 +281,9 @@ def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
 
 
 class ScaledCounts(Mapping[tuple[int, int], Floats]):
-    """The counts of each pair of attributes in effective rows; they are computed at each access."""
+    """The joint counts of each pair of attributes, in units of effective rows. They are computed at
+    each access.
+    """
 
     def __init__(self, counts: Mapping[tuple[int, int], Array], weights: WeightSums) -> None:
         self._counts, self._weights = counts, weights

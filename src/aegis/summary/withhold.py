@@ -27,14 +27,14 @@ from aegis.summary.responses import exact_sums
 
 
 def withhold(summary: Summary, information: Information | str) -> Summary:
-    """Return the summary without the joint counts that no candidate mask shows.
+    """Return the summary without the joint counts that the candidate masks do not need.
 
-    Values that no candidate of an attribute distinguishes become one *cell*. The summary then has
-    counts, joint counts with the label, co-occurrences and classes for cells instead of values.
-    Scores, rankings, searches and checks of the rule do not change, because they use nothing finer.
-    In comparisons with the unmasked table, the cells replace the raw values, because no candidate
-    shows more. All candidates of an attribute together determine its cells, so cells may show more
-    than any single candidate. The label and its classes do not change.
+    Values of an attribute that no candidate mask distinguishes form one *cell* (an atom of all
+    candidates). The summary then has counts, joint counts with the label, co-occurrences and
+    classes for cells instead of values. Scores, rankings, searches and checks of the rule do not
+    change, because they use nothing finer than cells. Comparisons with the unmasked table use the
+    cells in place of the raw values. A cell may be finer than what a single candidate shows,
+    because all candidates together determine it. The label and its classes do not change.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
     Raises
     ------
     PolicyError
-        The summary no longer has the raw joint counts, or an attribute has a noise mask, which
-        needs these counts, or `information` is not one of the three values.
+        The summary no longer has the raw joint counts. Or an attribute has a noise mask, which
+        needs these counts. Or `information` is not one of the three values.
     """
     information = member(Information, str(information), "information of a summary")
     if information is Information.RAW:

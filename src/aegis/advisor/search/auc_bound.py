@@ -19,7 +19,7 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Return whether `reachable_auc` or `explained_share` bounds an objective.
+    """Return whether `reachable_auc` or `explained_share` gives an upper bound for an objective.
 
     This is so if the objective is the expected AUC or R2 of linear scores, the label has only one
     mask, and the summary has folds.
@@ -34,7 +34,8 @@ def has_reach(objective: str, problem: Problem) -> bool:
 
 
 class FinestMasks:
-    """The finest masks of boxes: for each attribute, the common refinement of its candidates.
+    """The finest masks in each box: for each attribute, the mask that shows everything that any
+    candidate in the box shows.
 
     The refinement takes account of both levels and ranges. If a candidate adds noise, the finest
     mask shows the atoms, because the noisy value is a random function of the atom. Boxes with the
@@ -47,8 +48,8 @@ class FinestMasks:
         self._known: dict[tuple[int, int], tuple[int, Integers, int]] = {}
 
     def coded(self, box: Box) -> CodedMasks | None:
-        """Return the level of each atom under the finest masks of a box, and a number for each
-        mask.
+        """Return the level of each atom under the finest masks of a box, and a number that
+        identifies each mask.
 
         Equal numbers mean equal masks. The result is None if the masks together have more than
         1,024 levels.
@@ -69,7 +70,7 @@ class FinestMasks:
 
 
 def work_at(coded: CodedMasks) -> float:
-    """Return how much work it takes to compute a bound for these masks."""
+    """Return how much work it takes to compute the bound of a box that has these finest masks."""
     levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
     return score_work(levels, levels)
 
@@ -86,7 +87,7 @@ def _refined(variable: Variable, domain: int) -> Integers:
 
 
 class FinestBound:
-    """Bounds the expected AUC, or R2, of all configurations in a box from above.
+    """Computes an upper bound of the expected AUC (or R2) of all configurations in a box.
 
     The bound is computed for the finest masks of the box (`FinestMasks`). A coarser mask allows
     only some of the linear scores that a finer mask allows, so no configuration exceeds the bound.

@@ -23,8 +23,8 @@ SUPPRESSION_STEP = 0.01
 def explain(
     searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
 ) -> Binding:
-    """Return the finer masks that the best configuration could not have, and what weaker rules
-    would gain.
+    """Return which finer masks the best configuration could not have and why, and how much utility
+    weaker rules would gain.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _relaxed(
 
 
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
-    """Return each rule that is one step weaker, with a description of the step.
+    """Return each rule that is one step weaker than the given rule, with a description of the step.
 
     A step is the next weaker value that a privacy model defines, or 1 % more suppression. Criteria
     without a weaker value are left out, for example distinct l-diversity with l = 2.

@@ -58,7 +58,8 @@ _LONG, _FILLED = 50, 5
 
 
 class OpenBox(NamedTuple):
-    """A box that may contain a better configuration than the best known one.
+    """A box of configurations that the search has not yet excluded, because it may contain a better
+    configuration than the best known one.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class OpenBox(NamedTuple):
 
 @dataclass
 class Found:
-    """The state of a search, readable at any time.
+    """What a search has found so far. It can be read at any time.
 
     Attributes
     ----------
@@ -115,8 +116,8 @@ class Found:
 
 @contextmanager
 def until_stopped(outcome: Found) -> Iterator[None]:
-    """Return a context that ends a part of a search if its limit is reached or the user interrupts
-    it.
+    """Return a context that ends a part of a search when its time limit is reached or the user
+    interrupts it.
     """
     try:
         yield
@@ -128,7 +129,7 @@ def until_stopped(outcome: Found) -> Iterator[None]:
 
 
 class BranchAndBound:
-    """A branch and bound search for the best admissible configurations.
+    """A branch-and-bound search for the best configurations that meet a privacy rule.
 
     Parameters
     ----------
@@ -174,7 +175,8 @@ class BranchAndBound:
         self._first_dive = _EARLY if large else _DIVE_EVERY
 
     def run(self, start: tuple[Box, ...] = (), resumed: tuple[OpenBox, ...] | None = None) -> Found:
-        """Search until the best configurations are proven, time runs out, or the user interrupts.
+        """Search until the best configurations are proven to be the best, the time is over, or the
+        user interrupts.
 
         Parameters
         ----------
@@ -482,7 +484,7 @@ class BranchAndBound:
 
 
 def gap(best: float, bound: float) -> float:
-    """Return the distance of the bound above the best value, relative to that value."""
+    """Return how far the bound lies above the best value, as a share of that value."""
     if not math.isfinite(best):
         return math.inf
     if bound <= best + TOLERANCE:

@@ -17,7 +17,7 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table, after merging those that the rule does not need to
+    """The cells of the frequency table, after merging cells between which the rule need not
     distinguish.
     """
 
@@ -38,11 +38,11 @@ class RuleCells:
 
     @property
     def count(self) -> int:
-        """Number of cells."""
+        """The number of cells after merging."""
         return len(self.counts)
 
     def undivided(self) -> tuple[Ints, int]:
-        """Return the class of each cell if all attributes are suppressed.
+        """Return the class of each cell if every attribute is suppressed.
 
         There is one class, unless earlier releases divide the rows.
         """
@@ -52,13 +52,15 @@ class RuleCells:
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: Integers) -> Ints:
-        """Return the group of each cell, shape (cells,), from the group of each value, shape (V,)."""
+        """Return the group of each cell, shape (cells,), if each of the V values of an attribute
+        has the given group.
+        """
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes[self._codes[name]]
 
     def rows_below(self, ids: Ints, space: int, k: int) -> int:
-        """Return the number of rows in classes with fewer than `k` rows."""
+        """Return how many rows are in classes with fewer than `k` rows."""
         if space > _SPREAD * len(ids):
             ids, space = dense(ids, space)
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
@@ -70,8 +72,8 @@ class RuleCells:
     def classes(
         self, ids: Ints, protected: tuple[str, ...], sensitive: Mapping[str, Integers]
     ) -> ClassTable:
-        """Return the classes, with counts of protected values; `sensitive` has the group of each of
-        these values.
+        """Return the equivalence classes with the counts of protected values; `sensitive` has the
+        group of each of these values.
         """
         frequency = self._frequency
         cells = {}
@@ -85,7 +87,8 @@ class RuleCells:
 
 
 def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-    """Split classes by a second grouping, and return the new class ids and a number above all ids.
+    """Split each class by a second grouping. Return the number of each cell's new class, and a
+    number above all of them.
 
     Some ids may be unused.
     """
@@ -95,7 +98,7 @@ def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
 
 
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
-    """Renumber class ids if they are too sparse to count in a plain array."""
+    """Renumber the classes if their numbers are too far apart to count rows in a plain array."""
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
     if space <= _DENSE:

@@ -9,11 +9,11 @@ _CHECK = 1e-4
 
 
 class OutOfTimeError(Exception):
-    """Raised when the limit of a search has passed; the caller of the search handles it."""
+    """Raised when the time limit of a search has passed. The caller of the search catches it."""
 
 
 class Work:
-    """The work that a search has done, in seconds of an ordinary idle machine.
+    """The work that a search has done so far, in seconds of an ordinary idle machine.
 
     The work is not measured: each fit, class count and score counts with its usual duration. So the
     same search does the same work on a fast, a slow and a busy machine.
@@ -23,7 +23,7 @@ class Work:
         self.done = 0.0
 
     def add(self, seconds: float) -> None:
-        """Add work that usually takes this many seconds."""
+        """Record work that usually takes this many seconds."""
         self.done += seconds
 
 
@@ -46,30 +46,32 @@ class Clock:
 
     @classmethod
     def of(cls, limit: Clock | float | None) -> Clock:
-        """Return a clock for a limit in seconds; if `limit` is a clock, return it unchanged."""
+        """Return a clock with a limit in seconds. If `limit` is already a clock, return it
+        unchanged.
+        """
         return limit if isinstance(limit, Clock) else cls(limit)
 
     def _now(self) -> float:
         return time.monotonic() if self._work is None else self._work.done
 
     def left(self) -> float | None:
-        """Return the remaining seconds, at least 0; None if there is no limit."""
+        """Return how many seconds remain, at least 0; None if there is no limit."""
         return None if self._deadline is None else max(0.0, self._deadline - self._now())
 
     def part(self, share: float = 1.0) -> Clock:
-        """Return a clock that ends after this share of the remaining seconds."""
+        """Return a clock that stops after the given share of the remaining seconds."""
         left = self.left()
         return Clock(None if left is None else share * left, self._work)
 
     def check(self, seconds: float = 0.0) -> None:
-        """Raise `OutOfTimeError` if work of this many seconds would end after the limit."""
+        """Raise `OutOfTimeError` if work of this many seconds would not end before the limit."""
         if self._work is not None:
             self._work.add(_CHECK)
         if not self.allows(seconds):
             raise OutOfTimeError
 
     def allows(self, seconds: float = 0.0, times: int = 1) -> bool:
-        """Return whether work would end within the limit.
+        """Return whether work of this many seconds would end before the limit.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from aegis.progress import SILENT
 
 
 class RowsRemoved(Objective):
-    """The number of rows to remove so that the rest meets the rule, as an objective.
+    """An objective: how many rows must be removed so that the remaining rows meet the rule.
 
     The criteria that are monotone under suppression do not remove more rows when classes merge. And
     the whole rule removes at least as many rows as these criteria alone. So the number of rows that
@@ -34,8 +34,8 @@ class RowsRemoved(Objective):
         self._values: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows to remove for a configuration; for a box, return an upper
-        bound of this.
+        """Return minus the number of rows that must be removed under a configuration. For a box,
+        return an upper bound of this figure.
         """
         if box not in self._values:
             removed = self._exact(box) if is_leaf(box) else self._at_least(box)
@@ -72,7 +72,8 @@ class _Anything:
 
 
 def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
-    """Return the configuration that needs the fewest rows removed, as a box of single candidates.
+    """Return the configuration that meets the rule if the fewest rows are removed, as a box of
+    single candidates.
 
     The search tries the coarsest configuration first. If time runs out, the result is the best
     configuration so far; None if the search was interrupted before it tried one.

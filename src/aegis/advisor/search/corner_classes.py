@@ -25,7 +25,7 @@ _FINEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The classes under the finest masks of a box.
+    """The equivalence classes that rows form under the finest masks of a box.
 
     For every configuration in the box, each class is a union of these classes.
 
@@ -45,8 +45,8 @@ class Parts:
 
 
 class Corners:
-    """The classes of the coarsest configurations of boxes, computed by refining the classes of
-    larger boxes.
+    """Computes the classes under the coarsest masks of each box, by splitting the classes of a
+    larger box.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ class Corners:
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
-        """Return the group of each cell under a domain's coarsest grouping, and the number of groups.
+        """Return the group of each cell under the coarsest mask in a domain, and the number of
+        groups.
 
         If `finest` is True, use the coarsest grouping that refines all candidates of the domain.
         """
@@ -95,7 +96,7 @@ class Corners:
         return ids, space
 
     def parts(self, box: Box) -> Parts:
-        """Return the classes under the finest masks of a box."""
+        """Return the equivalence classes that rows form under the finest masks of a box."""
 
         def make() -> Parts:
             ids, space = self.finest_of(box)
@@ -107,18 +108,22 @@ class Corners:
         return self._finest_tables.get(self.finest(box), make)
 
     def finest_of(self, box: Box) -> tuple[Ints, int]:
-        """Return the class of each cell under the finest masks of a box, and a number above all ids."""
+        """Return the class of each cell under the finest masks of a box, and a number above all
+        class numbers.
+        """
         ids, space = self.cells.undivided()
         for index in self._quasi:
             ids, space = dense(*refine(ids, space, *self.coded(index, box[index], finest=True)))
         return ids, space
 
     def combinations(self, box: Box) -> int:
-        """Return the largest possible number of classes under the finest masks of a box."""
+        """Return the largest number of classes that the finest masks of a box could form."""
         return math.prod(self.coded(index, box[index], finest=True)[1] for index in self._quasi)
 
     def finest(self, box: Box) -> tuple[int, ...]:
-        """Return a key of a box's finest classes; equal keys mean equal classes."""
+        """Return a key for the classes under the finest masks of a box. Boxes with equal keys have
+        equal classes.
+        """
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:

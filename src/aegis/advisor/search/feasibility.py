@@ -42,17 +42,21 @@ _FILTERED = 256
 
 
 class Feasibility(Protocol):
-    """Removes inadmissible candidates from boxes, and checks single configurations."""
+    """Removes candidate masks that cannot meet the rule from boxes, and checks single
+    configurations.
+    """
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that cannot be admissible; None if nothing is left."""
+        """Return the box without those candidates that cannot meet the rule; None if an attribute
+        has no candidate left.
+        """
 
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the whole rule."""
+        """Return whether a single configuration meets the whole privacy rule."""
 
 
 class InMemory:
-    """Checks feasibility on the frequency table in memory.
+    """Checks whether configurations meet the rule, on the frequency table in memory.
 
     Parameters
     ----------
@@ -111,7 +115,7 @@ class InMemory:
 
     @property
     def by_sizes(self) -> bool:
-        """Whether the rule depends only on the number of rows of each class."""
+        """Whether the rule depends only on how many rows each class has."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
@@ -120,8 +124,8 @@ class InMemory:
         return self.rule is not None or self._bounds
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail while all other variables have their coarsest
-        grouping.
+        """Return the box without those candidates that fail the rule even if all other attributes
+        have their coarsest masks.
 
         Very large domains stay unchanged. The result is None if the whole box fails.
         """
@@ -318,7 +322,7 @@ class InMemory:
         }
 
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the whole rule."""
+        """Return whether a single configuration meets the whole privacy rule."""
         if box not in self._admits:
             quick = self.plan.rule.sizes_only and not (self._by_person or self.plan.after_others)
             if quick and self.plan.rule.criteria:
@@ -348,7 +352,7 @@ class InMemory:
         return self._judge.admits(ids[self.cells.of_cell], space, masks)
 
     def count(self) -> None:
-        """Increase the number of checked configurations by one."""
+        """Add one to the number of configurations that were checked."""
         self.checked += 1
         self.problem.work.add(_LOOK + _PER_CELL * self.frequency.cells)
 
@@ -358,7 +362,8 @@ class InMemory:
 
 
 class InEngine:
-    """Checks feasibility with database queries, for frequency tables that do not fit in memory.
+    """Checks whether configurations meet the rule by database queries, if the frequency table does
+    not fit in memory.
 
     Each check of a configuration needs a query, so the search checks only configurations that could
     be the best.
@@ -373,7 +378,7 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box, or None if its coarsest configuration fails the rule.
+        """Return the box. If its coarsest configuration fails the rule, return None.
 
         A box without a coarsest configuration is returned as it is.
         """
@@ -385,7 +390,7 @@ class InEngine:
         return box if corner is None or self.admits(corner) else None
 
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the rule, with one query."""
+        """Return whether a single configuration meets the rule, which takes one database query."""
         # Masks of other attributes do not change classes, so they share the answer.
         key = tuple(
             domain if v.quasi or v.name in self.plan.rule.sensitive else 0
@@ -399,13 +404,15 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return the attributes that still have several candidates in a box."""
+    """Return those attributes for which a box still contains several candidates."""
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
 
 def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
-    """Return the rule without criteria that compare an attribute in `undecided` with the whole table."""
+    """Return the rule without those criteria that compare one of the attributes `undecided` with
+    the whole table.
+    """
     if rule is None:
         return None
     sound = tuple(c for c in rule.criteria if c.model.local or c.attribute not in undecided)
@@ -415,7 +422,8 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the criteria that can remove candidates: the monotone ones that need only counts.
+    """Return those criteria by which candidates can be removed: coarser masks never break them, and
+    they need only counts.
 
     If the other criteria require more rows per class than these do, the result also has that number
     as k.

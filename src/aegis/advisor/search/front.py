@@ -31,7 +31,8 @@ _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
 
 @dataclass(frozen=True)
 class Varied:
-    """The allowed values of a parameter of the rule, and which of them are stricter.
+    """The values that a parameter of the rule may have, and whether larger or smaller values are
+    stricter.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 
 
 def varying() -> dict[str, Varied]:
-    """Return the parameters that a front can vary.
+    """Return the parameters of the rule that can vary along a front.
 
     A front can vary a parameter only if, in all models that have it, the same direction is
     stricter.
@@ -83,20 +84,24 @@ def varying() -> dict[str, Varied]:
 
 @dataclass(frozen=True)
 class FrontRange:
-    """A parameter of the rule and its values on a front, from weakest to strictest."""
+    """A parameter of the rule, and its values at the points of a front, from the weakest to the
+    strictest.
+    """
 
     parameter: str
     values: tuple[float, ...]
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range for a text, or for an object with the fields `parameter` and `values`."""
+        """Return the range that a text describes, or an object with the fields `parameter` and
+        `values`.
+        """
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Parse "k=2..50" (a range, at most 12 rounded values) or "k=2,5,10" (exactly these
-        values).
+        """Read a range from text: "k=2..50" means at most 12 rounded values in this range,
+        "k=2,5,10" exactly these values.
 
         Raises
         ------
@@ -159,13 +164,13 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
 
 
 def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
-    """Return the rule at each point of a front."""
+    """Return the privacy rule that holds at each point of a front."""
     values = FrontRange.of(span)
     return [rule_at(rule, values.parameter, value) for value in values.values]
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
-    """Raise an error, before any search, if no rule of a front can be met.
+    """Raise an error before any search starts if no masks can meet any rule of a front.
 
     Raises
     ------
@@ -214,7 +219,8 @@ def trace_front(
     known: Sequence[Box] = (),
     bound: float = math.inf,
 ) -> Front:
-    """Return the best configuration for each value of a parameter of the rule.
+    """Search for the best configuration at each value of a parameter of the rule, and return these
+    configurations.
 
     The search goes from the weakest rule to the strictest, and reuses results. A stricter monotone
     rule admits fewer configurations. So unless the objective depends on the rule, the bound of a

@@ -24,8 +24,8 @@ _REMEMBERED = 256
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return, for each cell, a lower bound over a box: log2 of the smallest number of leaf
-    combinations, shape (cells,).
+    """Return, for each cell, the least number of bits that a configuration in a box can hide: log2
+    of the smallest number of leaf combinations, shape (cells,).
     """
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
@@ -49,7 +49,7 @@ def _bits(variable: Variable, chosen: int) -> Floats:
 
 
 class LeafBound:
-    """Counts the rows that fail in every configuration of a box.
+    """Counts the rows that fail the rule in every configuration of a box.
 
     Parameters
     ----------
@@ -74,7 +74,9 @@ class LeafBound:
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
-        """Return whether a configuration in a box may be admissible; False proves that none is."""
+        """Return whether some configuration in a box may meet the rule; False proves that none
+        does.
+        """
         corner = None if self._blind else self._problem.corner(box)
         if corner is None:
             return True

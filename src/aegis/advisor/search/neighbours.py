@@ -33,7 +33,8 @@ Move = tuple[float, int, int]
 
 
 def coarsest(problem: Problem) -> Iterator[Box]:
-    """Yield the configurations that are most likely to meet a rule, the most useful first.
+    """Yield the configurations that are the most likely to meet a rule, those with the highest
+    utility first.
 
     Each variable has its candidate with the fewest groups. In the first configuration, the
     protected attributes and the label have their finest candidate instead: l-diversity is then
@@ -55,7 +56,9 @@ def coarsest(problem: Problem) -> Iterator[Box]:
 
 
 def next_finer(variable: Variable, current: int) -> list[int]:
-    """Return a variable's next finer candidates: at most `NEXT`, those with the fewest groups."""
+    """Return the next finer candidates of an attribute: at most `NEXT`, those with the fewest
+    groups.
+    """
     finer = variable.finer[current] & ~(1 << current)
     # A next finer candidate refines the current one with no other candidate in between.
     covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]
@@ -64,13 +67,13 @@ def next_finer(variable: Variable, current: int) -> list[int]:
 
 
 def others(variable: Variable, current: int) -> list[int]:
-    """Return all candidates of a variable except the current one."""
+    """Return all candidates of an attribute except the current one."""
     return [c for c in range(len(variable.candidates)) if c != current]
 
 
 def near(variable: Variable, current: int) -> list[int]:
-    """Return up to eight candidates just before, and up to eight just after, the current one. The
-    candidates are in order of their number of groups.
+    """Return up to eight candidates before the current one, and up to eight after it, in the order
+    of their number of groups.
     """
     sizes = [candidate.size for candidate in variable.candidates]
     order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
@@ -79,7 +82,8 @@ def near(variable: Variable, current: int) -> list[int]:
 
 
 class LocalSearch:
-    """Changes one or two masks of a configuration, as long as its value grows.
+    """Improves a configuration by changing one or two of its masks, as long as this raises its
+    value.
 
     Parameters
     ----------
@@ -103,8 +107,8 @@ class LocalSearch:
         self._value = value
 
     def from_coarsest(self) -> Box | None:
-        """Return a configuration that no next finer mask improves; None if the coarsest
-        configuration fails the rule.
+        """Start from the coarsest configuration, and return one that no next finer mask improves;
+        None if the coarsest configuration fails the rule.
         """
         for box in coarsest(self._problem):
             if self._value(box) > -math.inf:
@@ -114,8 +118,8 @@ class LocalSearch:
     def improved(
         self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
     ) -> Box:
-        """Return a configuration that no change of one mask improves; if `pairs` is True, no change
-        of two masks either.
+        """Return a configuration that no change of one mask improves. If `pairs` is True, no change
+        of two masks improves it, either.
 
         Parameters
         ----------
@@ -138,7 +142,9 @@ class LocalSearch:
             box = better
 
     def moves(self, box: Box, nearby: Nearby) -> list[Move]:
-        """Return all changes of one mask, sorted by their largest possible gain, largest first."""
+        """Return all changes of one mask, sorted by how much they could raise the value at most,
+        the largest first.
+        """
         value = self._value(box)
         return sorted(
             self._move(box, value, index, candidate)
@@ -185,8 +191,8 @@ class LocalSearch:
 
 
 def exchanges(moves: Sequence[Move]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs of changes, best first: one change has a gain, the other a loss, and both
-    together have a gain.
+    """Return pairs of changes that raise the value together, although one of the two lowers it; the
+    best pair comes first.
 
     Each change is a variable and its new candidate.
     """

@@ -19,7 +19,7 @@ _SCORE, _FITS = 5e-3, 2
 
 
 class Objective(ABC):
-    """A figure that the search maximises, with an upper bound for all configurations of a box."""
+    """A figure that a search maximises, with an upper bound for all configurations in a box."""
 
     name: str
     sign: int
@@ -38,25 +38,25 @@ class Objective(ABC):
     """Whether the figure depends on the rule, for example if it penalises suppressed rows."""
 
     def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - others depend on it
-        """Return the objective under another rule."""
+        """Return the same objective for searches under another rule."""
         return self
 
     @abstractmethod
     def bound(self, box: Box) -> float:
-        """Return an upper bound of `sign * figure` over a box; for a single configuration, it is
-        the exact value.
+        """Return an upper bound of `sign * figure` for all configurations in a box. For a single
+        configuration, it is the exact value.
         """
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound that is quick to compute, also for a single configuration.
+        """Return an upper bound that takes little time to compute, also for a single configuration.
 
         The result is never below `bound`.
         """
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return an estimate of `upper` that is quicker to compute; the search uses it only to
-        choose a split.
+        """Return an estimate of `upper` that takes even less time. The search uses it only to
+        choose how to split a box.
 
         The search compares the estimates for a box and for its halves. It does less harm to
         overestimate the difference than to underestimate it.
@@ -64,13 +64,13 @@ class Objective(ABC):
         return self.upper(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - others depend on it
-        """Return the approximate seconds that `bound` takes; 0 if negligible."""
+        """Return about how many seconds `bound` takes; 0 if they are negligible."""
         return 0.0
 
 
 @dataclass(frozen=True)
 class ObjectiveType:
-    """A registered objective that is not a measure, for example a loss that another tool minimises.
+    """A registered objective that is not a measure, such as a loss that another tool minimises.
 
     Packages add objective types through the entry points `aegis.objectives`.
 
@@ -105,7 +105,7 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 
 
 class OfMeasure(Objective):
-    """A measure of whole configurations as an objective; the scorer computes its values."""
+    """A measure of whole configurations as the objective of a search."""
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         self.name = measure.name
@@ -116,7 +116,9 @@ class OfMeasure(Objective):
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for a box; for a single configuration, its exact value."""
+        """Return an upper bound of the measure in a box. For a single configuration, return its
+        exact value.
+        """
         if not is_leaf(box):
             return self._over(box)
         if box not in self._scored:
@@ -131,20 +133,20 @@ class OfMeasure(Objective):
         """Return an upper bound over the configurations of a box."""
 
     def effort(self, box: Box) -> float:
-        """Return the approximate seconds that scoring takes."""
+        """Return about how many seconds it takes to score a configuration."""
         return seconds_of(self._problem, box)
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return the approximate seconds that fitting a configuration, or the finest masks of a box,
-    takes.
+    """Return about how many seconds it takes to fit a configuration, or the finest masks of a
+    box.
     """
     return CUBED * float(sum(levels_of(problem, box))) ** 3
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return two numbers for a configuration: the number of levels of attributes with several
-    candidates, and the number of levels of all other attributes.
+    """Return how many levels the attributes with several candidates have in a box, and how many
+    levels all other attributes have.
     """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):
@@ -154,7 +156,7 @@ def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
 
 
 def score_work(chosen: int, levels: int) -> float:
-    """Return the work of a score or a bound by fold.
+    """Return how much work it takes to compute a score or a bound by fold.
 
     Parameters
     ----------

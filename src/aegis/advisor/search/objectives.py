@@ -52,7 +52,7 @@ _REMEMBERED = 256
 
 
 class Additive(Objective):
-    """An objective that is a sum over attributes.
+    """An objective that adds up one value for each attribute.
 
     The bound of a box is the sum of each attribute's best value in its domain. The bound is valid
     even if values do not grow with finer masks, so the search is exact for corrected measures, too.
@@ -69,7 +69,7 @@ class Additive(Objective):
         self._labelled = len(values) > 1
 
     def bound(self, box: Box) -> float:
-        """Return the sum over attributes of the best value in each domain."""
+        """Return the sum of the best values that the attributes can have in a box."""
         labels = members(box[-1]) if self._labelled else [0]
         return max(
             math.fsum(self._over(label, j, box[j]) for j in range(len(self._values[label])))
@@ -85,8 +85,8 @@ class Additive(Objective):
 
 
 class Unbounded(OfMeasure):
-    """A measure without a bound; to prove the best, a search must score every admissible
-    configuration.
+    """A measure without an upper bound. To prove the best configuration, a search must score every
+    one that meets the rule.
     """
 
     bounded = False
@@ -96,7 +96,7 @@ class Unbounded(OfMeasure):
 
 
 class BelowBound(OfMeasure):
-    """A measure with an upper bound that is computed from the finest masks of a box.
+    """A measure whose upper bound in a box is computed from the finest masks of the box.
 
     The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
     held-out rows only lower a figure. Plug-in figures cannot grow when indicators are grouped. The
@@ -142,7 +142,7 @@ class BelowBound(OfMeasure):
 
 
 def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
-    """Return the objective called `name`: a measure, or an objective from a package.
+    """Return the objective called `name`: a measure, or an objective that a package adds.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
 def shares_kept(
     name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
 ) -> SharesKept:
-    """Return an objective that combines the shares kept of several labels.
+    """Return an objective that combines the shares of utility that are kept for several labels.
 
     Each label is scored by its measure. If `name` is a measure of label classes, it replaces each
     measure that has no bound: the search then lists configurations by `name`, and scores them
@@ -188,7 +188,8 @@ def shares_kept(
 
 
 def objective_type(text: str) -> ObjectiveType:
-    """Return the objective type with this name, after checking the options in its brackets.
+    """Return the type of objective with this name, after checking the options in the brackets of
+    the name.
 
     Raises
     ------
@@ -201,7 +202,7 @@ def objective_type(text: str) -> ObjectiveType:
 
 
 def is_minimised(objective: str) -> bool:
-    """Return whether smaller values of an objective are better."""
+    """Return whether smaller values of an objective are better than larger ones."""
     if objective in MEASURES:
         return MEASURES.get(objective).direction is Direction.LOWER
     return objective_type(objective).direction is Direction.LOWER
@@ -285,7 +286,7 @@ def _changes(own: Ints) -> Ints:
 
 
 class EveryColumn(OfMeasure):
-    """An objective: how well each column is predicted by the other columns, averaged over columns.
+    """An objective: how well the other columns predict each column, as a mean over columns.
 
     Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
     errors are smallest if the other columns have the finest masks of the box. So for the bound,

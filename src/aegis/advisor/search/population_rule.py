@@ -12,7 +12,8 @@ from aegis.summary import FrequencyTable
 
 
 class BesidePopulation(InMemory):
-    """Checks feasibility on the frequency table and the population.
+    """Checks whether configurations meet the rule, on the frequency table and the class sizes in
+    the population.
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
     population are checked at the coarsest corner of a box, if there is such a corner. If a monotone
@@ -36,8 +37,8 @@ class BesidePopulation(InMemory):
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail while all other variables have their coarsest
-        grouping.
+        """Return the box without those candidates that fail the rule even if all other attributes
+        have their coarsest masks.
         """
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):

@@ -35,7 +35,7 @@ _FEW = (32, 512)
 
 
 def members(domain: int) -> list[int]:
-    """Return the candidates in a domain, in ascending order."""
+    """Return the numbers of the candidates in a domain, in ascending order."""
     size = domain.bit_length()
     if size <= _WORD:
         return [i for i in range(size) if domain >> i & 1]
@@ -46,7 +46,7 @@ def members(domain: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """An attribute, or the label, with its candidate masks.
+    """What the search chooses for one attribute (or the label): one of its candidate masks.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Variable:
 
     @property
     def full(self) -> int:
-        """The domain with all candidates, as a bit mask."""
+        """The domain of all candidates, as a bit mask."""
         return (1 << len(self.candidates)) - 1
 
     @cached_property
@@ -114,24 +114,30 @@ class Variable:
 
     @cached_property
     def finer(self) -> tuple[int, ...]:
-        """For each candidate, the domain of the candidates that refine it, including itself."""
+        """For each candidate, the set of candidates that are at least as fine as it, including
+        itself.
+        """
         return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
-        """For each candidate, the domain of the candidates that it refines, including itself."""
+        """For each candidate, the set of candidates that are at least as coarse as it, including
+        itself.
+        """
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate of a domain that all other candidates refine; None if there is none."""
+        """Return the candidate in a domain that is coarser than all others there; None if there is
+        no such candidate.
+        """
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate of a domain that refines all other candidates; None if there is
-        none.
+        """Return the candidate in a domain that is finer than all others there; None if there is no
+        such candidate.
         """
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
@@ -139,7 +145,8 @@ class Variable:
         return None
 
     def meet(self, domain: int) -> Integers:
-        """Return the finest grouping that every candidate of a domain refines, shape (V,).
+        """Return the finest grouping of the V values that is coarser than every candidate in a
+        domain, shape (V,).
 
         If many candidates are not comparable, the result has one group.
         """
@@ -149,7 +156,8 @@ class Variable:
         return self._meets[domain]
 
     def join(self, domain: int) -> Integers:
-        """Return the coarsest grouping that refines every candidate of a domain, shape (V,).
+        """Return the coarsest grouping of the V values that is finer than every candidate in a
+        domain, shape (V,).
 
         If many candidates of the domain are not comparable, the grouping for all candidates of the
         variable is returned instead.
@@ -192,11 +200,11 @@ class Variable:
         return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
     def level_join(self, domain: int) -> Array:
-        """Return the common refinement of the levels of a domain's candidates, shape (A,).
+        """Return the partition of the A atoms into which all candidates of a domain together divide
+        them, shape (A,). A domain is a set of candidates of one attribute.
 
         A noise mask counts as if it showed the atoms, which carry at least as much information as
-        any channel. If the domain consists of one noise mask, the result is its channel,
-        shape (A, L).
+        any channel. If the domain consists of one noise mask, the result is its channel.
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -209,8 +217,8 @@ class Variable:
         return self._level_joins[domain]
 
     def level_meet(self, domain: int) -> Array:
-        """Return the finest levels that the levels of every candidate of a domain refine,
-        shape (A,).
+        """Return the finest levels of the A atoms that are coarser than the levels of every
+        candidate in a domain, shape (A,).
 
         If the domain has a noise mask, there is only one level, because noise refines no grouping.
         """
@@ -222,8 +230,8 @@ class Variable:
         return self._level_meets[domain]
 
     def most_levels(self, domain: int) -> int:
-        """Return the largest number of levels of a noise mask in the domain, or 0 if there is no
-        noise mask.
+        """Return how many levels a noise mask in the domain has at most; 0 if there is no noise
+        mask.
         """
         return max(
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
@@ -235,7 +243,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The variables of a search.
+    """What a search chooses from: the attributes, and the candidate masks of each.
 
     Attributes
     ----------
@@ -256,7 +264,7 @@ class Problem:
 
     @property
     def root(self) -> Box:
-        """The box with all combinations."""
+        """The box that contains all combinations of candidate masks."""
         return tuple(v.full for v in self.variables)
 
     def division(self, box: Box) -> Division | None:
@@ -272,7 +280,8 @@ class Problem:
         return None
 
     def corner(self, box: Box) -> Box | None:
-        """Return the configuration of a box that is the most likely to meet a rule; None if unknown.
+        """Return the configuration in a box that is the most likely to meet a rule; None if this is
+        not known.
 
         It has the coarsest candidate of each quasi-identifier, and the finest candidate of each
         other variable.
@@ -286,7 +295,7 @@ class Problem:
         return tuple(corner)
 
     def choice(self, box: Box) -> dict[str, Candidate]:
-        """Return the candidates of a box in which each domain is a single candidate."""
+        """Return the candidates in a box that contains only one candidate for each attribute."""
         return {
             v.name: v.candidates[domain.bit_length() - 1]
             for v, domain in zip(self.variables, box, strict=True)
@@ -300,7 +309,7 @@ there is no population.
 
 
 def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> Problem:
-    """Return the search space of a summary: all combinations of its candidate masks.
+    """Return what a search of a summary chooses from: all combinations of its candidate masks.
 
     Parameters
     ----------
@@ -392,12 +401,12 @@ def _followers(first: Ints, few: int) -> Ints:
 
 
 def is_leaf(box: Box) -> bool:
-    """Return whether a box is a single configuration."""
+    """Return whether a box contains only a single configuration."""
     return all(domain & (domain - 1) == 0 for domain in box)
 
 
 def replaced(box: Box, index: int, domain: int) -> Box:
-    """Return the box with another domain for one variable."""
+    """Return a copy of the box in which one attribute has another domain."""
     return (*box[:index], domain, *box[index + 1 :])
 
 

@@ -16,8 +16,8 @@ from aegis.requests import SearchRequest
 
 
 def check_request(policy: Policy, request: SearchRequest) -> None:
-    """Raise `PolicyError` if no search can answer the request. The table is not read for this
-    check.
+    """Raise `PolicyError` if no search can answer the request. This check does not read the
+    table.
     """
     if request.top < 1:
         raise PolicyError(
@@ -36,7 +36,7 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of several tied configurations is recommended; by default the one that masks
+    """Return which of several tied configurations Aegis recommends; by default, the one that masks
     least.
     """
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
@@ -45,7 +45,9 @@ def preference(request: SearchRequest) -> Prefer:
 def objective_and_measure(
     policy: Policy, objective: str | None, measure: str | None
 ) -> tuple[str, str]:
-    """Return the objective of a search, and the measure that scores its results."""
+    """Return the objective that a search optimises, and the measure by which its results are
+    scored.
+    """
     if objective is None:
         named = policy.measure_by(measure).name
         return named, named
@@ -59,5 +61,5 @@ def objective_and_measure(
 
 
 def objective_names() -> tuple[str, ...]:
-    """Return the names of everything that `search` can maximise or minimise."""
+    """Return the names of all objectives that `search` can maximise or minimise."""
     return (*MEASURES.names(), *OBJECTIVES.names())

@@ -28,7 +28,7 @@ _KEPT = 10
 
 @dataclass(frozen=True)
 class SearchFile:
-    """The file in which a search is saved.
+    """The file in which Aegis saves a search, to continue it later.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class SearchFile:
     def of(
         cls, path: Path, policy: Policy, problem: Problem, plan: PrivacyPlan, objective: str
     ) -> SearchFile:
-        """Return the file for a search of a summary under a policy and a rule."""
+        """Return the file for a search of this summary under this policy and rule."""
         return cls(
             path,
             {
@@ -61,8 +61,8 @@ class SearchFile:
         )
 
     def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
-        """Return the best configurations and the unsearched boxes; None if the file does not exist
-        yet.
+        """Return the best configurations found so far, and the boxes that were not searched; None
+        if the file does not exist yet.
 
         Raises
         ------
@@ -96,7 +96,9 @@ class SearchFile:
         return best, boxes
 
     def write(self, outcome: Found) -> None:
-        """Write the best configurations of a search, and its unsearched boxes."""
+        """Write the best configurations that a search has found so far, and the boxes that it has
+        not searched.
+        """
         data = {
             "aegis_search": _FORMAT,
             "of": dict(self.digests),

@@ -39,15 +39,17 @@ _SPREAD = 4
 
 
 class Worth:
-    """Decides whether a test that may exclude a box is worth its time, from the test's results so
-    far.
+    """Decides whether a test that may exclude a box is worth its time, judging by how often it has
+    excluded boxes so far.
     """
 
     def __init__(self) -> None:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether to run the test. A test that seldom excludes a box runs only now and then."""
+        """Return whether the search should run the test. A test that seldom excludes a box runs
+        only now and then.
+        """
         if self._balance > 0:
             return True
         self._balance -= 1
@@ -57,12 +59,13 @@ class Worth:
         return True
 
     def tell(self, *, refused: bool) -> None:
-        """Record whether the test excluded a box."""
+        """Record whether the test excluded the box."""
         self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
 class Judge:
-    """Checks a rule for a configuration alone, or for a configuration and all finer ones together.
+    """Checks whether a configuration meets a rule, or whether a configuration or any finer one may
+    meet it.
 
     Parameters
     ----------
@@ -100,11 +103,11 @@ class Judge:
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """The criteria that limit the number of rows that finer configurations can keep."""
+        """The criteria that limit how many rows finer configurations can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Whether a class that fails a criterion proves that all finer tables fail, too.
+        """Whether it proves that all finer tables fail, too, if a class fails a criterion.
 
         If the rule allows no suppression, this holds for every monotone model. If it allows
         suppression, it holds only for models under which all parts of a failing class also fail.

@@ -60,8 +60,8 @@ def search_combinations(
     prepared: Prepared | None = None,
     **options: Unpack[SearchOptions],
 ) -> Advice:
-    """Return the best admissible configurations of all combinations. They are proven to be the best
-    if the objective has a bound.
+    """Return the best configurations that meet the rule, out of all combinations. They are proven
+    to be the best if the objective has a bound.
 
     The method is branch and bound over boxes of candidates (`aegis.advisor.search.branch`). The
     objective scores the masks before suppression. The time limit covers the search, the explanation
@@ -233,7 +233,7 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
 
 @dataclass(eq=False)
 class Prepared:
-    """Results that searches of one summary under several rules share.
+    """What searches of one summary under several rules share.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Compute the results that searches of a summary under several rules share.
+    """Compute once what searches of a summary under several rules share.
 
     Parameters are those of `search_combinations`.
     """

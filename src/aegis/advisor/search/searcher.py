@@ -54,8 +54,8 @@ above 0.
 
 
 class Searcher:
-    """Searches one summary under several rules, sharing all scores and bounds that do not depend on
-    the rule.
+    """Searches one summary under several rules. The searches share all scores and bounds that do
+    not depend on the rule.
     """
 
     def __init__(
@@ -79,26 +79,26 @@ class Searcher:
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def for_label(self, place: int) -> Searcher:
-        """Return a searcher for only one of several labels."""
+        """Return a searcher for a single one of several labels."""
         other = copy(self)
         other.objective = _of_label(self.objective, place)
         other._traces = [_of_label(trace, place) for trace in self._traces]
         return other
 
     def unmasked(self) -> float:
-        """Return the score of the unmasked table."""
+        """Return the score of the unmasked table by the measure."""
         with self.progress.step("Scoring the unmasked table"):
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Return whether the unmasked table has no utility by the measure, so that the measure
+        """Return whether even the unmasked table has no utility by the measure, so that the measure
         cannot rank masks.
         """
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 
     def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
-        """Return a searcher for another rule; it shares scores and bounds with this searcher."""
+        """Return a searcher under another rule. It shares scores and bounds with this searcher."""
         if plan is self.plan and progress is self.progress:
             return self
         other = copy(self)
@@ -110,7 +110,7 @@ class Searcher:
         return self.plan if rule is self.plan.rule else self.plan.under(rule)
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> InMemory | InEngine:
-        """Return an object that checks combinations against a rule; if there is no clock, it has no
+        """Return an object that checks whether combinations meet a rule. Without a clock, it has no
         time limit.
         """
         plan, clock = self._plan_of(rule), clock or Clock(None)
@@ -120,7 +120,7 @@ class Searcher:
         return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective under a rule.
+        """Return the objective for searches under a rule.
 
         Some objectives penalise the rows that the rule suppresses.
         """
@@ -140,7 +140,7 @@ class Searcher:
         prove: bool = False,
         file: SearchFile | None = None,
     ) -> tuple[Found, SearchFigures]:
-        """Search for the best configurations under a rule; return them and the figures of the
+        """Search for the best configurations that meet a rule. Return them and the figures of the
         search.
 
         Parameters
@@ -270,8 +270,8 @@ class Searcher:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
     def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
-        """Return the configurations that the search found, best first; if none is admissible,
-        return the closest one.
+        """Return the configurations that the search found, best first. If none meets the rule,
+        return the one that comes closest.
         """
         if outcome.best:
             return [
@@ -282,15 +282,17 @@ class Searcher:
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
-        """Return the configuration that needs the fewest rows removed, if it meets the rule."""
+        """Return the configuration for which the fewest rows must be removed, if it meets the
+        rule.
+        """
         box = find_closest(self.problem, self._plan_of(rule), clock)
         return None if box is None or not self.verdict(box, rule).admissible else box
 
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
-        """If a stopped search found no configuration, try the one that needs the fewest rows
-        removed.
+        """If a search stopped before it found a configuration, try the one for which the fewest
+        rows must be removed.
 
         If that configuration is admissible, it becomes the best of `outcome`, and the figures say
         so.
@@ -334,14 +336,16 @@ class Searcher:
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
     def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
-        """Return the verdict of a rule on a configuration, with its suppressed rows and classes."""
+        """Return the verdict whether a configuration meets a rule, with its suppressed rows and
+        classes.
+        """
         return self._plan_of(rule).check(self.problem.choice(box))
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
     ) -> tuple[list[Ranked], tuple[str, ...]]:
-        """Add amounts of masking and standard errors to the ranking. Also return notes on figures
-        that would take too long.
+        """Add to the ranking how much each entry masks, and its standard error. Also return notes
+        on figures that would take too long.
         """
         if self.objective.name != self.measure.name:
             return ranking, ()
@@ -388,7 +392,7 @@ class Searcher:
         )
 
     def utility_kept(self, box: Box) -> float | None:
-        """Return the percent of the unmasked utility that a configuration keeps."""
+        """Return how many percent of the unmasked utility a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
         return utility_kept(

@@ -19,7 +19,7 @@ from aegis.summary import Candidate
 
 
 class ShareOfLabel(Objective):
-    """An objective: the share kept of one of several labels.
+    """An objective: the share of utility that is kept for one of several labels.
 
     Parameters
     ----------
@@ -52,13 +52,14 @@ class ShareOfLabel(Objective):
         self._known: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
-        """Return the box of the label's table that corresponds to a box of the whole table."""
+        """Return the box of the label's own table that corresponds to a box of the whole table."""
         return tuple(
             sum({1 << maps[c] for c in members(box[place])}) for place, maps in self._places
         )
 
     def share(self, box: Box) -> float | None:
-        """Return an upper bound on the label's share kept in a box, from 0 to 1.
+        """Return an upper bound, from 0 to 1, of the share of the label's utility that any
+        configuration in a box keeps.
 
         Return None if the unmasked table has no utility for the label.
         """
@@ -76,7 +77,9 @@ class ShareOfLabel(Objective):
         return None if percent is None else percent / 100
 
     def guess(self, box: Box) -> float:
-        """Return the estimate of the label's objective, divided by the utility of the unmasked table."""
+        """Return the estimate of the label's objective in a box, divided by the utility of the
+        unmasked table.
+        """
         span = abs(self._reference - self._measure.worst(self._rows))
         return self._inner.guess(self.box(box)) / span if span else 0.0
 
@@ -85,13 +88,15 @@ class ShareOfLabel(Objective):
         return self.share(box) or 0.0
 
     def effort(self, box: Box) -> float:
-        """Return the approximate seconds that the label's objective takes."""
+        """Return about how many seconds it takes to bound the label's objective."""
         own = self.box(box)
         return 0.0 if own in self._known else self._inner.effort(own)
 
 
 class SharesKept(Objective):
-    """An objective for several labels, which combines the shares kept of all labels."""
+    """An objective for several labels. It combines the shares of utility that are kept for all
+    labels.
+    """
 
     sign = 1
 
@@ -116,11 +121,11 @@ class SharesKept(Objective):
         )
 
     def bound(self, box: Box) -> float:
-        """Return the combination of the upper bounds of all labels' shares kept."""
+        """Return an upper bound for a box: the combination of the upper bounds for all labels."""
         return self._combine([label.share(box) for label in self.labels])
 
     def effort(self, box: Box) -> float:
-        """Return the approximate seconds that the objectives of all labels take."""
+        """Return about how many seconds it takes to bound the objectives of all labels."""
         return sum(label.effort(box) for label in self.labels)
 
 

@@ -32,7 +32,7 @@ _REACHING = 3
 
 
 class Shortlist:
-    """A search by a measure that has no sharp bound.
+    """A search by a measure whose upper bound is not sharp.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ class Shortlist:
         most_splits: float,
         resumed: tuple[OpenBox, ...] | None = None,
     ) -> Found:
-        """Return all configurations that were scored, best first, and what is proven about the
-        list.
+        """Return all configurations that the search scored, best first, and what is proven about
+        this list.
 
         In the result, `proven` is None if the list is empty, or if the best configuration is proven
         to be the best of all combinations. `bound` is infinite if the objective has no bound and

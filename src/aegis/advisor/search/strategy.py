@@ -14,14 +14,14 @@ from aegis.registry import Registry
 
 
 class SearchStrategy(Protocol):
-    """A way to find the best configurations that replaces branch and bound.
+    """A method that finds the best configurations in place of branch and bound.
 
     Packages add strategies through the entry points `aegis.search_strategies`.
     """
 
     @property
     def name(self) -> str:
-        """The name of the strategy."""
+        """The name under which the strategy is registered."""
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
         """Return whether the strategy solves this search faster than branch and bound."""
@@ -37,8 +37,8 @@ class SearchStrategy(Protocol):
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the best configurations, with a proof; if time runs out, return the best ones so
-        far.
+        """Return the best configurations, with a proof. If the time is over before, return the best
+        ones found so far.
 
         Parameters
         ----------
@@ -62,5 +62,5 @@ STRATEGIES: Registry[SearchStrategy] = Registry("search strategy")
 def suiting(
     problem: Problem, objective: Objective, feasibility: Feasibility
 ) -> SearchStrategy | None:
-    """Return the first strategy that suits a search; None if branch and bound is best."""
+    """Return the first strategy that suits a search; None if branch and bound is the best one."""
     return next((each for each in STRATEGIES if each.suits(problem, objective, feasibility)), None)

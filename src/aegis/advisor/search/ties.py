@@ -26,13 +26,15 @@ _NODES = 64
 
 
 def masking(variable: Variable, candidate: int) -> float:
-    """Return the share of an attribute's entropy that a candidate mask hides, from 0 to 1."""
+    """Return which share of the entropy of an attribute's values a candidate mask hides, from 0 to
+    1.
+    """
     channel = variable.channels.get(candidate)
     return hidden_share(variable.attribute, variable.candidates[candidate], channel)
 
 
 class Masking(Additive):
-    """An objective: the amount of masking, which is the mean of `masking` over attributes."""
+    """An objective: how much a configuration masks, as the mean of `masking` over attributes."""
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
         self.divides = divides
@@ -44,7 +46,7 @@ class Masking(Additive):
         super().__init__("masking", sign, [values])
 
     def share(self, box: Box) -> float:
-        """Return the amount of masking of a single configuration, from 0 to 1."""
+        """Return how much a single configuration masks, from 0 to 1."""
         return max(0.0, self.sign * self.bound(box))
 
 
@@ -67,7 +69,9 @@ class AboveScore:
         self._least = least
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that cannot be admissible; None if nothing is left."""
+        """Return the box without those candidates that cannot meet the rule; None if an attribute
+        has no candidate left.
+        """
         if self._score.bound(box) < self._least:
             return None
         narrowed = self._inner.narrow(box)
@@ -76,14 +80,14 @@ class AboveScore:
         return narrowed
 
     def admits(self, box: Box) -> bool:
-        """Return whether a configuration meets the rule and reaches the score."""
+        """Return whether a configuration meets the rule and also reaches the score."""
         return self._score.bound(box) >= self._least and self._inner.admits(box)
 
 
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Reorder the best `top` results so that the recommended one comes first. Return the reason, or
+    """Move the recommended configuration to the front of the best `top` results. Return the reason;
     None if the order did not change.
     """
     first, why = outcome.best[0][1], None
@@ -102,7 +106,7 @@ def put_first(
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
 ) -> tuple[Box, str | None]:
-    """Return the recommended configuration, and a reason if another configuration scores higher.
+    """Return the configuration to recommend, and a reason if another configuration scores higher.
 
     All configurations within the margin of the best score count as equal. They come from the list
     that was scored, or from a second search if the score has a bound. So the number of

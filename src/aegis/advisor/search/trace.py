@@ -28,7 +28,7 @@ _DENSE = 1 << 11
 
 
 class Pillai(Objective):
-    """An objective: Pillai's trace, plug-in or adjusted, with a bound that is exact for single
+    """An objective: Pillai's trace, plug-in or adjusted. Its bound is exact for single
     configurations.
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
@@ -58,13 +58,13 @@ class Pillai(Objective):
         self._corners = _Corners(problem)
 
     def bound(self, box: Box) -> float:
-        """Return the bound of a box; the class docstring explains it."""
+        """Return an upper bound of the trace in a box; the class docstring explains it."""
         if box not in self._bounds:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
     def effort(self, box: Box) -> float:
-        """Return the approximate seconds that the fit takes; 0 if its result is cached."""
+        """Return about how many seconds the fit takes; 0 if its result is cached."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:

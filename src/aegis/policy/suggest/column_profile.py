@@ -12,7 +12,7 @@ from aegis.policy.suggest.facts import ColumnFacts
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """The facts about one column, with its proposed role and masks.
+    """The facts about one column, and the role and masks that Aegis proposes for it.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class ColumnProfile:
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """The name of the column."""
         return self.facts.name
 
     @property
     def ordered(self) -> bool:
-        """Whether the policy lists the values in ascending order.
+        """Whether the proposed policy lists the column's values in ascending order.
 
         This is so if the column is a quasi-identifier whose texts are ranges of numbers.
         """
@@ -62,12 +62,16 @@ class ColumnProfile:
 
     @property
     def quoted(self) -> bool:
-        """Whether comments may show values; False for columns that are or may be identifiers."""
+        """Whether comments in the policy may show values of the column. They may not if the column
+        is, or may be, an identifier.
+        """
         doubtful = self.role is Role.QUASI_IDENTIFIER and bool(self.warning)
         return self.role is not Role.IDENTIFIER and not doubtful
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the profile as JSON values, without values that may identify persons."""
+        """Return the profile as JSON values, without any value of the column that may identify a
+        person.
+        """
         facts = self.facts
         hidden = not self.quoted
         return {

@@ -26,7 +26,7 @@ evenness is near 1; counts and measurements have larger figures.
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Facts that were measured on one column.
+    """The facts that Aegis measured on one column.
 
     Attributes
     ----------
@@ -100,46 +100,56 @@ class ColumnFacts:
 
     @property
     def values(self) -> int:
-        """Number of rows that are not null."""
+        """The number of rows in which the column is not null."""
         return self.rows - self.nulls
 
     @property
     def unique_share(self) -> float:
-        """Number of different values per row that is not null, from 0 to 1."""
+        """The number of different values divided by the number of rows that are not null, from 0 to
+        1.
+        """
         return min(1.0, self.distinct / self.values) if self.values else 0.0
 
     @property
     def top_share(self) -> float:
-        """The share of all rows that have the most frequent value; 0 if it was not counted."""
+        """The share of all rows that have the column's most frequent value; 0 if Aegis did not
+        count it.
+        """
         return self.frequent[0][1] if self.frequent else 0.0
 
     @property
     def coded(self) -> bool:
-        """Whether values are categories: texts, or whole numbers if the column's name indicates
-        codes.
+        """Whether the values are categories: texts, or whole numbers in a column whose name says
+        that they are codes.
         """
         return self.kind is Kind.TEXT or (self.kind is Kind.INTEGER and self.coded_name)
 
     @property
     def concept(self) -> Concept | None:
-        """The concept to which the name refers; None if it is unknown."""
+        """The concept to which the column's name refers, such as a date of birth; None if Aegis
+        knows no such concept.
+        """
         return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
 
     @property
     def coded_name(self) -> bool:
-        """Whether the name indicates that whole numbers are codes without an order."""
+        """Whether the column's name says that its whole numbers are codes, whose order has no
+        meaning.
+        """
         return names_codes(self.spoken)
 
     @property
     def even(self) -> bool:
-        """Whether all numbers or codes have about the same number of rows, like persons in a study."""
+        """Whether each number or code occurs in about equally many rows, as persons do in a study
+        with repeated measurements.
+        """
         form = self.kind is Kind.INTEGER or self.shape("code") > NEARLY_ALL
         return form and 0 < (1 - self.separation) * self.distinct <= EVEN
 
     @property
     def fractional(self) -> bool:
-        """Whether numbers have fractions. This is inferred from their bounds and the number of
-        values.
+        """Whether some numbers of the column have a fractional part. Aegis infers this from the
+        bounds and the number of values.
 
         Numbers that identify persons have no fractions, even if nulls turned them into floats.
         """
@@ -149,5 +159,7 @@ class ColumnFacts:
         return low != int(low) or high != int(high) or self.distinct > int(high) - int(low) + 2
 
     def shape(self, name: str) -> float:
-        """Return the share of texts that have the form `name` of `SHAPES`."""
+        """Return the share of the column's texts that have the form `name`, which is one of
+        `SHAPES`.
+        """
         return (self.shapes or {}).get(name, 0.0)

@@ -50,7 +50,7 @@ typing errors.
 
 @dataclass(frozen=True)
 class Trait:
-    """A column with a lifelong trait of persons, such as sex or date of birth.
+    """A column that contains a lifelong trait of persons, such as sex or date of birth.
 
     Attributes
     ----------
@@ -70,7 +70,8 @@ class Trait:
 def find_fixed(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the traits that each column determines, from one query over all columns.
+    """Return, for each possible key, the traits that are the same in all rows with one value of the
+    key. One query examines all columns.
 
     A column determines a trait if the trait is constant for each value of the column. If several
     columns determine only a single trait, only those with the most values are returned: the others,
@@ -123,7 +124,7 @@ def find_fixed(
 
 
 def stacked(tables: Sequence[ir.Table]) -> ir.Table:
-    """Return the rows of all tables, as a balanced tree of unions.
+    """Return a table with the rows of all given tables, built as a balanced tree of unions.
 
     A long chain of unions would be too deep to compile.
     """
@@ -164,8 +165,8 @@ def _is_fixed(row: Mapping[str, Any], peak: float) -> bool:
 def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return, for each key, a column of times in which no time occurs twice with one value of the
-    key.
+    """Return, for each possible key, a column of times in which no time occurs twice among the rows
+    with one value of the key.
 
     Suppose two columns are unrelated, and p and q are the shares of pairs of rows that agree in
     each. Then n rows have about n (n - 1) / 2 p q pairs that agree in both, and no such pair with a

@@ -10,8 +10,8 @@ from typing import Any
 
 @cache
 def read_lists() -> dict[str, Any]:
-    """Read the file. In the result, `concept` is a list of concepts, and `words` maps names to word
-    lists.
+    """Read the file with the word lists. In the result, `concept` is a list of concepts, and
+    `words` maps the name of each word list to the list.
     """
     text = files("aegis.policy.suggest").joinpath("words.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
@@ -19,5 +19,5 @@ def read_lists() -> dict[str, Any]:
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return the word list with this name."""
+    """Return the word list that has this name."""
     return frozenset(read_lists()["words"][name])

@@ -55,7 +55,7 @@ Spec = str | dict[str, Any]
 
 @dataclass(frozen=True)
 class Candidates:
-    """The masks proposed for one column.
+    """The masks that Aegis proposes for one column, and why.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Candidates:
 
 
 def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
-    """Return the candidate masks of a column with this role.
+    """Return the candidate masks that Aegis proposes for a column with the given role.
 
     Identifiers and ignored columns get no masks. Features and sensitive attributes do not form
     classes, so masking them lowers utility and does not help to meet the rule. They get only

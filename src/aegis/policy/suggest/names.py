@@ -25,7 +25,7 @@ _ENDINGS = ("names", "namen", "name")
 
 @dataclass(frozen=True)
 class Concept:
-    """A concept to which column names refer, such as a date of birth.
+    """A concept to which the name of a column can refer, such as a date of birth.
 
     Attributes
     ----------
@@ -98,8 +98,8 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Phrase:
-    """Consecutive words of a name: their text without spaces, the words themselves, and their
-    position.
+    """Some consecutive words of a column's name: their text without spaces, the words themselves,
+    and their position.
     """
 
     text: str
@@ -110,13 +110,13 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Words:
-    """A column's name as words, both with and without accents."""
+    """The words of a column's name, both with and without accents."""
 
     plain: tuple[str, ...]
     bare: tuple[str, ...]
 
     def phrases(self) -> Iterator[Phrase]:
-        """Yield every sequence of consecutive words."""
+        """Yield every sequence of consecutive words in the name."""
         for words in dict.fromkeys((self.plain, self.bare)):
             for start in range(len(words)):
                 for end in range(start + 1, min(start + _MOST_WORDS, len(words)) + 1):
@@ -151,14 +151,16 @@ def _concept(name: str) -> Concept:
 
 
 def names_thing(name: str) -> bool:
-    """Return whether the name says that the values are names of things, such as `product_name`."""
+    """Return whether a column's name says that the values are names of things, as in
+    `product_name`.
+    """
     return whose_name(read_words(name).bare) is NameBearer.THING
 
 
 @lru_cache(maxsize=4096)
 def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
-    """Return the concept to which a name refers, by its longest matching phrase; None if no phrase
-    matches.
+    """Return the concept to which a column's name refers, found by the longest phrase in the name;
+    None if no phrase is known.
 
     In a name of more than six words, such as a question, the first phrase decides. A flag
     (`is_mobile`, `has_email`) contains yes or no instead of the value, so it never suggests an
@@ -208,7 +210,7 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
 
 
 def numbers_person(name: str) -> bool:
-    """Return whether the name says that the values are numbers or codes of persons, as in
+    """Return whether a column's name says that the values are numbers or codes of persons, as in
     `patient_id`.
     """
     words = read_words(name).bare
@@ -251,7 +253,9 @@ def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
 
 
 def names_codes(name: str) -> bool:
-    """Return whether the name indicates that whole numbers are codes, whose order has no meaning."""
+    """Return whether a column's name says that its whole numbers are codes, whose order has no
+    meaning.
+    """
     concept = find_concept(name)
     if concept is not None and concept.codes:
         return True
@@ -262,12 +266,16 @@ def names_codes(name: str) -> bool:
 
 
 def names_survey_weight(name: str) -> bool:
-    """Return whether the name refers to survey weights: how many persons a row represents."""
+    """Return whether a column's name says that it contains survey weights, that is, how many
+    persons each row represents.
+    """
     return not word_list("survey_weight").isdisjoint(read_words(name).bare)
 
 
 def names_measure(name: str) -> bool:
-    """Return whether the name refers to a measured quantity, whose values may all be different."""
+    """Return whether a column's name refers to a measured quantity, of which all values may be
+    different.
+    """
     words = read_words(name).bare
     measured = not word_list("measure").isdisjoint(words) or any(
         word != start and word.startswith(start)
@@ -278,20 +286,22 @@ def names_measure(name: str) -> bool:
 
 
 def names_time(name: str) -> bool:
-    """Return whether the name refers to the time of an observation, as in `year` or `Visit`."""
+    """Return whether a column's name says when something was observed, as in `year` or `Visit`."""
     return bool(read_words(name).bare) and set(read_words(name).bare) <= word_list("time_of_row")
 
 
 def names_thing_or_time(name: str) -> bool:
-    """Return whether a word of the name refers to a thing or a time, as in `plot`, `school_id` or
-    `day_of_year`.
+    """Return whether a word in a column's name refers to a thing or a time, as in `plot`,
+    `school_id` or `day_of_year`.
     """
     words = read_words(name).bare
     return not (word_list("thing") | word_list("time_of_row")).isdisjoint(words)
 
 
 class NameBearer(Enum):
-    """Whether the names in a column belong to persons or to things, or whether this is ambiguous."""
+    """Who or what has the names in a column: persons, things, or one of the two but unclear
+    which.
+    """
 
     PERSON = "person"
     THING = "thing"
@@ -299,7 +309,8 @@ class NameBearer(Enum):
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return whose names a column contains; None if the header does not refer to names.
+    """Return whether a column contains names of persons or of things; None if its header does not
+    refer to names.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
 def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str, ColumnFacts]:
-    """Measure every column of a table.
+    """Measure the facts about every column of a table, and return them by column.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
 
 
 def finite(column: ir.Column) -> ir.Value:
-    """Return the column with NaN and the infinities replaced by null."""
+    """Return the column after replacing NaN and the infinities by null."""
     if not column.type().is_floating():
         return column
     return ibis.ifelse(column.isnan() | column.isinf(), ibis.null(column.type()), column)
@@ -162,8 +162,8 @@ def _count(source: Source) -> list[ColumnFacts]:
 
 
 def common_stem(names: Sequence[str]) -> str:
-    """Return the common prefix of four or more names. It is empty if there are fewer names, or if
-    the prefix is a whole name.
+    """Return the prefix that four or more names have in common. It is empty if there are fewer
+    names, or if the prefix is one of the names.
     """
     first, last = min(names), max(names)
     pairs = zip(first, last, strict=False)
@@ -172,7 +172,7 @@ def common_stem(names: Sequence[str]) -> str:
 
 
 def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
-    """Estimate the number of different values in a table from the number in a sample.
+    """Estimate how many different values a table has from how many a sample of its rows has.
 
     The estimate D solves D (1 - (1 - q)^(rows / D)) = seen, where q = sampled / rows. The left side
     is the expected number of values in the sample if D values are equally frequent and each row is

@@ -97,17 +97,22 @@ class ProposedPolicy:
 
     @property
     def unmasked(self) -> tuple[str, ...]:
-        """The features that keep all values in every release."""
+        """The features that every release shows unmasked, because they have no mask other than
+        `identity`.
+        """
         return _unmasked(self.policy)
 
     @property
     def person(self) -> str | None:
-        """The identifier whose values are numbers of persons and repeat; None if there is none."""
+        """The identifier whose values are numbers of persons and occur in several rows; None if
+        there is none.
+        """
         return self.policy.person
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Questions that you must answer: about single columns, then about several together.
+        """The questions that you must answer before you use the policy: first about single columns,
+        then about several columns together.
 
         Examples
         --------
@@ -126,7 +131,8 @@ class ProposedPolicy:
         return (*by_column, self.identifying) if self.identifying else by_column
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the YAML to a file. An existing file is overwritten only if `force` is True.
+        """Write the YAML of the policy to a file. An existing file is overwritten only if `force`
+        is True.
 
         Raises
         ------

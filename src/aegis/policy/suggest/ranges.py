@@ -15,7 +15,9 @@ _ABOVE = re.compile(rf"[>≥]=? ?{_NUMBER}|{_NUMBER} ?[+]")
 
 
 def bounds(text: str) -> tuple[float, float] | None:
-    """Return the smallest and the largest number of a range; None if the text is not a range."""
+    """Return the smallest and the largest number of a range such as "20-29"; None if the text is
+    not a range.
+    """
     text = text.strip()
     if (both := _BOTH.fullmatch(text)) is not None:
         low, high = float(both[2]), float(both[4])
@@ -28,8 +30,8 @@ def bounds(text: str) -> tuple[float, float] | None:
 
 
 def in_order(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return ranges from low to high. The result is empty unless all texts are ranges and no two of
-    them overlap.
+    """Return texts that are ranges of numbers, sorted from low to high. The result is empty if a
+    text is not a range or if two ranges overlap.
     """
     known = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
     if len(known) < len(texts):
@@ -41,8 +43,8 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
-    """Return a mask that merges every `size` neighbouring ranges into one range; the last one may
-    consist of fewer.
+    """Return a mask that merges each `size` neighbouring ranges into one range. The last merged
+    range may contain fewer.
     """
     groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
     named = {_name(group): list(group) for group in groups}

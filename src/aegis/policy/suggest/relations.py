@@ -72,7 +72,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column reveals, and how well the column reveals it.
+    """A quasi-identifier that another column reveals, and how reliably the other column reveals it.
 
     Attributes
     ----------
@@ -101,7 +101,8 @@ class Twin:
 def find_twins(
     source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
 ) -> dict[str, Twin]:
-    """Return, for each column, the quasi-identifier that it reveals best, if there is one.
+    """Return, for each column that reveals a quasi-identifier, the quasi-identifier that it reveals
+    best.
 
     The share of right guesses (`Twin.right`) is measured on held-out rows of a sample. So a key, which
     has a different value in each row, reveals nothing. Only rows with a value to guess count, so columns
@@ -140,8 +141,8 @@ def find_twins(
 
 
 def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the warnings about columns. If many warnings differ only in their figures, return only
-    the first of them, and state the number of the other columns and the names of a few.
+    """Return the warnings about columns. If many warnings differ only in their figures, keep the
+    first of them, and say for how many other columns it also holds.
 
     Examples
     --------
@@ -166,7 +167,8 @@ def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
 def find_derived(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
-    """Return the numeric columns that order the rows in nearly the same way as a numeric label.
+    """Return the numeric columns that sort the rows in nearly the same order as a numeric label
+    does.
 
     Such columns may be derived from the label, for example as its logarithm or as a multiple.
 
@@ -190,7 +192,7 @@ def find_derived(
 
 
 def one_row_share(source: Source, label: ColumnFacts) -> float:
-    """Return the largest share of a numeric column's variance that comes from a single row.
+    """Return the largest share of the variance of a numeric column that comes from a single row.
 
     Raises
     ------
@@ -213,7 +215,8 @@ def _ranks(numbers: Floats) -> Floats:
 
 
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
-    """Return a few columns that the rule does not cover and that make many rows unique.
+    """Return a few columns whose values the rule does not protect and which together make many rows
+    unique.
 
     Also return the number of rows that were examined. The result is None if such columns make less
     than a fifth of the rows unique.
@@ -244,7 +247,7 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
 
 
 def count_alone(source: Source, columns: Sequence[str], person: str | None) -> int | None:
-    """Return the number of rows that are the only ones with their values in some columns.
+    """Return how many rows have a combination of values in some columns that no other row has.
 
     Parameters
     ----------

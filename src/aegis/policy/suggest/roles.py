@@ -89,7 +89,7 @@ _CHECK = "make it an identifier if they point at persons, a feature if they do n
 
 
 def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
-    """Return the role of a column and the reason, as part of a sentence.
+    """Return the role that Aegis proposes for a column, and the reason as part of a sentence.
 
     The first match decides. Columns without information, or whose type no mask accepts, are
     ignored. Identifiers are columns with the form or name of a direct identifier, keys of persons
@@ -135,7 +135,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 
 
 def warn_of(facts: ColumnFacts, role: Role) -> str:
-    """Return the question that you must answer about a proposed role; empty if there is none.
+    """Return the question about a proposed role that the user must answer; empty if there is none.
 
     Some columns may be identifiers, so you should not release them unnoticed: texts that
     distinguish rows, numbers that occur once at each time, and values in the form of persons' names
@@ -156,7 +156,7 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
-    """Return a reason against predicting a label; empty if there is none.
+    """Return a reason why a column may be a bad label to predict; empty if there is none.
 
     For example, the label consists of numbers that identify persons or records, which are not
     measured quantities.
@@ -224,7 +224,7 @@ def _tells_apart(facts: ColumnFacts) -> bool:
 
 
 def is_amount(facts: ColumnFacts) -> bool:
-    """Return whether texts are amounts, that is, numbers with a point, a comma or a sign.
+    """Return whether the texts of a column are amounts: numbers with a point, a comma or a sign.
 
     Texts that all have the same length are not amounts: they may identify persons, such as 123 456
     789.
@@ -245,7 +245,8 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 
 
 def code_system(facts: ColumnFacts) -> str | None:
-    """Return the system of disease codes of a column's texts; None if there is none.
+    """Return the system of disease codes, such as ICD-10, to which a column's texts belong; None if
+    they are not disease codes.
 
     Three digits may be an ICD-9 code or something else, so some values must have a point, or begin
     with V or E. One letter and two digits may be a seat or an ICD-10 code, so some values must have
@@ -261,7 +262,7 @@ def code_system(facts: ColumnFacts) -> str | None:
 
 
 def is_code(facts: ColumnFacts) -> bool:
-    """Return whether a column consists of digit strings of one length."""
+    """Return whether all texts of a column consist of digits and have the same length."""
     return (
         facts.kind is Kind.TEXT
         and facts.lengths is not None
@@ -415,7 +416,9 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 class PersonEvidence(IntEnum):
-    """How certain it is that an identifier identifies persons, each of whom may have several rows."""
+    """How certain Aegis is that an identifier identifies persons, who may each have several
+    rows.
+    """
 
     NONE = 0
     """`init` found no evidence, or no person has two rows."""
@@ -430,8 +433,8 @@ class PersonEvidence(IntEnum):
 
 
 def person_evidence(facts: ColumnFacts) -> PersonEvidence:
-    """Return how certain it is that an identifier identifies persons, so that the rule can count
-    persons by it.
+    """Return how certain Aegis is that an identifier identifies persons. If it is certain, the rule
+    can count persons by this identifier.
     """
     repeats = 2 <= facts.distinct <= 0.98 * facts.values
     if not repeats or facts.nulls:
@@ -456,7 +459,8 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
 
 
 def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the identifiers that may group the rows of each person, the most likely one first.
+    """Return the identifiers that may say which rows belong to the same person, the most likely one
+    first.
 
     Identifiers with the same evidence are ordered by their number of values, because a doctor has
     several patients.

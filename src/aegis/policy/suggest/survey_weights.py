@@ -20,7 +20,8 @@ kilograms.
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
-    """Return the profile of the column that the user names as weights; it is not released.
+    """Return the profile of the column that the user declares as weights, with the role of a column
+    that is not released.
 
     Raises
     ------
@@ -41,7 +42,9 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
 
 
 def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
-    """Return the column that most likely has weights, by its name and values; None if there is none."""
+    """Return the column that most likely contains survey weights, judged by its name and its
+    values; None if no column is likely.
+    """
     return next((own.name for own in facts if _is_likely(own)), None)
 
 

@@ -36,15 +36,17 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def show(value: object, *, most: int = MOST_SHOWN) -> str:
-    """Return a value as text for a comment: one line of at most `most` printable characters."""
+    """Return a value as text for a YAML comment: one line with at most `most` printable
+    characters.
+    """
     text = str(value)
     cut = text if len(text) <= most else text[: most - 3] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 def scalar(text: str) -> str:
-    """Return a text as a YAML scalar on one line, with quotation marks if necessary. YAML readers
-    read it as this text.
+    """Return a text as a YAML value on one line, in quotation marks if YAML would otherwise read
+    something else.
     """
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
@@ -53,7 +55,7 @@ def scalar(text: str) -> str:
 
 
 def flow(value: Any) -> str:
-    """Return a list or mapping as YAML on one line."""
+    """Return a list or a mapping as YAML text on one line."""
     written: str = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=math.inf
     )
@@ -61,8 +63,8 @@ def flow(value: Any) -> str:
 
 
 def describe(facts: ColumnFacts) -> str:
-    """Return a text on a column: its type, its number of values, their range or the frequent
-    values, and its nulls.
+    """Return a text that describes a column: its type, its number of values, their range or the
+    most frequent ones, and its nulls.
     """
     parts = [show(facts.dtype)]
     if facts.kind is not None:
@@ -83,7 +85,9 @@ def describe(facts: ColumnFacts) -> str:
 
 
 def frequent_values(facts: ColumnFacts) -> str:
-    """Return the most frequent values and their shares; empty if none may be shown."""
+    """Return the most frequent values of a column and their shares of the rows; empty if no values
+    may be shown.
+    """
     return ", ".join(f"{show(text)} ({percent(100 * share)})" for text, share in facts.frequent)
 
 
@@ -101,7 +105,7 @@ def render(
     persons: Sequence[ColumnFacts] = (),
     path: str = "policy.yaml",
 ) -> str:
-    """Return the YAML of a proposed policy.
+    """Return the commented YAML text of a proposed policy.
 
     Parameters
     ----------

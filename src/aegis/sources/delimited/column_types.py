@@ -50,7 +50,8 @@ OTHER_SPELLING = "aegis: a text of another type"
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """The type of one column of a text file, and the SQL expression that reads its values.
+    """One column of a text file: its type, and the SQL expression that converts its texts to this
+    type.
 
     Attributes
     ----------
@@ -78,12 +79,12 @@ class CsvColumn:
 
     @classmethod
     def text(cls, name: str, note: str = "") -> CsvColumn:
-        """Return a column that is read as text without conversion."""
+        """Return a column whose texts are not converted."""
         return cls(name, "VARCHAR", quoted(name), note=note)
 
     def select(self) -> str:
-        """Return the SQL of the column. If a text does not match the guard, the engine raises an
-        error.
+        """Return the SQL expression of the column. The engine raises an error at a text that does
+        not match the guard.
         """
         value = self.value
         if self.guard:
@@ -132,7 +133,7 @@ def types_of(
     text: Iterable[str] = (),
     numbers: Iterable[str] = (),
 ) -> list[CsvColumn]:
-    """Choose the type of each column, and how to read it.
+    """Choose the type of each column of a text file, and the way to convert its texts.
 
     Parameters
     ----------
@@ -210,18 +211,18 @@ def _first_met(
 
 
 def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:
-    """Yield lists of `number` items; the last list may have fewer."""
+    """Yield the items in lists of `number` items each; the last list may have fewer."""
     for place in range(0, len(items), number):
         yield items[place : place + number]
 
 
 def quoted(name: str) -> str:
-    """Return a name as a quoted SQL identifier."""
+    """Return a name in quotation marks, as SQL writes identifiers."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL literal."""
+    """Return a text in quotation marks, as SQL writes text values."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -45,7 +45,7 @@ _MISLEADING = frozenset("*?[]{}\\\n\r\t")
 
 @dataclass(frozen=True)
 class Delimited:
-    """The rows of text files, and the dialect in which they were read.
+    """The rows that Aegis read from text files, and the dialect in which the files are written.
 
     Attributes
     ----------

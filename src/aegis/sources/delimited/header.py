@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 def names_of(
     start: bytes, whole: bool, dialect: TextDialect, reading: Reading, name: str
 ) -> tuple[list[str], list[str]]:
-    """Return the names of the columns, and messages to the user about them.
+    """Return the names of a text file's columns, and messages to the user about these names.
 
     Parameters
     ----------
@@ -72,7 +72,9 @@ def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
-    """Raise an error if the first line of a file looks like the rows below it instead of names."""
+    """Raise an error if the first line of a file seems to contain data, like the rows below it, and
+    not the names of columns.
+    """
     if _is_row(first, rows):
         shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         raise DataError(
@@ -83,7 +85,8 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 
 
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
-    """Return the header with a unique name for each column, and messages to the user about changes.
+    """Return a unique name for each column of the header, and messages to the user about names that
+    were changed.
 
     A column without a name gets a name from its position. If a name occurs again (ignoring case),
     as in exports of joined tables, a number is added: the second `age` becomes `age_2`.

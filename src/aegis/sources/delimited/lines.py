@@ -12,8 +12,8 @@ from aegis.sources.dialect import TextDialect, csv_options
 
 
 def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
-    """Return the number of records, including the header; raise an error at the first malformed
-    record.
+    """Return how many records a text file has, including the header; raise an error at the first
+    malformed record.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ _KNOWN: dict[str, type[AnyEngine]] = {
 
 
 def engine_of(backend: Any) -> Engine:
-    """Return the engine behind an Ibis backend."""
+    """Return the object that describes the engine behind an Ibis backend."""
     return _KNOWN.get(str(backend.name), AnyEngine)(backend)
 
 

@@ -26,7 +26,9 @@ _HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "ui
 
 
 class DuckDB(AnyEngine):
-    """The embedded engine, or a database file that this process has opened."""
+    """The engine DuckDB: the embedded one in memory, or a database file that this process has
+    opened.
+    """
 
     in_process = True
 
@@ -35,17 +37,21 @@ class DuckDB(AnyEngine):
         return turn(stream=stream)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
-        """Return, for each row, a hash of its number in the file and the seed."""
+        """Return, for each row, a hash of the seed and of the number that the row has in its
+        file.
+        """
         number = table[ROW_NUMBER] if ROW_NUMBER in table.columns else ibis.row_number()
         return (_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False, because rows drawn by TABLESAMPLE depend on the number of threads."""
+        """Return False, because the rows that DuckDB draws with TABLESAMPLE depend on the number of
+        threads.
+        """
         return False
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
-        """Yield a function that runs one statement. If the body of the context fails, all
+        """Yield a function that runs one SQL statement. If the body of the context fails, all these
         statements are undone.
         """
         connection = self.backend.con

@@ -21,7 +21,7 @@ BUCKETS = 1 << 30
 
 
 class Engine(Protocol):
-    """The engine that runs the queries of a table.
+    """The engine that runs the queries on a table, with the properties that Aegis must know.
 
     Attributes
     ----------
@@ -41,40 +41,44 @@ class Engine(Protocol):
     ordered: bool
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query and stream its result in batches of about `rows` rows."""
+        """Run a query, and yield the rows of its result in batches of about `rows` rows."""
 
     def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Store the result of a query while the context lasts."""
+        """Store the result of a query in the engine as long as the context lasts."""
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table of this process for use in queries."""
+        """Return a table that queries of the engine can use, with the rows of a small table in
+        memory.
+        """
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a pseudo-random number below `BUCKETS` for each row; None if the engine has no
-        hash function.
+        """Return a pseudo-random number below `BUCKETS` for each row; None if Aegis knows no hash
+        function of the engine.
         """
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether the engine's TABLESAMPLE works on this table and draws the same rows for
-        the same seed.
+        """Return whether the engine can draw rows of this table with TABLESAMPLE, and draws the
+        same rows each time for the same seed.
         """
 
     def digest(self, table: ir.Table) -> str | None:
-        """Return a digest of the rows that the engine computes; None if rows can be transferred to
-        this process.
+        """Return a digest of the rows that the engine computes itself; None if this process may
+        compute it, because rows may be transferred.
         """
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Yield a function that runs one statement. If the body of the context fails, all
+        """Yield a function that runs one SQL statement. If the body of the context fails, all these
         statements are undone.
         """
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` if the operation `what` would transfer all rows to this process."""
+        """Raise `PolicyError` if the operation `what` would transfer all rows to this process
+        although they must stay in the engine.
+        """
 
 
 class AnyEngine:
-    """Any engine that Ibis supports and whose special properties Aegis does not know.
+    """Any engine that Ibis supports, if Aegis does not know its special properties.
 
     Parameters
     ----------
@@ -91,17 +95,21 @@ class AnyEngine:
         self.name = str(backend.name)
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query and stream its result in batches of about `rows` rows."""
+        """Run a query, and yield the rows of its result in batches of about `rows` rows."""
         with self.turn(stream=True):
             yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Reserve the connection for this thread during the context, if the engine needs it."""
+        """Let only this thread use the connection while the context lasts, if the engine needs
+        this.
+        """
         return nullcontext()
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query as a temporary table in the engine."""
+        """Store the result of a query as a temporary table of the engine as long as the context
+        lasts.
+        """
         with self.turn(), self.steady():
             # Ibis uploads tables in memory before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
@@ -116,51 +124,61 @@ class AnyEngine:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Keep the order in which rows are read constant while the context lasts."""
+        """Make the engine read rows in the same order while the context lasts, if it would not do
+        so by itself.
+        """
         yield
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table of this process, which Ibis uploads with the query."""
+        """Return a small table in memory, which Ibis uploads together with the query that uses
+        it.
+        """
         return ibis.memtable(table)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
-        """Return None, because the hash functions of the engine are unknown."""
+        """Return None, because Aegis does not know which hash functions the engine has."""
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True, because Aegis tries the engine's TABLESAMPLE. This fails if the engine has
-        none.
+        """Return True, because Aegis tries TABLESAMPLE on an unknown engine. This fails if the
+        engine does not have it.
         """
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return None: rows may be transferred, so `Source.digest` computes the digest in this
-        process.
+        """Return None, because rows may be transferred, so that `Source.digest` can compute the
+        digest in this process.
         """
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Raise `EngineError`, because the engine may be unable to undo the creation of tables."""
+        """Raise `EngineError`, because an unknown engine may be unable to undo the creation of
+        tables.
+        """
         raise EngineError(
             f"{origin} cannot make tables in one transaction.",
             hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
         )
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` if the operation `what` would transfer all rows to this process."""
+        """Raise `PolicyError` if the operation `what` would transfer all rows to this process
+        although they must stay in the engine.
+        """
         if self.rows_stay:
             raise PolicyError(f"{what} to this process, the driver.", hint=hint)
 
 
 def offset_of(seed: int) -> ir.Scalar:
-    """Return a number below 2**62 that is very likely far from the numbers for other seeds."""
+    """Return a number below 2**62 for a seed. It is very likely far from the numbers for all other
+    seeds.
+    """
     number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
     return ibis.literal(number, type="int64")
 
 
 @contextmanager
 def afterwards(undo: Callable[[], None]) -> Iterator[None]:
-    """Run `undo` after the body of the context, whether the body fails or not.
+    """Call `undo` after the body of the context, even if the body fails.
 
     If both fail, the failure of the body is raised, because it may have ended the connection.
     """

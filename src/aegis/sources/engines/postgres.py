@@ -27,15 +27,19 @@ _HASH = ibis.udf.scalar.builtin(
 
 
 class Postgres(AnyEngine):
-    """A PostgreSQL database. Aegis numbers its rows in the order in which they are read."""
+    """The engine PostgreSQL. Aegis numbers the rows of its tables in the order in which it reads
+    them.
+    """
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return a hash of the seed and of each row's position, which `steady` keeps constant."""
+        """Return, for each row, a hash of the seed and of the row's position. `steady` keeps the
+        positions constant.
+        """
         return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether `table` is a table and not a view, because TABLESAMPLE does not work on
-        views.
+        """Return whether `table` is a table and not a view, because PostgreSQL cannot draw rows of
+        views with TABLESAMPLE.
         """
         node = table.op()
         if not isinstance(node, DatabaseTable):
@@ -49,7 +53,9 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Keep the order in which rows are read constant, so that row numbers stay the same."""
+        """Make PostgreSQL read rows in the same order while the context lasts, so that each row
+        keeps its number.
+        """
         settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
 
         def reset() -> None:
@@ -63,7 +69,8 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query as a temporary table in the engine.
+        """Store the result of a query as a temporary table on the server as long as the context
+        lasts.
 
         The server computes statistics of the tables that were uploaded for the query, and of the
         result. Without statistics, it would expect each join to multiply the rows, hash the larger
@@ -78,7 +85,7 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
-        """Yield a function that runs one statement. If the body of the context fails, all
+        """Yield a function that runs one SQL statement. If the body of the context fails, all these
         statements are undone.
         """
         connection = self.backend.con

@@ -48,18 +48,22 @@ _PLACE = ibis.udf.scalar.builtin(
 
 
 class Spark(AnyEngine):
-    """A Spark session. This process is its driver, which receives only aggregates."""
+    """The engine Spark, as a session. This process is its driver, which receives only
+    aggregates.
+    """
 
     rows_stay = True
     ordered = False
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query and stream its result, which must fit into the memory of the driver."""
+        """Run a query, and yield the rows of its result, which must fit into the memory of the
+        driver.
+        """
         yield from frame_of(self.backend, expression).toArrow().to_batches(max_chunksize=rows)
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Store the result of a query with the executors."""
+        """Store the result of a query on Spark's executors as long as the context lasts."""
         frame = frame_of(self.backend, expression).persist()
         table = as_table(self.backend, frame)
         try:
@@ -68,26 +72,28 @@ class Spark(AnyEngine):
             frame.unpersist()
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table of this process as a table of the session."""
+        """Return a table of the Spark session, with the rows of a small table in memory."""
         return as_table(self.backend, self.backend._session.createDataFrame(table))
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return, for each row, a hash of its position and the seed."""
+        """Return, for each row, a hash of its position and of the seed."""
         return _HASH(_PLACE(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False, because Ibis does not pass the seed to Spark."""
+        """Return False: Ibis does not pass the seed to Spark, so Spark would draw other rows each
+        time.
+        """
         return False
 
     def digest(self, table: ir.Table) -> str:
-        """Return a digest of the rows that does not depend on their order; the executors compute
-        it.
+        """Return a digest of the rows, which Spark's executors compute. It does not depend on the
+        order of the rows.
         """
         return _digest(self.backend, table)
 
 
 def frame_of(backend: Any, expression: ir.Table) -> Any:
-    """Return a query as a Spark DataFrame, without computing its rows."""
+    """Convert a query to a Spark DataFrame, without computing its rows."""
     backend._run_pre_execute_hooks(expression)
     query = infinity_is_known(expression).unbind()
     tree = null_is_not_nan(backend.compiler.to_sqlglot(query))
@@ -95,23 +101,23 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
-    """Return the query with a correct test for infinity, because the test that Ibis writes for
-    Spark is always false.
+    """Return a copy of the query that tests correctly for infinity, because the test that Ibis
+    writes for Spark is always false.
     """
     known: ir.Table = expression.op().replace(_compared).to_expr()
     return known
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
-    """Return the query with tests that are true only for null; the tests that Ibis writes for Spark
-    are also true for NaN.
+    """Return a copy of the query whose tests for null are false for NaN. The tests for null that
+    Ibis writes for Spark are also true for NaN.
     """
     changed: exp.Expression = tree.transform(_null_alone)
     return changed
 
 
 def as_table(backend: Any, frame: Any) -> ir.Table:
-    """Return a DataFrame as an Ibis table with a unique name."""
+    """Return a Spark DataFrame as an Ibis table that has a unique name."""
     name = f"aegis_{uuid4().hex}"
     frame.createTempView(name)
     table: ir.Table = backend.table(name)

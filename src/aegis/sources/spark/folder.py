@@ -25,7 +25,7 @@ SUFFIXES = ("", ".parquet", ".pq")
 
 @dataclass(frozen=True)
 class SparkFolder:
-    """A folder that Spark writes, on a file system that all executors can access.
+    """A folder that Spark writes. It is on a file system that all of Spark's executors can access.
 
     Attributes
     ----------
@@ -77,8 +77,8 @@ class SparkFolder:
 
     @contextmanager
     def written(self, table: ir.Table) -> Iterator[Source]:
-        """Write the result of a query to a temporary folder, yield the result for checks, then
-        rename the folder.
+        """Write the result of a query to a temporary folder, yield the result so that the caller
+        can check it, then give the folder its final name.
 
         If the body of the context fails, the temporary folder is removed, and an earlier folder
         with the final name stays unchanged.

@@ -32,7 +32,7 @@ _PATIENCE = 5.0
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether an object is a Spark DataFrame, without importing Spark.
+    """Return whether an object is a Spark DataFrame, without importing Spark for this test.
 
     A DataFrame of pandas on Spark (`pyspark.pandas`) counts as a Spark DataFrame.
     """
@@ -53,7 +53,7 @@ def _is_of_spark(given: Any, name: str) -> bool:
 
 
 def connect(engine: Any = "spark", master: str | None = None) -> Any:
-    """Return the Ibis backend of a Spark session.
+    """Return the Ibis backend that runs queries in a Spark session.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
 
 
 def open_spark(given: str, backend: Any) -> Source:
-    """Open Parquet files or a table of the catalog.
+    """Open Parquet files, or a table of the Spark catalog, and return it as a `Source`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def open_spark(given: str, backend: Any) -> Source:
 
 
 def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
-    """Return a Spark DataFrame as a `Source`; a pandas-on-Spark frame loses its index."""
+    """Return a Spark DataFrame as a `Source`. The index of a pandas-on-Spark frame is left out."""
     if hasattr(frame, "to_spark"):
         frame = frame.to_spark()
     connection = backend or ibis.pyspark.connect(frame.sparkSession)

@@ -72,7 +72,7 @@ _BROKEN = (
 
 
 def damaged(path: Path, reason: str) -> DataError:
-    """Return the error to raise for a damaged bundle."""
+    """Return the error to raise if a bundle (a summary in a file) is damaged."""
     return DataError(f"{path} is truncated or was tampered with: {reason}.", hint=AGAIN)
 
 
@@ -82,7 +82,8 @@ def write_archive(
     members: Mapping[str, bytes],
     key: PrivateKey | None = None,
 ) -> None:
-    """Write a bundle, completely or not at all. Equal content gives equal bytes.
+    """Write a bundle to a file; if this fails, leave no part of it. Equal content gives equal
+    bytes.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ class _Guarded(io.FileIO):
 
 @dataclass(frozen=True)
 class Archive:
-    """An open bundle whose manifest has been checked.
+    """A bundle that is open for reading, and whose manifest has been checked.
 
     Attributes
     ----------
@@ -177,7 +178,8 @@ class Archive:
     _declared: Mapping[str, Any]
 
     def members(self, expected: set[str]) -> dict[str, pa.Buffer]:
-        """Return the members by name, after comparing their digests with the manifest.
+        """Return the members of the bundle by name, after comparing the digest of each with the
+        manifest.
 
         Raises
         ------
@@ -202,7 +204,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
-    """Open a bundle and check its manifest; members are decompressed when they are used.
+    """Open a bundle and check its manifest. Each member is decompressed when it is first used.
 
     Parameters
     ----------
@@ -274,7 +276,7 @@ def _check_size(path: Path, total: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes of free memory; None if the system does not report it."""
+    """Return how many bytes of memory are free; None if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

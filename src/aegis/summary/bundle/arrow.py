@@ -26,7 +26,7 @@ _HEADER = 2
 
 
 def pack(columns: Mapping[str, Any]) -> bytes:
-    """Return arrays by name as one Arrow IPC stream.
+    """Return named arrays as the bytes of one Arrow IPC stream.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def pack(columns: Mapping[str, Any]) -> bytes:
 
 
 def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
-    """Return the arrays that `pack` wrote; they share the memory of `data`.
+    """Return the arrays in the bytes that `pack` wrote. The arrays share the memory of `data`.
 
     Raises
     ------
@@ -117,8 +117,8 @@ def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
 
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
-    """Return an Arrow array of integers as a NumPy array; raise `ValueError` if it has another
-    type.
+    """Convert an Arrow array of integers to a NumPy array; raise `ValueError` if the array has
+    another type.
     """
     whole = array.to_numpy(zero_copy_only=False)
     if whole.dtype != np.dtype(dtype):

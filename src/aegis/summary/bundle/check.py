@@ -40,7 +40,7 @@ _BLOCK = 1 << 20
 
 
 def check_summary(summary: Summary) -> None:
-    """Raise `ValueError` at the first number of a summary that contradicts another number."""
+    """Raise `ValueError` if two numbers of a summary contradict each other."""
     _check_label(summary.label, summary.rows)
     if summary.label.column in summary.attributes:
         refuse(f"the label {summary.label.column!r} is also an attribute")

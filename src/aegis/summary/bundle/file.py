@@ -38,7 +38,7 @@ _BROKEN = (
 def save_bundle(
     summary: Summary, path: str | Path, *, force: bool = False, key: PrivateKey | None = None
 ) -> None:
-    """Write a summary to one file; `load_bundle` reads an equal summary from it.
+    """Write a summary to one file, from which `load_bundle` reads an equal summary.
 
     The same summary gives the same bytes. The file contains the whole summary except the
     timings. It includes the content of hierarchies, and stores masks as a policy writes them.
@@ -80,7 +80,7 @@ def save_bundle(
 
 @checks_types
 def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Summary:
-    """Return the summary that `save_bundle` wrote; its timings are empty.
+    """Read the summary in a file that `save_bundle` wrote. Its timings are empty.
 
     Aegis does not trust the content: it checks sizes before it takes memory, and checks that the
     numbers fit together before it uses them.

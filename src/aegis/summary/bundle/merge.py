@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @checks_types
 def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None = None) -> Summary:
-    """Read summaries from files and return their `merge`.
+    """Read summaries of the parts of a table from files, and return the summary of the whole table.
 
     Parameters
     ----------

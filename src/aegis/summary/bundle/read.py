@@ -62,7 +62,7 @@ memory.
 
 
 class Columns:
-    """The arrays of one member of a bundle; each may be read only once."""
+    """The arrays in one member of a bundle. Each of them may be read only once."""
 
     def __init__(self, member: str, data: pa.Buffer) -> None:
         self._member = member
@@ -72,7 +72,7 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Remove an array from the member and return it.
+        """Remove an array from those that remain to be read, and return it.
 
         Raise `ValueError` if it is missing, or does not have `length` entries (None allows any
         number).
@@ -87,22 +87,26 @@ class Columns:
         return array
 
     def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
-        """Remove an array of integers from the member and return it as a NumPy array."""
+        """Remove an array of integers from those that remain to be read, and return it as a NumPy
+        array.
+        """
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise `ValueError` if an array was not read, because then it does not belong to the summary."""
+        """Raise `ValueError` if an array was not read, because the summary then has no use for
+        it.
+        """
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
 
 
 def refuse(problem: str) -> NoReturn:
-    """Raise `ValueError` with this problem."""
+    """Raise a `ValueError` that states this problem."""
     raise ValueError(problem)
 
 
 def member_names(content: SummaryShape) -> set[str]:
-    """Return the names of the members that a manifest refers to."""
+    """Return the names of all members that a manifest mentions."""
     keys = [(attribute_key(i), entry) for i, entry in enumerate(content.attributes)]
     if content.label_attribute is not None:
         keys.append((LABEL_KEY, content.label_attribute))
@@ -129,13 +133,15 @@ def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
 
 
 class Reader:
-    """Rebuilds a summary; the memory of each member is freed once its arrays are read."""
+    """Rebuilds a summary from a bundle. It frees the memory of each member as soon as its arrays
+    are read.
+    """
 
     def __init__(self, members: Mapping[str, pa.Buffer]) -> None:
         self.members = dict(members)
 
     def summary(self, content: SummaryShape) -> Summary:
-        """Return the summary; raise `ValueError` if an array has another type or length."""
+        """Return the summary; raise `ValueError` if an array has the wrong type or length."""
         label = _label_from(content.label)
         classes = len(label.classes)
         attributes: dict[str, AttributeSummary] = {}

@@ -26,20 +26,24 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping in the manifest with fixed keys."""
+    """A mapping in the manifest of a bundle that allows only the keys listed here."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class UnitShape(BundleMapping):
-    """The unit of a numeric label, `base ** -exponent`; every label is a whole multiple of it."""
+    """The manifest's entry for the unit of a numeric label, `base ** -exponent`. Every label is a
+    whole multiple of the unit.
+    """
 
     base: Literal[2, 10]
     exponent: Annotated[int, Field(ge=-1100, le=1100)]
 
 
 class LabelShape(BundleMapping):
-    """The label. If there is no label, there is one class and no column."""
+    """The manifest's entry for the label. If the summary has no label, the name of its column is
+    empty, and all rows are in one class.
+    """
 
     column: str
     classes: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -54,14 +58,18 @@ class LabelShape(BundleMapping):
 
 
 class CandidateShape(BundleMapping):
-    """A candidate mask as declared in the policy and as fitted to the table."""
+    """The manifest's entry for a candidate mask, as the policy declares it and as it was fitted to
+    the table.
+    """
 
     mask: MaskSpec
     declared: MaskSpec
 
 
 class AttributeShape(BundleMapping):
-    """One attribute; its arrays are in a member named after `key`."""
+    """The manifest's entry for one attribute. The arrays of the attribute are in a member named
+    after `key`.
+    """
 
     key: str
     name: str
@@ -74,7 +82,7 @@ class AttributeShape(BundleMapping):
 
 
 class WeightSumsShape(BundleMapping):
-    """Sums of the weights of some rows, in units."""
+    """The manifest's entry for sums of the weights of some rows, in units."""
 
     total: Large
     squares: Large
@@ -82,7 +90,7 @@ class WeightSumsShape(BundleMapping):
 
 
 class WeightsShape(BundleMapping):
-    """The column, unit and sums of the weights of the rows."""
+    """The manifest's entry for the weights of the rows: their column, their unit and their sums."""
 
     column: str
     unit: UnitShape
@@ -92,7 +100,7 @@ class WeightsShape(BundleMapping):
 
 
 class PairsShape(BundleMapping):
-    """Sizes of the co-occurrence counts of pairs of attributes."""
+    """The manifest's entry for the sizes of the counts of pairs of attributes."""
 
     rows: Rows
     classes: int
@@ -106,7 +114,7 @@ class PairsShape(BundleMapping):
 
 
 class FrequencyShape(BundleMapping):
-    """The columns of the frequency table, and its size."""
+    """The manifest's entry for the columns and the size of the frequency table."""
 
     quasi: list[str]
     sensitive: list[str]
@@ -115,7 +123,7 @@ class FrequencyShape(BundleMapping):
 
 
 class DialectShape(BundleMapping):
-    """The dialect of a text file."""
+    """The manifest's entry for the dialect of a text file."""
 
     delimiter: Character
     quote: CharacterOrNone
@@ -131,14 +139,14 @@ class DialectShape(BundleMapping):
 
 
 class TermsShape(BundleMapping):
-    """The policy under which the summary was made, as a JSON text."""
+    """The manifest's entry for the policy under which the summary was made, as a JSON text."""
 
     policy: str
     locked: bool
 
 
 class TaskShape(BundleMapping):
-    """The summary of a table for one of its several labels."""
+    """The manifest's entry for one of several labels, with its own summary of the table."""
 
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     measure: str | None
@@ -146,14 +154,14 @@ class TaskShape(BundleMapping):
 
 
 class LabelsShape(BundleMapping):
-    """Several labels, and how the advice combines them."""
+    """The manifest's entry for several labels, and how the advice combines them."""
 
     serve: Literal["mean", "worst"]
     tasks: Annotated[list[TaskShape], Field(min_length=2)]
 
 
 class SummaryShape(BundleMapping):
-    """The manifest's entries about the summary."""
+    """All entries of the manifest that describe the summary."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
     label: LabelShape
@@ -175,7 +183,9 @@ class SummaryShape(BundleMapping):
 
 
 def read_shape(content: object) -> SummaryShape:
-    """Return the parsed manifest; raise a `ValueError` that names the first invalid entry."""
+    """Parse the manifest of a bundle and return it; raise a `ValueError` that names the first
+    invalid entry.
+    """
     try:
         return SummaryShape.model_validate(content)
     except ValidationError as error:

@@ -28,22 +28,22 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the key of the attribute with this index; the names of its members begin with it."""
+    """Return the text with which the names of all members of this attribute begin."""
     return f"attribute_{index}"
 
 
 def values_member(key: str) -> str:
-    """Return the name of the member with an attribute's arrays."""
+    """Return the name of the bundle member that holds the arrays of an attribute."""
     return f"{key}.arrow"
 
 
 def hierarchy_member(key: str) -> str:
-    """Return the name of the member with an attribute's hierarchy."""
+    """Return the name of the bundle member that holds an attribute's hierarchy."""
     return f"{key}_hierarchy.arrow"
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the entries of the manifest, and the members by name, for a summary."""
+    """Convert a summary to the entries of its manifest and to its members by name."""
     members: dict[str, bytes] = {}
     own = summary.label_attribute
     content: dict[str, Any] = {
@@ -71,7 +71,9 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def label_prefix(index: int) -> str:
-    """Return the prefix of the names of a label's members, if there are several labels."""
+    """Return the text with which the names of a label's members begin, if the summary has several
+    labels.
+    """
     return f"label_{index}_"
 
 
