@@ -21,7 +21,8 @@ _MERGE_GAIN = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Contingency:
-    """A contingency table of an attribute (rows) against the label (columns).
+    """The number of rows by value of an attribute (rows of the table) and class of the label
+    (columns).
 
     Build it with `Contingency.of`, which checks the counts. Measures of one attribute do not depend
     on the order of the rows, so rows with equal counts are stored once with a multiplicity. For
@@ -66,13 +67,13 @@ class Contingency:
 
     @cached_property
     def row_totals(self) -> Ints:
-        """The total n_x of each stored row, shape (r,)."""
+        """The total n_x of each of the r stored rows of the table, shape (r,)."""
         totals: Ints = self.table.sum(axis=1)
         return totals
 
     @cached_property
     def column_totals(self) -> Ints:
-        """The total n_y of each class, shape (C,)."""
+        """The total n_y of each of the C classes, shape (C,)."""
         return self.multiplicity @ self.table
 
     @cached_property
@@ -92,7 +93,9 @@ class Contingency:
 
     @property
     def trivial(self) -> bool:
-        """Whether attribute or label is constant, so that neither can predict the other."""
+        """Whether the attribute or the label is constant, so that neither of them can predict the
+        other.
+        """
         return self.rows < 2 or self.columns < 2
 
 

@@ -25,7 +25,9 @@ Divided = PartCounts | Callable[[], PartCounts]
 
 
 class Coding(StrEnum):
-    """How masked numbers and dates are encoded for a score; other values always get indicators."""
+    """The way in which masked numbers and dates are encoded for a score. Other values are always
+    encoded as indicators.
+    """
 
     NAMES = "names"
     """One indicator for each masked value."""
@@ -96,7 +98,8 @@ class OrderedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """Counts of pairs of levels of the masked attributes of one configuration.
+    """The number of rows that have both levels of each pair of levels, for the masked attributes of
+    one configuration.
 
     A level is a masked value. The levels of all m attributes form one sequence of d levels, in
     which attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed;
@@ -177,7 +180,7 @@ class Cooccurrence:
 
     @property
     def attributes(self) -> int:
-        """The number of attributes, m."""
+        """The number m of attributes."""
         return len(self.offsets) - 1
 
     @cached_property
@@ -194,7 +197,9 @@ class Cooccurrence:
         return {}
 
     def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return the result of `compute`, which is called only the first time that a key is used."""
+        """Return the result of `compute`. It is called only if the key is used for the first time;
+        later, the first result is returned.
+        """
         if key not in self._remembered:
             self._remembered[key] = compute()
         return self._remembered[key]
@@ -258,7 +263,7 @@ class Cooccurrence:
         return other
 
     def lacks(self, needs: Collection[Need]) -> list[Need]:
-        """Return the entries of `needs` that are missing from these counts."""
+        """Return those entries of `needs` that these counts do not contain."""
         filled = {
             Need.PAIRS: self.pairs is not None,
             Need.ORDER: True,

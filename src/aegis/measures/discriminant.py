@@ -62,7 +62,7 @@ class JointMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Moments of the out-of-fold scores of rows.
+    """Moments of the out-of-fold scores of rows: for each class, a direction separates it from the rest.
 
     Attributes
     ----------
@@ -71,14 +71,16 @@ class Scores:
     told
         The classes that are compared with the rest, shape (T,).
     scored
-        Whether each fold has a direction for each class, shape (K, T).
+        Whether each fold has a direction for each of these classes, shape (K, T).
     counted
-        Number of rows of the rest and of the class in the scored folds, shape (K, T, 2).
+        Number of rows in each scored fold: first rows of all other classes, then rows of the class,
+        shape (K, T, 2).
     first, second
         Sums of the scores and of the squared scores of these rows, for each of P directions,
         shape (K, T, 2, P). The squares include the contribution of noise.
     together
-        The moments by class and by the directions of all classes; None if they were not requested.
+        The moments per class of the scores in the directions of all classes; None if nobody asked
+        for them.
     log_odds
         Whether the scores are the log-odds of a model, so that they need no calibration.
     shape
@@ -515,7 +517,8 @@ NB_PRIOR = 1.0
 
 
 def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
-    """Return the moments of the out-of-fold log-odds of naive Bayes.
+    """Compute the out-of-fold log-odds of naive Bayes for each row, and return the moments of these
+    scores.
 
     Naive Bayes treats the level indicators x_v as independent (Bernoulli) within the class and
     within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v.

@@ -36,7 +36,7 @@ R2 = "r2"
 
 
 class Learner(StrEnum):
-    """A kind of model whose metric can be predicted."""
+    """A kind of model, such as logistic regression, whose metric can be predicted."""
 
     LR = "lr"
     """Logistic regression and other linear models."""
@@ -59,7 +59,7 @@ STANDS_FOR = {
 
 
 class Merit(StrEnum):
-    """A metric of a trained classifier that can be predicted."""
+    """A metric of trained classifiers, such as the AUC, that a measure can predict."""
 
     AUC = "auc"
     ACCURACY = "accuracy"

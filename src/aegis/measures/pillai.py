@@ -126,7 +126,9 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
 
 
 def kept_levels(levels: Floats, n: float, offsets: Ints) -> npt.NDArray[np.intp]:
-    """Return the levels that vary, without the most frequent level of each attribute."""
+    """Return the levels that some but not all rows have, without the most frequent level of each
+    attribute.
+    """
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.
     for start, stop in pairwise(offsets.tolist()):
@@ -181,8 +183,8 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
 
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
-    """Return `pillai_trace` of a configuration; it is computed once for the plug-in and the
-    adjusted trace.
+    """Return the `pillai_trace` of a configuration. It is computed once, for both the plug-in and
+    the adjusted trace.
     """
     made: PillaiFit = counts.remember(
         "fit",

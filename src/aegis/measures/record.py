@@ -74,12 +74,12 @@ class Scope(StrEnum):
 
     @property
     def counts(self) -> type[Contingency] | type[Cooccurrence]:
-        """The type of counts for measures of this scope."""
+        """The type of the counts from which measures of this scope are computed."""
         return Contingency if self is Scope.ATTRIBUTE else Cooccurrence
 
 
 class Direction(StrEnum):
-    """Whether higher or lower values of a measure mean better prediction."""
+    """Whether higher or lower values of a measure mean that the label is predicted better."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -279,8 +279,8 @@ MEASURES: Registry[Measure] = Registry("measure")
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the measure with the first name that is not None; if all are None, the default measure
-    for this kind of label.
+    """Return the measure with the first given name that is not None. If all names are None, return
+    the default measure for this kind of label.
 
     Raises
     ------
@@ -316,12 +316,12 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
 
 
 def measures_of(label: LabelKind) -> list[Measure]:
-    """Return the measures for this kind of label, and the measures that use no label."""
+    """Return the measures that work with this kind of label, including those that use no label."""
     return [measure for measure in MEASURES if not measure.reads_label or measure.label is label]
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`. If there is none, raise `PolicyError`; the message lists
+    """Return the measure called `name`. If there is none, raise a `PolicyError` whose message lists
     all names.
     """
     return MEASURES.get(name)
