@@ -234,9 +234,8 @@ def init_policy(
     Raises
     ------
     DataError
-        The table cannot be read or has no rows; or a weight is negative or not a number; or the
-        label is missing, is null in all rows, is constant, cannot be masked, or has more than 1,024
-        classes.
+        The table cannot be read or has no rows; a weight is negative or not a number; or the label
+        is missing, null in all rows, constant, cannot be masked, or has more than 1,024 classes.
     PolicyError
         Aegis can score no column other than the label.
 
