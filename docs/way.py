@@ -105,7 +105,7 @@ Written by `python docs/way.py` from a trace of one command, so do not edit this
 aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o best.yaml
 ```
 
-It enters {entered["files"]} files and {entered["functions"]} functions of the package. The table passes these rooms (packages) of `src/aegis` in this order:
+The command runs code in {entered["files"]} files and calls {entered["functions"]} functions of the package. A *room* is a package in `src/aegis`. The table passes these rooms in this order:
 
 ```mermaid
 flowchart TD
@@ -116,7 +116,7 @@ flowchart TD
 |---|---|---|
 {lines}
 
-The file `.importlinter` lists the rooms in another order. A room imports only the rooms below it in that list, and
+The file `.importlinter` lists the rooms in another order: a room may import the rooms below it in that list, but no others.
 `make imports` checks this. `src/aegis` also has five optional packages, called wings: `arx`, `papers`, `records`, `safe` and
 `service`. Wings add their commands, formats, sections of the report, estimates, objectives and methods to Aegis by entry
 points ([0073](decisions/0073-wings-add-themselves.md), [0082](decisions/0082-papers-and-other-tools-are-wings.md)).
