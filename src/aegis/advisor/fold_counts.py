@@ -505,8 +505,9 @@ def widths(level: Array) -> int:
 def pair_block(
     pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
 ) -> Array:
-    """Return the number of rows by class (masked, if the label has a mask) and by the masked values
-    of two attributes, shape (C, L_i, L_j).
+    """Return how many rows have each class and each combination of masked values of two attributes.
+    The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values of the attributes i and
+    j. If the label has a mask, the classes are the masked classes.
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)

@@ -365,7 +365,7 @@ def _column_axis(upright: bool) -> Any:
 
 
 def grid(ticks: int, **more: Any) -> Any:
-    """Return an axis with dashed grid lines and about this number of ticks."""
+    """Return an axis that has dashed grid lines and about `ticks` ticks."""
     import altair as alt
 
     return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)
