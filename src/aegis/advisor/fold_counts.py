@@ -236,8 +236,8 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Array, Array], label: Candidate | None
     ) -> Floats:
-        """Return the number of rows by fold, class, and the bins of two attributes, shape (K, C, a,
-        b).
+        """Return how many rows are in each fold, class and pair of bins of two attributes. The
+        shape is (K, C, a, b), for K folds, C classes, and a and b bins.
         """
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
@@ -253,7 +253,7 @@ class PartBlocks:
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
-        bins of two attributes, shape (K, a, b).
+        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins.
 
         Raises
         ------

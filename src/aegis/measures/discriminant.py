@@ -67,8 +67,9 @@ class Scores:
     Attributes
     ----------
     rows
-        Number of rows per fold and class, shape (K, C). told The classes that are compared with the
-        rest, shape (T,).
+        Number of rows in each of K folds and C classes, shape (K, C).
+    told
+        The T classes that are compared with the rest, shape (T,).
     scored
         Whether each fold has a direction for each of these classes, shape (K, T).
     counted

@@ -24,8 +24,7 @@ def entropy(counts: Array) -> float:
 
 
 def first_order_bias(rows: float, columns: float, n: float) -> float:
-    """Return by how many bits plug-in mutual information is too large: (K_x - 1)(K_y - 1) / (2 N ln
-    2).
+    """Return the bias of plug-in mutual information in bits: (K_x - 1)(K_y - 1) / (2 N ln 2).
 
     K_x is the number of values, K_y the number of classes and N the number of rows. If attribute
     and label are independent, this is the mean of plug-in mutual information (MI) to first order in
