@@ -29,8 +29,8 @@ SCHEMA_VERSION = 2
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The ranking of configurations with everything that a report says about it. Configurations
-    that meet the rule come first, the best at the top.
+    """The ranking of configurations, with everything that a report says about the ranking.
+    Configurations that meet the rule come first, the best at the top.
 
     Attributes
     ----------

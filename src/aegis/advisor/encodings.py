@@ -110,7 +110,7 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
     numbers
         Number of each level, NaN where it is missing, shape (L,).
     rows
-        Number of rows of each level, shape (L,).
+        Number of rows that have each of L levels, shape (L,).
 
     Examples
     --------
@@ -139,7 +139,8 @@ class CodedAttribute:
     level
         The level of each atom, or the channel of a noise mask.
     joint
-        Number of rows by fold, class and column of the encoding, shape (K, C, d).
+        Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
+        classes and d columns.
     chance
         As in `PartCounts`, shape (d, k).
     there
@@ -194,8 +195,8 @@ class CodedAttribute:
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the lower triangle of the co-occurrence of the attribute's columns,
-        shape (K, c, d, d).
+        """Return the weighted counts of pairs of the attribute's d columns, as a lower triangle, by
+        fold and class, shape (K, c, d, d).
 
         There is one count for each class in `some`. If `some` is None, there is one count for all
         classes together (c = 1).

@@ -15,8 +15,8 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """The shortlist of configurations that a search scored because the bound of its objective is
-    not sharp.
+    """The shortlist of configurations that a search scored one by one, because its bound on the
+    objective is not sharp.
 
     The shortlist is proven to contain every admissible configuration whose value of a bounded
     measure is above `least`.
@@ -90,8 +90,7 @@ class SearchWork:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """The figures of a search at its end: its best value, the bound of all other values, and its
-    work.
+    """What a search found and did: the best value, the bound on all other values, and the work.
 
     Attributes
     ----------

@@ -236,8 +236,8 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Array, Array], label: Candidate | None
     ) -> Floats:
-        """Return the number of rows by fold, class, and the bins of two attributes, shape (K, C, a,
-        b).
+        """Return how many rows are in each fold, class and pair of bins of two attributes. The
+        shape is (K, C, a, b), for K folds, C classes, and a and b bins.
         """
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
@@ -253,7 +253,7 @@ class PartBlocks:
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
-        bins of two attributes, shape (K, a, b).
+        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins.
 
         Raises
         ------
@@ -505,8 +505,9 @@ def widths(level: Array) -> int:
 def pair_block(
     pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
 ) -> Array:
-    """Return the number of rows by class (masked, if the label has a mask) and by the masked values
-    of two attributes, shape (C, L_i, L_j).
+    """Return how many rows have each class and each combination of masked values of two attributes.
+    The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values of the attributes i and
+    j. If the label has a mask, the classes are the masked classes.
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)

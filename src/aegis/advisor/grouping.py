@@ -32,9 +32,9 @@ class GroupedCounts(NamedTuple):
     counted
         The co-occurrence matrix, shape (d, d), or a function that counts it.
     joint
-        Number of rows by level and class, shape (d, C).
+        Number of rows with each of d levels in each of C classes, shape (d, C).
     offsets
-        Index of each attribute's first level, shape (m + 1,).
+        Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
         What drawing rows adds to expected counts by chance, shape (d, k); None if there is no
         noise. See `Cooccurrence`.
@@ -96,7 +96,7 @@ class RowGroups:
     pairs
         Co-occurrence counts between atoms (G); if they are sparse, nothing is cached.
     offsets
-        Index of each attribute's first atom, shape (m + 1,).
+        Index of the first atom of each of m attributes, and then D, shape (m + 1,).
     """
 
     def __init__(self, pairs: StackedCounts, offsets: Ints) -> None:
@@ -247,8 +247,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return a matrix B, shape (L, k): counts of rows drawn with noise vary more than their
-    expected counts, by the covariance B B'.
+    """Return a matrix B for the L levels of a noise mask, shape (L, k). Counts of rows that are
+    drawn with noise vary more than expected counts, by the covariance B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
     of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
@@ -274,8 +274,8 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
 
 
 def group_rows(counts: Array, groups: Integers, size: int) -> Array:
-    """Sum the rows of `counts`, shape (V, C), that belong to the same group. The result has shape
-    (size, C).
+    """Sum the rows of `counts` that belong to the same group; `counts` has shape (V, C), for V
+    values and C classes. The result has shape (size, C).
 
     Sums of floats are exact below 2**53.
     """
@@ -288,14 +288,16 @@ def _added(counts: Array, groups: Integers, size: int) -> Floats:
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:
-    """Sum the columns of `joint`, shape (d, C), whose classes are equal under the label's mask. If
-    the label has no mask, return `joint`.
+    """Sum those columns of `joint`, shape (d, C), for d levels and C classes, whose classes are
+    equal under the label's mask. If the label has no mask, return `joint`.
     """
     return joint if label is None else group_classes(joint, label.groups)
 
 
 def group_classes(joint: Array, groups: Integers) -> Array:
-    """Sum the columns of `joint`, shape (d, C), whose classes belong to the same group."""
+    """Sum those columns of `joint`, shape (d, C), for d levels and C classes, whose classes belong
+    to the same group.
+    """
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 

@@ -54,8 +54,9 @@ class Interactions:
     def gains(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
-        """Return the `pair_gains` of all M pairs of attributes under one configuration, shape (M,
-        T, 1 + K).
+        """Return how much better each pair of attributes predicts the label together than
+        separately, under one configuration. The shape is (M, T, 1 + K), as in `pair_gains`, for M
+        pairs.
 
         Parameters
         ----------

@@ -73,8 +73,8 @@ class PairValues:
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return the information that each pair of the m attributes has about the label, corrected
-        for chance, shape (m, m).
+        """Return how much information each pair of the m attributes has about the label, in bits,
+        corrected for chance, shape (m, m).
         """
         informations = np.zeros((len(which), len(which)))
         levels = list(map(self._levels, which, candidates))

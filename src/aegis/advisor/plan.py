@@ -147,8 +147,8 @@ class PrivacyPlan:
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
-        """Return the group of each of the W values in the population, shape (W,). A group has the
-        same number as in the table.
+        """Return the group to which each of the W values in the population belongs, shape (W,). A
+        group has the same number as in the table.
 
         Return None if there is no population, or if the attribute does not form classes.
         """

@@ -63,7 +63,7 @@ class TaskScorer:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes from which the label is predicted, and the label itself if configurations
-        choose its mask.
+        choose a mask for the label.
         """
         return tuple(a.name for a in self.task.summary.all_attributes)
 

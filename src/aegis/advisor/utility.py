@@ -248,8 +248,8 @@ class UtilityFigure:
 
     @property
     def errors(self) -> str:
-        """The errors of predictions of a numeric label, as the end of a sentence; empty if they are
-        unknown.
+        """How far predictions of a numeric label are off, as the end of a sentence; empty if this
+        is unknown.
         """
         own = self.number
         if own is None:

@@ -26,13 +26,15 @@ _BOUND = 1e-9
 def sums_alike(
     counts: PartCounts, every: Side, told: Ints, slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return, for the rest and for the class, the number of rows, the sum of b'x and the sum of
-    (b'x)^2.
+    """Return the number of rows, the sum of the scores and the sum of the squared scores, for each
+    class and for its rest.
 
-    Here x are the level indicators of a row and b'x is its score. The shapes are (K, T, 2), (K, T,
-    2, P) and (K, T, 2, P). The sum of squares over the rest and the class together is exact. How
-    much of it belongs to each of the two is estimated from the variances of the attributes'
-    separate scores.
+    The rest are the rows of all other classes. The score of a row is b'x: x has an indicator for
+    each of the d levels, and b is a direction. The shapes are (K, T, 2), (K, T, 2, P) and (K, T, 2,
+    P), for K folds, T classes, and P directions per class and fold; on the axis of length 2, the
+    rest is first. The sum of squares over the rest and the class together is exact. The variance of
+    each attribute's separate score in the rest and in the class shows how to divide this sum
+    between both; the division is an estimate.
 
     Parameters
     ----------
@@ -88,8 +90,8 @@ def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, 
 
 
 def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) -> float:
-    """Return the upper bound of `reachable_auc`, for scores whose squares are estimated by
-    `sums_alike`.
+    """Return the upper bound on the AUC of `reachable_auc`, for scores whose squares are estimated
+    by `sums_alike`.
 
     Let p and q be the shares of the class and of the rest in the scored folds, v_1 and v_0 the
     variances of a score in the class and in the rest, and v = p v_1 + q v_0. Then v_1 + v_0 is at

@@ -29,13 +29,15 @@ _ROUNDING = 1e-13
 
 
 class ClassCounts:
-    """Co-occurrence counts by fold and class; only a few classes are in memory at a time.
+    """Counts of pairs of levels by fold and class, of which only a few classes are in memory at a
+    time.
 
     Parameters
     ----------
     count
-        Function that returns the counts of c consecutive classes, shape (K, c, q, d), or the counts
-        of all classes together, with c = 1.
+        Function that returns, for K folds, c consecutive classes, and pairs of q and d levels, how
+        many rows have both levels, shape (K, c, q, d). It can also return the counts of all classes
+        together, with c = 1.
     classes
         The number of classes, C.
     at_once
@@ -50,7 +52,7 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts that are already in memory, shape (K, C, q, d)."""
+        """Return `ClassCounts` for counts that are already in memory."""
 
         def count(some: slice | None) -> Floats:
             return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
@@ -69,17 +71,18 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """The counts of all classes added up, shape (K, q, d)."""
+        """The counts of all classes added up, shape (K, q, d), as in `count`."""
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
-        """The counts of each class, shape (K, C, q, d)."""
+        """The counts of each of the C classes, shape (K, C, q, d), as in `count`."""
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
 
 class Square(NamedTuple):
-    """The co-occurrence of d levels, by fold. The first c levels are shared by many configurations.
+    """How many rows in each of K folds have both levels of each pair, for d levels. Many
+    configurations share the first c levels.
 
     Attributes
     ----------
@@ -97,13 +100,15 @@ class Square(NamedTuple):
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
-        """Return the counts of each level with itself, shape (K, d)."""
+        """Return how many rows of each of K folds have each of d levels, shape (K, d)."""
         first = self.corner.shape[-1]
         parts = self.corner, self.border[..., first:]
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Multiply directions, shape (K, n, d), by the counts; the result has the same shape."""
+        """Multiply n directions per fold, shape (K, n, d), by the counts; the result has the same
+        shape.
+        """
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
         if first:
@@ -125,9 +130,9 @@ class Side(NamedTuple):
     Attributes
     ----------
     rows
-        Number of rows in each fold, shape (K,).
+        Number of rows in each of K folds, shape (K,).
     joint
-        Number of rows by fold and level, shape (K, d).
+        How many rows in each fold have each of d levels, shape (K, d).
     square
         Co-occurrence of the levels.
     """
@@ -143,7 +148,7 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply directions, shape (K, n, d), by the co-occurrence of levels.
+        """Multiply n directions per fold, shape (K, n, d), by the counts of pairs of levels.
 
         If `below` is True, the product uses only the entries below the diagonal and half of the
         diagonal. Then the scalar product of the result with the same direction is half of the
@@ -156,14 +161,16 @@ class Side(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Sums of a numeric label by fold, after subtracting a constant near its mean.
+    """Sums of a numeric label by fold, after a constant near the label's mean is subtracted.
 
     Attributes
     ----------
     sums
-        For each level, the sum over the rows that have it, shape (K, d).
+        The sum of the label over the rows that have each of d levels, in each of K folds, shape (K,
+        d).
     total, squares
-        The sum of the label, and the sum of its square, over all rows of a fold, shape (K,).
+        The sum of the label, and the sum of the squared label, over all rows of each fold, shape
+        (K,).
     """
 
     sums: Floats
@@ -172,14 +179,16 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """The masked values of one attribute: indicators of its levels, or a few numbers per level.
+    """The masked values of one attribute, encoded as indicators of levels or as a few numbers per
+    level.
 
     Attributes
     ----------
     joint
-        Number of rows by fold, class and level, shape (K, C, L).
+        How many rows have each of C classes and each of L levels, in each of K folds, shape (K, C,
+        L).
     told
-        The numbers for each level, shape (L, d); None if the levels themselves are used.
+        The d numbers that encode each level, shape (L, d); None if each level has an indicator.
     """
 
     joint: Floats
@@ -195,8 +204,9 @@ class ShownLevels(NamedTuple):
 class PartCounts:
     """Counts of pairs of levels of one configuration, by fold and class.
 
-    A row either has a level or does not have it. Thresholds and numbers are weighted sums of
-    levels, so their counts are the same weighted sums of the counts of levels.
+    There are K folds, C classes, and d levels of all attributes together. A row either has a level
+    or does not have it. Thresholds and numbers are weighted sums of levels, so their counts are the
+    same weighted sums of the counts of levels.
 
     Attributes
     ----------
@@ -270,7 +280,8 @@ def side(counts: PartCounts, own: int | None) -> Side:
 
 
 def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Side]]:
-    """Yield the counts of the rest and of the class, for each class in `told`.
+    """Yield, for each class in `told`, the counts of all other classes (the rest) and of this
+    class.
 
     The rest are the rows of all other classes. Only few classes are in memory at a time.
     """
@@ -287,7 +298,7 @@ def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Sid
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """The numbers of rows outside each fold, for each class that is compared with the rest.
+    """How many rows lie outside each fold, for each class that is compared with all other classes.
 
     Attributes
     ----------
@@ -309,7 +320,7 @@ class OtherParts:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
-        """Compute the numbers from the rows by fold and class, shape (K, C)."""
+        """Compute these numbers from `rows`, the number of rows in each of K folds and C classes."""
         told, scored = told_apart(rows)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -321,7 +332,8 @@ class OtherParts:
         """Return the means of the level indicators outside each fold, for the rest and for the
         class.
 
-        The shape is (K, T, 2, d). Means that differ only by rounding are made equal.
+        The shape is (K, T, 2, d), for K folds, T classes that are compared with the rest, and d
+        levels. Means that differ only by rounding are made equal.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -333,16 +345,16 @@ class OtherParts:
 
     @property
     def pooled(self) -> bool:
-        """Whether there are so many classes that all share one covariance."""
+        """Whether there are so many classes that all classes share one covariance."""
         return len(self.told) > OWN_COVARIANCES
 
     @property
     def factors(self) -> int:
-        """Number of covariances that are factorised for all folds together."""
+        """The number of covariance matrices that are factorised, over all folds."""
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the folds that have a direction for one of these classes."""
+        """Return the folds that have a direction for at least one of the classes `targets`."""
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
@@ -434,7 +446,7 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """Number of floats in the factors for one penalty."""
+        """The number of floats that the factors for one penalty need."""
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def directions(
@@ -446,11 +458,13 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return the directions b = (W + r I)^-1 g of some classes, shape (K, G, P, d).
+        """Return the directions b = (W + r I)^-1 g that separate each of G classes from the rest.
+        The shape is (K, G, P, d), for K folds, P penalties and d levels.
 
-        W is the covariance within the class and the rest, r the ridge, and g the difference of the
-        means. Let A be the covariance of the common levels (index 1), D the covariance of the other
-        levels (index 2), and B the covariance between both. Then
+        W is the covariance within the class and the rest, r the ridge that the penalty adds, and g
+        the mean of the class minus the mean of the rest. Let A be the covariance of the common
+        levels (index 1), D the covariance of the other levels (index 2), and B the covariance
+        between both. Then
 
             b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
 
@@ -549,10 +563,11 @@ def sides_of(told: Ints, classes: int) -> Floats:
 
 
 def told_apart(rows: Floats) -> tuple[Ints, Flags]:
-    """Return the classes to score, shape (T,), and whether each class can be scored on each fold,
-    shape (K, T).
+    """Return the T classes that are compared with the rest, and whether each fold has rows to score
+    them.
 
-    `rows` has the rows by fold and class, shape (K, C).
+    The shapes are (T,) and (K, T). `rows` has the number of rows in each of K folds and C classes,
+    shape (K, C).
 
     >>> import numpy as np
     >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -567,7 +582,7 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Drop the levels that do not vary. Return the counts and the indices of the remaining levels."""
+    """Drop the levels that all rows or no rows have; return the other levels' counts and indices."""
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
     if len(varying) == len(count):

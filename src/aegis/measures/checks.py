@@ -13,11 +13,12 @@ ROW_SUM = 1e-9
 
 
 def check_channel(matrix: npt.ArrayLike, what: str = "") -> Floats:
-    """Check a channel, shape (V, R): the probability of each report r for each value v.
+    """Check a channel, shape (V, R): the probability that each of V values is reported as each of R
+    reports.
 
     Return the channel, scaled so that its rows sum to 1 exactly. Raise `PolicyError` if a row has a
     negative or missing probability, or if its sum differs from 1 by more than 1e-9; the message
-    names the first such row. `what` names the owner of the channel in the message.
+    names the first such row, and calls the owner of the channel `what`.
     """
     channel = np.asarray(matrix, dtype=np.float64)
     title = f"The channel {what}".strip()

@@ -31,14 +31,15 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Solve the equations of a factorised matrix for several right-hand sides, or for none."""
+    """Solve linear equations whose matrix is factorised, for several right-hand sides or for none."""
     from scipy.linalg.lapack import dpotrs
 
     return dpotrs(factorised, right, lower=0)[0] if right.size else right
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k).
+    """Return (matrix + r I)^-1 right for each of P ridges r, shape (P, d, k), if `right` has shape
+    (d, k).
 
     Only the lower triangle of the matrix is read.
     """

@@ -48,8 +48,8 @@ class CmimPath:
 
 
 def attribute_information(counts: Cooccurrence) -> Floats:
-    """Return the corrected mutual information of each attribute with the label, in bits,
-    shape (m,).
+    """Return the corrected mutual information that each of m attributes shares with the label, in
+    bits, shape (m,).
     """
     joint, starts = counts.joint, counts.offsets[:-1]
     if not len(starts):
@@ -64,13 +64,14 @@ def attribute_information(counts: Cooccurrence) -> Floats:
 
 
 def cmim_path(counts: Cooccurrence) -> CmimPath:
-    """Choose attributes by conditional mutual information maximisation.
+    """Choose attributes one after the other by the information that they add about the label
+    (CMIM).
 
-    The first attribute A has the largest mutual information I(A; Y) with the label Y. Each next
-    attribute A has the largest gain. Its gain is the minimum, over the attributes B that are
-    already chosen, of I(A; Y | B) = I(A, B; Y) - I(B; Y). The path ends when no gain is positive.
-    Of equal attributes, the one with the lowest index is chosen. All terms are corrected for their
-    first-order bias.
+    CMIM is conditional mutual information maximisation. The first attribute A has the largest
+    mutual information I(A; Y) with the label Y. Each next attribute A has the largest gain. Its
+    gain is the minimum, over the attributes B that are already chosen, of I(A; Y | B) = I(A, B; Y)
+    - I(B; Y). The path ends when no gain is positive. Of equal attributes, the one with the lowest
+    index is chosen. All terms are corrected for their first-order bias.
 
     This is the fast implementation of Fleuret, Fast binary feature selection with conditional
     mutual information, JMLR 5, 2004. An attribute's gain can only fall as more attributes are

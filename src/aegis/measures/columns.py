@@ -41,8 +41,8 @@ class ColumnFigures:
     Attributes
     ----------
     learnt
-        V / (1 + V), from 0 to 1, shape (1 + K, m): first over all folds, then without each fold. V
-        adds, over the column's levels, the reduction in squared errors divided by the rows of the
+        V / (1 + V), from 0 to 1, shape (1 + K, m): first over all K folds, then without each fold.
+        V adds, over the column's levels, the reduction in squared errors divided by the rows of the
         level. For two columns, V is the mean square contingency, and V / (1 + V) is the square of
         Pearson's contingency coefficient.
     explained
@@ -55,11 +55,12 @@ class ColumnFigures:
 
 
 def column_errors(counts: PartCounts) -> Floats:
-    """Return the squared errors of ridge regression of each column on all other columns,
-    shape (K, P, L).
+    """Return the squared errors of a ridge regression that predicts each column from all other
+    columns.
 
-    The errors are summed over each held-out fold, for each of the P `PENALTIES` and for the
-    indicator of each of the L levels. If the counts have several classes, these are added up.
+    The shape is (K, P, L): the errors are summed over each of the K held-out folds, for each of the
+    P `PENALTIES`, and for the indicator of each of the L levels that all columns have together. If
+    the counts have several classes, these are added up.
 
     Let x be the indicators of a row. Over the rows outside fold k, let x_k be their means and S
     their scatter, and let P = (S + p I)^-1 for the penalty p. The residual of column A is T'(x -
@@ -120,11 +121,11 @@ def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return the matrix B, shape (L, d), that converts the codes x of a column into level
-    indicators.
+    """Return the matrix B that converts the d codes x of a column into indicators of its L levels.
 
-    The indicators are B x plus a constant, where x are the indicators or thresholds that encode the
-    column. For indicators B is the identity; for thresholds it takes differences.
+    B has shape (L, d). The indicators are B x plus a constant, where x are the indicators or
+    thresholds that encode the column. For indicators B is the identity; for thresholds it takes
+    differences.
     """
     levels, width = own.matrix.shape
     if levels == width or not width:
@@ -169,8 +170,8 @@ def _columns(counts: Cooccurrence) -> ColumnCounts:
 
 
 def explained_by_others(counts: PartCounts) -> list[Floats]:
-    """Return, for each column, the scatter of its levels that all other columns explain, each of
-    shape (L, L).
+    """Return, for each column, how much of the scatter of its L levels all other columns explain,
+    as a matrix of shape (L, L).
 
     `counts` must encode each level by an indicator. No ridge regression on coarser masks explains
     more of any sum of levels, on the same or on held-out rows (theory.md, section 5). A small
@@ -195,7 +196,7 @@ def explained_by_others(counts: PartCounts) -> list[Floats]:
 
 
 def weighted(learnt: Floats, weights: Floats) -> Floats:
-    """Return the weighted mean over columns of `learnt`, which has shape (..., m); 0 if all weights
+    """Return the weighted mean of `learnt`, shape (..., m), over its m columns; 0 if all weights
     are 0.
     """
     total = float(weights.sum())

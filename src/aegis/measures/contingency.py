@@ -33,7 +33,8 @@ class Contingency:
     Attributes
     ----------
     table
-        Counts, shape (r, C), int64; no row and no column is all zero.
+        Counts for r stored rows and C classes, shape (r, C), int64; no row and no column is all
+        zero.
     multiplicity
         Number of rows of the full table that have these counts, at least 1, shape (r,), int64.
     """
@@ -43,7 +44,8 @@ class Contingency:
 
     @classmethod
     def of(cls, counts: npt.ArrayLike) -> Contingency:
-        """Return the table of `counts`, shape (R, C), one row per value and one column per class.
+        """Return the table of `counts`, shape (R, C): one row for each of R values, one column for
+        each of C classes.
 
         Empty rows and columns are dropped. Nulls count only if the caller gives them a row. A table
         whose counts are all 0 is allowed; every measure of it is 0.
@@ -78,17 +80,17 @@ class Contingency:
 
     @cached_property
     def rows(self) -> int:
-        """K_x, the number of non-empty rows of the full table."""
+        """The number K_x of values that at least one data row has."""
         return int(self.multiplicity.sum())
 
     @property
     def columns(self) -> int:
-        """K_y, the number of non-empty columns."""
+        """The number K_y of classes that at least one data row has."""
         return int(self.table.shape[1])
 
     @cached_property
     def cells(self) -> int:
-        """K_xy, the number of non-empty cells of the full table."""
+        """The number K_xy of pairs of a value and a class that at least one data row has."""
         return int(np.count_nonzero(self.table, axis=1) @ self.multiplicity)
 
     @property

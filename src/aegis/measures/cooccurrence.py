@@ -38,7 +38,7 @@ class Coding(StrEnum):
 
 
 class Need(StrEnum):
-    """Data that a measure of a configuration needs in addition to the co-occurrence of all rows."""
+    """What a measure needs to know in addition to how many rows have both levels of each pair."""
 
     PAIRS = "pairs"
     """The information of every pair of attributes: `Cooccurrence.pairs`."""
@@ -61,8 +61,8 @@ class ColumnCounts:
     count
         Function that counts the columns; columns with an order are encoded as thresholds.
     weights
-        Weight of each column in the mean, shape (m,). Columns that almost determine each other
-        share the weight of a single column. Columns that cannot be predicted have weight 0.
+        Weight of each of m columns in the mean, shape (m,). Columns that almost determine each
+        other share the weight of a single column. Columns that cannot be predicted have weight 0.
     """
 
     count: Callable[[], PartCounts]
@@ -167,7 +167,9 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, by_class: Array, offsets: npt.ArrayLike) -> Cooccurrence:
-        """Build the counts from one matrix G_y per class, shape (C, d, d)."""
+        """Build the counts from one matrix of counts G_y for each of C classes, shape (C, d, d),
+        for d levels.
+        """
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
         n = float(joint[: bounds[1]].sum()) if len(bounds) > 1 else 0.0
@@ -185,7 +187,8 @@ class Cooccurrence:
 
     @cached_property
     def total(self) -> Array:
-        """Co-occurrence over all classes, shape (d, d), symmetric.
+        """How many rows have both levels of each pair, in all classes together, shape (d, d),
+        symmetric.
 
         The diagonal has the number of rows of each level. Two levels of the same attribute never
         occur together, so their entry is 0.
@@ -229,7 +232,8 @@ class Cooccurrence:
 
     @cached_property
     def pair_gains(self) -> Floats:
-        """The gain of each pair of attributes over the sum of both effects, shape (M, T, 1 + K).
+        """How much better each pair of attributes predicts the label together than by the sum of
+        their effects. The shape is (M, T, 1 + K), as in the function `pair_gains`.
 
         Raises
         ------
@@ -275,7 +279,9 @@ class Cooccurrence:
 
     @cached_property
     def class_totals(self) -> Array:
-        """Number of rows per class, shape (C,), summed over the levels of the first attribute."""
+        """The number of rows in each of C classes, shape (C,), summed over the levels of the first
+        attribute.
+        """
         first = int(self.offsets[1]) if self.attributes else 0
         totals: Array = self.joint[:first].sum(axis=0)
         return totals

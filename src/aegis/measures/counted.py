@@ -24,18 +24,18 @@ one row.
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Centred counts of pairs of the levels that vary between rows.
+    """Counts of pairs of levels, centred, for the levels that some but not all rows have.
 
     Attributes
     ----------
     total
-        Co-occurrence of all levels, shape (D, D).
+        How many rows have both levels of each pair of all D levels, shape (D, D).
     varying
-        Indices of the levels that vary, shape (d,).
+        Indices of the d levels that vary, shape (d,).
     count
         Number of rows of each level that varies, shape (d,).
     rows
-        Number of rows of each class that occurs, shape (C,).
+        Number of rows of each of the C classes that occur, shape (C,).
     label
         Covariance of the varying levels with the classes, times n, shape (d, C).
     n

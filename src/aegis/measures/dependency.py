@@ -14,8 +14,9 @@ from aegis.measures.contingency import Contingency
 def g1(table: Contingency) -> float:
     """Return the share of ordered row pairs that agree on the attribute but not on the label.
 
-    The value (sum n_x^2 - sum n_xy^2) / N^2 is from 0 (the attribute determines the label) to 1 -
-    1/K_y. Lower is better. It is monotone: no coarser deterministic mask can lower it. A constant
+    The value is (sum n_x^2 - sum n_xy^2) / N^2, where n_x of N rows have value x, and n_xy have
+    value x and class y. It is from 0 (the attribute determines the label) to 1 - 1/K_y, for K_y
+    classes. Lower is better. It is monotone: no coarser deterministic mask can lower it. A constant
     attribute has the error of the label alone; a label of one class or an empty table has 0.
     """
     if not table.n:
@@ -40,10 +41,10 @@ def g2(table: Contingency) -> float:
 def g3(table: Contingency) -> float:
     """Return the smallest share of rows to remove so that the attribute determines the label.
 
-    The value is 1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y; lower is better. It is monotone: no
-    coarser deterministic mask can lower it. It is the training error of the majority rule, so it is
-    0 for a key. A constant attribute has the error of the majority class; a label of one class or
-    an empty table has 0.
+    The value is 1 - sum_x max_y n_xy / N, where n_xy of N rows have value x and class y. It is from
+    0 to 1 - 1/K_y, for K_y classes; lower is better. It is monotone: no coarser deterministic mask
+    can lower it. It is the training error of the majority rule, so it is 0 for a key. A constant
+    attribute has the error of the majority class; a label of one class or an empty table has 0.
     """
     if not table.n:
         return 0.0
@@ -52,12 +53,13 @@ def g3(table: Contingency) -> float:
 
 
 def held_out_error(table: Contingency) -> float:
-    """Return the exact leave-one-out error of the majority rule.
+    """Return the share of rows whose class the majority rule predicts wrongly from the other rows.
 
-    For each row, the rule uses the other N - 1 rows: it predicts the most frequent class among the
-    rows with the same value of the attribute. Of equally frequent classes, it predicts the one that
-    is more frequent among all N - 1 rows; if these are equal, too, it predicts the first class of
-    the table. For a value that no other row has, it thus predicts the most frequent class overall.
+    This is the exact leave-one-out error. For each of the N rows, the rule uses the other N - 1
+    rows: it predicts the most frequent class among the rows with the same value of the attribute.
+    Of equally frequent classes, it predicts the one that is more frequent among all N - 1 rows; if
+    these are equal, too, it predicts the first class of the table. For a value that no other row
+    has, it thus predicts the most frequent class overall.
 
     The value is from 0 to 1; lower is better. It is not monotone. It may exceed the error of the
     majority class, and reach 1 if classes are equally frequent, because leave-one-out is

@@ -50,8 +50,8 @@ class JointMoments(NamedTuple):
     Attributes
     ----------
     first
-        Sums of the scores, shape (K, C, T, P): by fold, class of the rows, class of the direction,
-        and penalty.
+        Sums of the scores, shape (K, C, T, P): for K folds, C classes of the rows, T classes of the
+        directions, and P penalties.
     second
         Sums of the products of the scores from two directions, shape (K, C, T, T, P).
     """
@@ -67,9 +67,9 @@ class Scores:
     Attributes
     ----------
     rows
-        Number of rows per fold and class, shape (K, C).
+        Number of rows in each of K folds and C classes, shape (K, C).
     told
-        The classes that are compared with the rest, shape (T,).
+        The T classes that are compared with the rest, shape (T,).
     scored
         Whether each fold has a direction for each of these classes, shape (K, T).
     counted
@@ -100,14 +100,14 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """0/1 flags for the folds of each variant, shape (1 + K, K): first all folds, then all
-        folds except one.
+        """Which of K folds each variant uses, as 0/1 flags, shape (1 + K, K): first all folds, then
+        all folds except one.
         """
         parts = len(self.rows)
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
     def summed(self, values: Floats) -> Floats:
-        """Sum the values of each fold, shape (K, ...), over the folds of each of the `variants`."""
+        """Sum values by fold, shape (K, ...), over the folds that each of the `variants` uses."""
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
 
@@ -129,7 +129,8 @@ class Scores:
 
     @cached_property
     def areas(self) -> Floats:
-        """The AUC of each direction if scores are normal, averaged over classes, shape (1 + K, P).
+        """The AUC that each of P directions reaches if scores are normal, averaged over classes,
+        shape (1 + K, P).
 
         For one class against the rest, P(score of a row of the class > score of another row) =
         Phi((m_1 - m_0) / sqrt(v_1 + v_0)), where m and v are the means and variances of the scores,
@@ -149,7 +150,7 @@ class Scores:
         return np.where(count > 0, mean_area, 0.5)
 
     def auc(self) -> Floats:
-        """Return the AUC of each direction over all folds, shape (P,)."""
+        """Return the AUC that each of P directions reaches over all folds, shape (P,)."""
         whole: Floats = self.areas[0]
         return whole
 
@@ -401,7 +402,8 @@ def out_of_fold(
     *,
     jointly: bool = False,
 ) -> Scores:
-    """Return the moments of out-of-fold scores by penalised discriminant directions.
+    """Return the moments of the scores that held-out rows get from penalised discriminant
+    directions.
 
     Compare class t with the rest (if there are two classes, the second with the first), and leave
     out fold k. Consider only rows outside fold k, and let n be their number. Let m_1 and m_0 be the

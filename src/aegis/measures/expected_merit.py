@@ -96,8 +96,8 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric with its best penalty, first over all folds, then without each fold,
-    shape (1 + K,).
+    """Return a metric under the penalty that is best for it, first over all K folds, then without
+    each fold, shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -181,7 +181,7 @@ class OfModels(ABC):
 
 @dataclass(frozen=True)
 class Expected(OfModels):
-    """A metric of classifiers that is to be predicted.
+    """A metric that classifiers reach on held-out rows, and that a measure predicts.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ def held_out_traces(
     *,
     chance: Floats | None = None,
 ) -> Floats:
-    """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
+    """Estimate Pillai's trace on held-out rows under each penalty, shape (len(penalties),).
 
     Let Z be the one-hot indicators of the masked values and U the one-hot label, both centred. For
     class c with n_c of N rows, RSS_c is the residual sum of squares of the ridge regression of U on
@@ -45,9 +45,10 @@ def held_out_traces(
     Parameters
     ----------
     total
-        Co-occurrence counts of levels, shape (d, d), symmetric; expected counts are allowed.
+        How many rows have both levels of each pair of d levels, shape (d, d), symmetric; expected
+        counts are allowed.
     joint
-        Number of rows by level and class, shape (d, C).
+        Number of rows by level and class, shape (d, C), for C classes.
     class_counts
         Number of rows per class, shape (C,).
     n
@@ -145,8 +146,8 @@ def mean_reached(traces: Floats) -> float:
 
 
 def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
-    """Return the change of the trace if each value of a level gets its own coefficient, shape (6,),
-    at most 0.
+    """Return how much the held-out trace falls if each value of a level gets a separate
+    coefficient. Each of the six figures is 0 or negative.
 
     If an attribute is almost a key, measures of several attributes pool its rare values into one
     level. But a model with a coefficient for each value would fit noise. Here each row is predicted
@@ -160,7 +161,7 @@ def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
     Parameters
     ----------
     pooled
-        Number of rows per value and class, shape (R, C).
+        Number of rows for each of R values and C classes, shape (R, C).
     class_counts
         Number of rows per class in the whole table, shape (C,).
 

@@ -24,12 +24,13 @@ def entropy(counts: Array) -> float:
 
 
 def first_order_bias(rows: float, columns: float, n: float) -> float:
-    """Return (K_x - 1)(K_y - 1) / (2 N ln 2), the leading term of the bias of plug-in MI, in bits.
+    """Return the bias of plug-in mutual information in bits: (K_x - 1)(K_y - 1) / (2 N ln 2).
 
-    If attribute and label are independent, this is the mean of plug-in mutual information (MI) to
-    first order in 1/N, because N * 2 ln 2 * MI is about chi-square with (K_x - 1)(K_y - 1) degrees
-    of freedom. Reference: Miller, Note on the bias of information estimates, 1955; Roulston,
-    Estimating the errors on measured entropy and mutual information, Physica D 125, 1999.
+    K_x is the number of values, K_y the number of classes and N the number of rows. If attribute
+    and label are independent, this is the mean of plug-in mutual information (MI) to first order in
+    1/N, because N * 2 ln 2 * MI is about chi-square with (K_x - 1)(K_y - 1) degrees of freedom.
+    Reference: Miller, Note on the bias of information estimates, 1955; Roulston, Estimating the
+    errors on measured entropy and mutual information, Physica D 125, 1999.
     """
     return (rows - 1) * (columns - 1) / (2 * n * math.log(2)) if n else 0.0
 
@@ -37,10 +38,11 @@ def first_order_bias(rows: float, columns: float, n: float) -> float:
 def mutual_information(table: Contingency) -> float:
     """Return the plug-in mutual information sum p_xy log2(p_xy / (p_x p_y)), in bits.
 
-    It is symmetric in attribute and label, and from 0 to min(H(X), H(Y)). It is 0 for a constant
-    attribute, a label of one class or an empty table. It is monotone: no deterministic mask can
-    increase it (data processing inequality, Cover and Thomas, Elements of Information Theory,
-    theorem 2.8.1).
+    Here p_xy is the share of rows with value x and class y, p_x the share with value x, and p_y the
+    share with class y. The result is symmetric in attribute and label, and from 0 to min(H(X),
+    H(Y)), the smaller of both entropies. It is 0 for a constant attribute, a label of one class or
+    an empty table. It is monotone: no deterministic mask can increase it (data processing
+    inequality, Cover and Thomas, Elements of Information Theory, theorem 2.8.1).
     """
     if table.trivial:
         return 0.0
@@ -51,7 +53,8 @@ def mutual_information(table: Contingency) -> float:
 
 
 def corrected_mutual_information(table: Contingency) -> float:
-    """Return max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2)), in bits.
+    """Return the corrected mutual information max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2)), in
+    bits.
 
     This is plug-in MI minus its first-order bias under independence (`first_order_bias`), so that a
     column of many values does not score high by chance. It is not monotone under masks. It is 0 for
@@ -62,10 +65,11 @@ def corrected_mutual_information(table: Contingency) -> float:
 
 
 def miller_madow_information(table: Contingency) -> float:
-    """Return MI + (K_x + K_y - K_xy - 1) / (2 N ln 2), in bits.
+    """Return the Miller-Madow mutual information MI + (K_x + K_y - K_xy - 1) / (2 N ln 2), in bits.
 
     The Miller-Madow correction is applied to each of the three entropies in H(X) + H(Y) - H(X, Y).
-    K_x, K_y and K_xy are the numbers of non-empty rows, columns and cells. If most cells are empty,
+    MI is the plug-in mutual information of N rows. K_x and K_y are the numbers of values and
+    classes that occur, and K_xy is the number of pairs of both that occur. If most cells are empty,
     this corrects less than `corrected_mutual_information`. The value may be negative, and it is not
     monotone under masks. It is 0 for a constant attribute, a label of one class or an empty table.
     Reference: Miller, Note on the bias of information estimates, 1955.
@@ -85,12 +89,13 @@ def label_entropy(table: Contingency) -> float:
 
 
 def reliable_information(table: Contingency) -> float:
-    """Return the reliable fraction of information (MI - E0[MI]) / H(Y).
+    """Return the reliable fraction of information (MI - E0[MI]) / H(Y), for the label's entropy
+    H(Y).
 
-    E0 is the exact mean of plug-in MI over all permutations of the label
-    (`expected_mutual_information`). The value is at most 1. Its average is 0 if attribute and label
-    are independent, so it may be slightly negative. It is not monotone under masks. It is 0 for a
-    constant attribute, a label of one class or an empty table. Reference: Mandros, Boley and
+    MI is the plug-in mutual information, and E0[MI] its exact mean over all permutations of the
+    label (`expected_mutual_information`). The value is at most 1. Its average is 0 if attribute and
+    label are independent, so it may be slightly negative. It is not monotone under masks. It is 0
+    for a constant attribute, a label of one class or an empty table. Reference: Mandros, Boley and
     Vreeken, Discovering reliable approximate functional dependencies, KDD 2017.
     """
     if table.trivial:
@@ -100,7 +105,8 @@ def reliable_information(table: Contingency) -> float:
 
 
 def pair_information(block: Array) -> float:
-    """Return the corrected I(A, B; Y) of two attributes together, in bits.
+    """Return the corrected information I(A, B; Y) that two attributes together have about the
+    label, in bits.
 
     It is computed like `corrected_mutual_information`, but each pair of values that occurs counts
     as one value, and K_x is the number of these pairs. It is 0 if only one pair or one class
@@ -109,8 +115,8 @@ def pair_information(block: Array) -> float:
     Parameters
     ----------
     block
-        Counts by class and by the values of both attributes, shape (C, d_a, d_b). N is the sum of
-        these counts, which may come from a sample of the rows.
+        Counts for C classes and the d_a and d_b values of both attributes, shape (C, d_a, d_b). N
+        is the sum of these counts, which may come from a sample of the rows.
     """
     columns = block.reshape(len(block), -1)
     totals = columns.sum(axis=0)

@@ -35,7 +35,8 @@ def constant_accuracy(classes: Floats) -> float:
 
 
 def area_error(area: float, classes: Floats) -> float:
-    """Return the sampling error of an AUC, given the number of rows of each class.
+    """Return the standard error of an AUC that is due to sampling, given how many rows each class
+    has.
 
     Let A be the AUC, n_1 the number of rows of the class, n_0 the number of all other rows, Q_1 = A
     / (2 - A) and Q_2 = 2 A^2 / (1 + A). The squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) +
@@ -71,8 +72,8 @@ def constant_log_loss(classes: Floats) -> float:
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of each direction, first over all folds, then without each fold,
-    shape (1 + K, P).
+    """Return the accuracy that each of P directions reaches, first over all K folds, then without
+    each fold, shape (1 + K, P).
 
     It is never below the accuracy of a constant prediction, and equal to it if the score does not
     separate the classes.
@@ -89,7 +90,8 @@ def accuracies(scores: Scores) -> Floats:
 
 
 def log_losses(scores: Scores) -> Floats:
-    """Return the log loss in nats of each direction, shape (1 + K, P).
+    """Return the log loss that each of P directions reaches, in nats, first over all K folds, then
+    without each fold, shape (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
     are not calibrated: if attributes repeat each other, they are overconfident, and their log loss

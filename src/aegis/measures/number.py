@@ -41,7 +41,8 @@ def response_of(counts: PartCounts) -> Response:
 
 
 def squared_errors(counts: PartCounts) -> Floats:
-    """Return the squared errors of ridge regression on each held-out fold, shape (K, P).
+    """Return the squared errors that a ridge regression makes on each of K held-out folds, shape
+    (K, P).
 
     `counts` must have a single class and the sums of the label. P is the number of `PENALTIES`.
 
@@ -97,7 +98,7 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 
 def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    """Return R2 with the best penalty, at least 0, first over all folds, then without each fold,
+    """Return R2 under the best penalty, at least 0, first over all K folds, then without each fold,
     shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
@@ -148,7 +149,7 @@ def explained_share(counts: PartCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2(OfModels):
-    """The R2 on held-out rows, as a figure to predict.
+    """The R2 that models reach on held-out rows, as a figure that a measure predicts.
 
     Attributes
     ----------
@@ -179,7 +180,7 @@ class ExpectedR2(OfModels):
         return held_out_r2(counts, coding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return R2 after adding a pair's gain."""
+        """Return R2 plus the gain of a pair of attributes."""
         return np.minimum(figures + gain, 1.0)
 
 

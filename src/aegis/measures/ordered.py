@@ -56,7 +56,8 @@ def ordered_traces(
     class_counts: npt.NDArray[np.generic],
     n: float,
 ) -> Floats:
-    """Return the held-out trace of regressions on thresholds, for each penalty, shape (5,).
+    """Return the held-out trace that regressions on thresholds reach with each of 5 penalties,
+    shape (5,).
 
     This is `held_out_traces` of the `thresholds`, with penalties that are a hundred times as large.
     It is a prediction for learners that split ordered values at thresholds, such as trees. They can
@@ -68,7 +69,7 @@ def ordered_traces(
     counts
         Levels in the order of their values.
     class_counts
-        Number of rows per class, shape (C,).
+        Number of rows in each of C classes, shape (C,).
     n
         Number of rows that are counted.
     """

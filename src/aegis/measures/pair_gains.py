@@ -30,14 +30,15 @@ def pair_gains(tables: Floats) -> Floats:
     """Return, for each pair, how much better its joint table predicts than the sum of its
     attributes' effects.
 
-    The axes of the shape (M, T, 1 + K) are the pair, the class, and the folds: first all folds,
-    then without each fold. Compare class t with the rest (if there are two classes, the second with
-    the first), and leave out fold k. Each of the n_1 rows of the class outside the fold has the
-    weight 1 / (2 n_1), and each of the n_0 other rows outside the fold has the weight 1 / (2 n_0).
-    Let w_ab be the total weight of cell (a, b), y_ab the weight of its rows of the class minus the
-    weight of its other rows, and n = n_1 + n_0. The sum of effects f(a, b) = u_a + v_b + c is the
-    ridge regression of +-1 on the centred values of both attributes, with penalty p / n, where p is
-    `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
+    The shape is (M, T, 1 + K), for M pairs, T classes that are compared with the rest, and the
+    folds: first all K folds, then without each fold. Compare class t with the rest (if there are
+    two classes, the second with the first), and leave out fold k. Each of the n_1 rows of the class
+    outside the fold has the weight 1 / (2 n_1), and each of the n_0 other rows outside the fold has
+    the weight 1 / (2 n_0). Let w_ab be the total weight of cell (a, b), y_ab the weight of its rows
+    of the class minus the weight of its other rows, and n = n_1 + n_0. The sum of effects f(a, b) =
+    u_a + v_b + c is the ridge regression of +-1 on the centred values of both attributes, with
+    penalty p / n, where p is `BELIEVED`. The interaction of a cell is its residual, shrunk towards
+    0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
@@ -49,7 +50,7 @@ def pair_gains(tables: Floats) -> Floats:
     Parameters
     ----------
     tables
-        For M pairs, the number of rows by fold, class and the values of both attributes,
+        For M pairs, the number of rows by fold, class and the A and B values of both attributes,
         shape (M, K, C, A, B). All pairs count the same rows.
     """
     if not len(tables):

@@ -33,13 +33,14 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True)
 class Given:
-    """The residual covariances of the other attributes after regression on the fixed attributes.
+    """What the fixed attributes leave unexplained: the residual covariances of all other
+    attributes.
 
     Attributes
     ----------
     total
-        Residual covariance of the other attributes' indicators, times the number of rows,
-        shape (D, D).
+        Residual covariance of the other attributes' D indicators, times the number of rows, shape
+        (D, D).
     stacked_joint
         Two blocks of columns, shape (D, C + C - 1), for the D levels of the other attributes and
         the C classes that have rows. The first block has the number of rows per level and class.

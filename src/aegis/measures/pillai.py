@@ -22,7 +22,7 @@ _NOISE = 128 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class PillaiFit:
-    """Pillai's trace of one configuration, plug-in and adjusted.
+    """Pillai's trace for one configuration: the plug-in value and the adjusted value.
 
     Attributes
     ----------
@@ -75,9 +75,9 @@ def pillai_trace(
     Parameters
     ----------
     total, joint, n, offsets, chance
-        As in `Cooccurrence`: `total` has shape (d, d), `joint` (d, C), `offsets` (m + 1,) and
-        `chance` (d, k). Levels and classes without rows are skipped. `total` and `joint` must count
-        the same n rows.
+        As in `Cooccurrence`, for d levels, C classes and m attributes: `total` has shape (d, d),
+        `joint` (d, C), `offsets` (m + 1,) and `chance` (d, k). Levels and classes without rows are
+        skipped. `total` and `joint` must count the same n rows.
 
     Raises
     ------

@@ -321,7 +321,7 @@ def measures_of(label: LabelKind) -> list[Measure]:
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`. If there is none, raise a `PolicyError` whose message lists
-    all names.
+    """Return the measure called `name`. If no measure has this name, raise a `PolicyError` whose
+    message lists the names of all measures.
     """
     return MEASURES.get(name)

@@ -41,14 +41,14 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
     Parameters
     ----------
     slopes
-        Coefficient of each level in the score of each fold, shape (K, d).
+        Coefficient that each of d levels has in the score of each of K folds, shape (K, d).
     joint
         Number of rows per fold, class and level, shape (K, 2, d). Class 0 consists of all other
         classes, class 1 is the class itself.
     rows
         Number of rows per fold and class, shape (K, 2).
     bounds
-        Start of the levels of each attribute, shape (m + 1,).
+        Index of the first level of each of m attributes, shape (m + 1,).
     """
     if rows.min(initial=np.inf) < _FEWEST or not slopes.shape[1]:
         return None

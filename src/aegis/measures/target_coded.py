@@ -33,7 +33,7 @@ Noise may make the estimate smaller.
 
 
 def class_codes(joint: Array, classes: Array) -> Floats:
-    """Return the codes of each level, for each class except the last, shape (d, C - 1).
+    """Return the code of each of d levels for each of C classes except the last, shape (d, C - 1).
 
     A code is the share of the class among the rows of the level minus its share in the table. It is
     0 for a level without rows.
@@ -60,7 +60,7 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     Parameters
     ----------
     covariance
-        S_xx of the codes, shape (p, p), symmetric.
+        S_xx, the covariance of the p codes, shape (p, p), symmetric.
     explained
         S_xu, the covariance of the codes with the indicators of all classes except the last,
         shape (p, C - 1).
@@ -149,7 +149,7 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of the levels' strength is explained by a model with a ridge penalty.
+    """Return how much of the levels' strength a model with a ridge penalty explains.
 
     Let d be the deviation from the mean of a level with n rows. In a ridge regression on a single
     attribute with penalty p, it shrinks to d n / (n + p). The level then explains n d^2 (1 - (p /
@@ -189,7 +189,7 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
     Parameters
     ----------
     explained, freedoms
-        V_p and f_p, each of shape (P,).
+        V_p and f_p for each of P penalties, each of shape (P,).
     classes, n
         The number of classes C, and the number of rows N.
     """

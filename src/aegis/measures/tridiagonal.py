@@ -12,8 +12,8 @@ from aegis.errors import InternalError
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """The tridiagonal T = Q' A Q of a symmetric matrix A, shape (d, d), and Q' times right-hand
-    sides.
+    """A symmetric matrix A, shape (d, d), in tridiagonal form T = Q' A Q, with Q orthogonal, and Q'
+    times right-hand sides.
 
     Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
     BIT 17, 1977.
@@ -23,7 +23,7 @@ class Tridiagonal:
     diagonal, beside
         The diagonal and the subdiagonal of T, shapes (d,) and (d - 1,).
     right
-        Q' times the right-hand sides, shape (d, k).
+        Q' times the k right-hand sides, shape (d, k).
     """
 
     diagonal: Floats

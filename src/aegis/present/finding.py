@@ -207,7 +207,7 @@ def _possible(search: SearchFigures) -> str:
 
 @dataclass(frozen=True)
 class ExpectedFigure:
-    """The expected metric of models with the best release.
+    """The metric that models trained on the best release are expected to reach.
 
     Attributes
     ----------

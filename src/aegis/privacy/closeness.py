@@ -127,9 +127,9 @@ def _runs(classes: Ints, codes: Ints) -> Ints:
 
 
 def relative_gain(counts: SensitiveCounts) -> Floats:
-    """Return, for each class, the smallest beta for which it meets basic beta-likeness: max_v (q_v
-    - p_v) / p_v, at least 0, where q_v and p_v are the shares of the value v in the class and in
-    the table.
+    """Return, for each class, the smallest beta for which the class meets basic beta-likeness:
+    max_v (q_v - p_v) / p_v, at least 0, where q_v and p_v are the shares of the value v in the
+    class and in the table.
 
     This is how much an adversary's belief in any one value can grow (Cao and Karras 2012).
     """
@@ -138,8 +138,8 @@ def relative_gain(counts: SensitiveCounts) -> Floats:
 
 
 def enhanced_gain(counts: SensitiveCounts) -> Floats:
-    """Return, for each class, the smallest beta for which it meets enhanced beta-likeness. It is
-    infinite if the class meets it for no beta.
+    """Return, for each class, the smallest beta for which the class meets enhanced beta-likeness.
+    The result is infinite if there is no such beta.
 
     Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value (Cao and
     Karras 2012). A gain above -ln p_v violates it for any beta.

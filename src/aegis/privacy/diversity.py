@@ -114,7 +114,7 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> Floats:  # noqa: E741 - 
 
 
 def homogeneous(counts: SensitiveCounts) -> Flags:
-    """Return, for each class, whether all its rows have the same sensitive value.
+    """Return, for each class, whether all rows of the class have the same sensitive value.
 
     If persons are counted, all persons of the class must share a value. A homogeneity attack on the
     rows of such a class succeeds (Machanavajjhala et al. 2007, section 2.1).

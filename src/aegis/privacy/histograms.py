@@ -79,7 +79,8 @@ class Histograms:
     Attributes
     ----------
     counts
-        Number of rows by class and value, shape (n, V). Values without rows are allowed.
+        Number of rows in each of n classes with each of V values, shape (n, V). Values without rows
+        are allowed.
     tree
         The hierarchy of the values, if the rule requires one; else None.
     """
@@ -101,12 +102,14 @@ class Histograms:
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of the rows of each class that have each value, shape (n, V)."""
+        """The share of rows that have each of V values, among the rows of each of n classes, shape
+        (n, V).
+        """
         return self.counts / self.sizes[:, None]
 
     @cached_property
     def reference(self) -> Floats:
-        """The share of all rows that have each value, shape (V,)."""
+        """The share of all rows that have each of V values, shape (V,)."""
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: Flags) -> Histograms:
@@ -154,16 +157,16 @@ def hierarchical_distance(table: Histograms) -> Floats:
 
 
 def relative_gain(table: Histograms) -> Floats:
-    """Return, for each class, the smallest beta for which it meets basic beta-likeness, shape (n,):
-    see `closeness.relative_gain`.
+    """Return, for each of n classes, the smallest beta for which the class meets basic
+    beta-likeness, shape (n,): see `closeness.relative_gain`.
     """
     gain: Floats = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
 
 def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
-    """Return, for each class, the smallest beta for which it meets enhanced beta-likeness, shape
-    (n,). It is infinite if the class meets it for no beta.
+    """Return, for each of n classes, the smallest beta for which the class meets enhanced
+    beta-likeness, shape (n,). The result is infinite if there is no such beta.
     """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
@@ -178,8 +181,8 @@ def _gains(table: Histograms) -> Floats:
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
-    """Return the delta of delta-disclosure privacy for each class, shape (n,): see
-    `closeness.log_ratio`.
+    """Return, for each of n classes, the smallest delta for which the class meets delta-disclosure
+    privacy, shape (n,): see `closeness.log_ratio`.
 
     `absent` has the same meaning as there.
     """
@@ -194,14 +197,14 @@ def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
 
 
 def distinct_values(table: Histograms) -> Ints:
-    """Return how many distinct values each class has, shape (n,)."""
+    """Return how many distinct values each of n classes has, shape (n,)."""
     held: Ints = np.count_nonzero(table.counts, axis=1).astype(np.int64)
     return held
 
 
 def effective_values(table: Histograms) -> Floats:
-    """Return exp(entropy) of the values in each class, shape (n,). If a result is within 1e-9 of an
-    integer, it is rounded to the integer.
+    """Return exp(entropy) of the values in each of n classes, shape (n,). If a result is within
+    1e-9 of an integer, it is rounded to the integer.
     """
     counts = table.counts
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
@@ -256,8 +259,8 @@ class Bounds:
         return np.minimum(rows / left, 1.0)
 
     def least(self) -> Floats:
-        """Return the smallest share that each value can have among the rows that suppression keeps,
-        shape (V,).
+        """Return the smallest share that each of V values can have among the rows that suppression
+        keeps, shape (V,).
         """
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.maximum(self.totals - self.room, 0.0) / left
@@ -287,8 +290,8 @@ class ShareCaps:
     floors: Floats | None = field(default=None)
 
     def most_rows(self, counts: Floats) -> Floats:
-        """Return, for each class, the largest number of its rows that any finer table can keep (an
-        upper bound), shape (n,).
+        """Return, for each of n classes, an upper bound on the number of rows that any finer table
+        can keep, shape (n,).
 
         Parameters
         ----------

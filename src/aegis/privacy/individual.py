@@ -74,8 +74,8 @@ def _keys(codes: Ints) -> Ints:
 
 
 def individual_risk(counts: Ints, people: Floats, *, approximate: bool = False) -> Floats:
-    """Return, for each record, the probability that somebody finds its person in the population,
-    shape (N,).
+    """Return, for each of N records, the probability that somebody finds the record's person in the
+    population, shape (N,).
 
     The number F of people who share a record's key is unknown; f of them are in the sample. Given
     f, F is modelled as negative binomial. Here F^ is the estimate of F, and p = f / F^ is the

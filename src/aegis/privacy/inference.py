@@ -130,7 +130,7 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
 
 
 def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
-    """Compute `predictability` from the group and the value of each row, shape (N,)."""
+    """Compute `predictability` from the group and the value of each of N rows, shape (N,)."""
     width = int(values.max(initial=0)) + 1
     keys = groups.astype(np.int64) * width + values
     space = (int(groups.max(initial=0)) + 1) * width

@@ -183,9 +183,7 @@ class Criterion:
 
     @property
     def local(self) -> bool:
-        """Whether it depends only on a class itself, and not on other classes, if the class meets
-        the criterion.
-        """
+        """Whether other classes never affect whether a class meets the criterion."""
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
@@ -466,9 +464,7 @@ class PrivacyModel:
 
     @property
     def local(self) -> bool:
-        """Whether it depends only on a class itself, and not on other classes, if the class meets
-        the model.
-        """
+        """Whether other classes never affect whether a class meets the model."""
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:

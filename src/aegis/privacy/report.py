@@ -288,8 +288,8 @@ class PrivacyReport:
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """For each sensitive attribute, the number of rows in classes that have only one value of
-        it.
+        """For each sensitive attribute, how many rows are in classes that have only one value of
+        the attribute.
         """
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 

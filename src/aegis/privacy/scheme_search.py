@@ -178,7 +178,7 @@ class SchemeCells:
 
     @property
     def heights(self) -> tuple[int, ...]:
-        """For each attribute, the index of its coarsest mask; masks are numbered from 0."""
+        """The index of the coarsest mask that each attribute can have; masks are numbered from 0."""
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> Ints:

@@ -66,8 +66,8 @@ class SpecialUniques:
 def special_uniques(
     codes: Ints, *, missing: Flags | None = None, largest: int | None = None, fraction: float = 0.01
 ) -> SpecialUniques:
-    """Find, for each record, the smallest sets of columns in which it is unique (its minimal sample
-    uniques).
+    """Find, for each record, the smallest sets of columns in which no other record has the same
+    values (the minimal sample uniques).
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return a number for each cell that stands for its earlier trace together with its group in
-    the next release, shape (cells,).
+    """Return a number for each cell, shape (cells,). Two cells have the same number if they have
+    the same earlier trace and the same group in the next release.
 
     Two cells have equal numbers if both their earlier traces and their groups in the next release
     are equal.

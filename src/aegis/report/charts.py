@@ -334,17 +334,19 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return the names; each is cut so that it fits into the margin to the left of a chart."""
+    """Cut each name so that it fits into the margin to the left of a chart, and return the names."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
 def left(names: Sequence[str]) -> int:
-    """Return the width of the margin that these names need to the left of a chart, in pixels."""
+    """Return how many pixels wide the margin to the left of a chart must be for these names."""
     return int(max(map(text_width, names), default=0)) + 14
 
 
 def row_axis() -> Any:
-    """Return the axis of rows; its labels are looked up in `row_names` by index."""
+    """Return the axis for the rows of a chart, which looks up each label in `row_names` by its
+    index.
+    """
     import altair as alt
 
     return alt.Axis(labelExpr="row_names[datum.value]", labelLimit=0, labelColor=variable("ink"))
@@ -365,14 +367,14 @@ def _column_axis(upright: bool) -> Any:
 
 
 def grid(ticks: int, **more: Any) -> Any:
-    """Return an axis with dashed grid lines and about this number of ticks."""
+    """Return an axis that has dashed grid lines and about `ticks` ticks."""
     import altair as alt
 
     return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)
 
 
 def with_names(chart: Any, **lists: Sequence[str]) -> Any:
-    """Return the chart with the lists of names in which its axes look up their labels."""
+    """Return the chart together with the lists of names from which its axes take their labels."""
     import altair as alt
 
     return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])

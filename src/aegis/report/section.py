@@ -58,7 +58,7 @@ def advice_of(given: Advice | Reported) -> Advice:
     Raises
     ------
     PolicyError
-        The object is no advice and has none.
+        The object is not an advice and does not have one.
     """
     from aegis.advisor import Advice
 

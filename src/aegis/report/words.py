@@ -95,7 +95,7 @@ def portion(value: float | None) -> str:
 
 
 def part(number: int, whole: int) -> str:
-    """Return a number of rows with its share, such as "398 (1.2 %)"; 0 gets no share."""
+    """Return a number of rows with its share of the whole, such as "398 (1.2 %)"; 0 gets no share."""
     return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 

@@ -78,7 +78,7 @@ class CodedRows:
 
     @property
     def labelled(self) -> Flags:
-        """For each row, whether it has a class of the label, shape (N,)."""
+        """Whether each of N rows has a class of the label, shape (N,)."""
         return self.label < self.classes
 
     def with_classes(self, name: str, classes: pa.Array) -> CodedRows:
@@ -147,8 +147,8 @@ class CodedRows:
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Count the rows, or add up their weights, by value of a column and class of the label,
-        shape (V, C + 1).
+        """Count the rows, or add up their weights, by the V values of a column and the C classes of
+        the label, shape (V, C + 1).
 
         The last column counts the rows without a label.
         """

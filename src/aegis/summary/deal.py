@@ -161,7 +161,7 @@ class _RowNumbers:
         self._chunks: list[tuple[Ints, Ints]] = []
 
     def number(self, keys: Ints) -> Ints:
-        """Return how many equal keys come before each key, shape (N,)."""
+        """Return how many equal keys come before each of N keys, shape (N,)."""
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
         first = np.flatnonzero(np.diff(ordered, prepend=-1))

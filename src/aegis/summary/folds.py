@@ -94,8 +94,8 @@ class WithoutFold(PairCounts):
 
 
 def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
-    """Return the counts of pairs of attributes on all rows except those of one fold. `pairs` must
-    have been counted by fold.
+    """Return the counts of pairs of attributes over all rows outside one fold. `pairs` must have
+    been counted by fold.
     """
     folds = pairs.folds
     if folds is None:

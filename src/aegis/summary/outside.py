@@ -291,9 +291,7 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return those columns whose type some mask accepts, so that the values of different rows can
-    be compared.
-    """
+    """Return the names of all columns whose type a mask accepts; only their values can be compared."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

@@ -115,7 +115,7 @@ class Population:
 
 
 def people_of(policy: Policy, source: Source | None) -> Source | None:
-    """Return the table of the population that the rule needs; None if it needs none.
+    """Return the table of the population that the rule needs; None if the rule needs no population.
 
     It is the table that the policy names. If the policy names none, it is the table itself, where a
     row represents as many people as its weight, and at least one person.

@@ -74,8 +74,8 @@ class NumberUnit:
 
     @classmethod
     def of(cls, numbers: Floats, rows: int, most_bits: int = MOST_BITS) -> NumberUnit:
-        """Return the unit in which Aegis stores these finite numbers: that of their last decimal,
-        if they have one.
+        """Return the unit in which Aegis stores these finite numbers: the last decimal place, if
+        they have decimals.
 
         In this unit, each number needs at most `most_bits` bits, and the sum over `rows` rows fits
         into 64 bits.

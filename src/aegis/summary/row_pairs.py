@@ -103,7 +103,7 @@ class AtomRows:
         return self.label * self.folds + self.fold
 
     def joint(self, i: int) -> Ints:
-        """Count the rows by the A_i atoms of one attribute, and by its C classes and F folds, shape
+        """Count the rows by the A_i atoms of one attribute, and by C classes and F folds, shape
         (A_i, C F).
         """
         columns = self.classes * self.folds

@@ -40,7 +40,7 @@ _FEWEST_BITS = 4
 
 @dataclass(frozen=True)
 class WeightSums:
-    """The sum of the weights of some rows and the sum of their squares, in units of weight.
+    """The sum of some rows' weights and the sum of the squared weights, in units of weight.
 
     Attributes
     ----------
