@@ -74,7 +74,9 @@ class Design:
         return sparse.csr_matrix((ones, columns.ravel(), starts), shape=(count, int(offsets[-1])))
 
     def ordinal(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the codes of the masked values of `rows`, shape (len(rows), m), float32."""
+        """Return the integer codes of the masked values in `rows` as 32-bit floats. The result has
+        one line for each row and one column for each attribute.
+        """
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> Floats:

@@ -247,10 +247,11 @@ class State:
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Ints) -> Floats:
-        """Return exactly how much the loss changes when `record` changes clusters with each of M
-        `others`, shape (M,).
+        """Return exactly how much the loss changes if `record` and one of the M `others` swap
+        clusters, shape (M,).
 
-        `others` must be outside the cluster of `record`.
+        The result has one change for each of the `others`. None of the `others` may be in the same
+        cluster as `record`.
         """
         source, targets = int(self.of[record]), self.of[others]
         step = self.instance.points[others] - self.instance.points[record]

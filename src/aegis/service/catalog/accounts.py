@@ -57,12 +57,14 @@ class OpenSession:
 
 @dataclass(frozen=True)
 class HalfOpen:
-    """A sign-in with the right password that needs a code of the second factor.
+    """A sign-in that is not complete: the password was right, but the code of the second factor is
+    still missing.
 
     Attributes
     ----------
     secret
-        Secret that must be sent with the code; it is no session by itself.
+        Secret that the caller must send together with the code. The secret alone does not open a
+        session.
     """
 
     secret: str
