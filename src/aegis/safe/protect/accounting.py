@@ -25,7 +25,9 @@ _LOG_ORDERS = (-12.0, 14.0)
 
 
 class Unit(StrEnum):
-    """The protected unit: two tables are neighbours if they differ in one such unit."""
+    """The unit that differential privacy protects, rows or persons: two tables are neighbours if
+    they differ in one unit.
+    """
 
     ROWS = "rows"
     """One row is added or removed."""
@@ -63,7 +65,7 @@ class NamingThreshold:
     Attributes
     ----------
     name
-        Name of the round of noise whose figures are compared with the threshold.
+        Name of the round whose noisy figures are compared with the threshold.
     least
         Smallest noisy total of a cell that is named.
     sigma

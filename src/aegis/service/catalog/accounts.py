@@ -98,9 +98,10 @@ def create(
         At least 12 characters and not a common password; None for accounts that sign in at an
         identity provider.
     subject
-        Issuer and subject of its identity at the identity provider, or None.
+        Issuer and subject, with which the identity provider identifies the owner of the account, or
+        None.
     by
-        The actor who creates it; None for the command line on the service's machine.
+        The actor who creates the account; None for the command line on the service's machine.
 
     Raises
     ------
@@ -143,7 +144,8 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
     Raises
     ------
     WrongState
-        No account could administer accounts any more, or the identity provider sets the roles.
+        After the change, no account could administer accounts any more; or the identity provider
+        sets the roles.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -300,7 +302,7 @@ def sign_in(
 ) -> OpenSession | HalfOpen:
     """Check name and password; return a session or, with a second factor, an incomplete sign-in.
 
-    The answer for an unknown name takes as long as for a wrong password, and is the same. The slow
+    For an unknown name, the answer is the same as for a wrong password, and takes as long. The slow
     hash is computed outside of transactions, so that guessing does not block other callers.
 
     Parameters
