@@ -75,8 +75,8 @@ class CellSearch:
         self.pending: Ints = np.arange(self.rows, dtype=np.int64)
 
     def run(self, step: Step | None = None) -> Flags:
-        """Search, and return which cells of the N records and A attributes to suppress, shape (N,
-        A).
+        """Search which cells to suppress; return True for each such cell of the N records and A
+        attributes, shape (N, A).
         """
         run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
         run(step)

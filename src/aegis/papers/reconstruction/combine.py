@@ -80,7 +80,8 @@ def all_evidence(
 
 
 def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Merge masks whose groups are runs of consecutive atoms; return their common refinement.
+    """Merge all masks whose groups are runs of consecutive atoms (unmasked values) into one mask,
+    their common refinement.
 
     The merged counts are exact. Each such mask gives the cumulative counts at its cuts, by class.
     The common refinement has the cuts of all masks. Raise `DataError` if two masks disagree at a

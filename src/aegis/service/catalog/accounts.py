@@ -98,8 +98,7 @@ def create(
         At least 12 characters and not a common password; None for accounts that sign in at an
         identity provider.
     subject
-        Issuer and subject, with which the identity provider identifies the owner of the account, or
-        None.
+        Issuer and subject by which an identity provider knows the owner, or None.
     by
         The actor who creates the account; None for the command line on the service's machine.
 
@@ -144,8 +143,7 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
     Raises
     ------
     WrongState
-        After the change, no account could administer accounts any more; or the identity provider
-        sets the roles.
+        No account could administer accounts any more, or the identity provider sets the roles.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
