@@ -22,7 +22,7 @@ class Remembered(Generic[K, V]):
     Parameters
     ----------
     most
-        Largest sum of the sizes of all values. A single value may exceed it.
+        Largest sum of the sizes of all values. A single value may be larger than this limit.
     size
         Function that returns the size of a value. By default, each value has the size 1.
     """

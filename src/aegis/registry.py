@@ -113,9 +113,9 @@ class Registry(Generic[T]):
         names.
 
         The message also lists `others`: names of another registry that are accepted in the same
-        place. For a former name, return the entry and issue a `RenamedWarning` with the new name.
-        For a name with options in brackets, the family of the name makes the entry. `names` does
-        not contain such names.
+        place. If an entry was renamed, its former name still works, with a `RenamedWarning` that
+        shows the new name. A name can have options in brackets; the function before the bracket
+        then makes the entry with these options. `names` does not list names with options.
         """
         derived = self._of_family(name)
         if derived is not None:

@@ -89,7 +89,8 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """A private key, with which documents are signed. Its `repr` does not show the key.
+    """A private key, with which documents are signed. The `repr` of this object does not show the
+    key.
 
     Attributes
     ----------

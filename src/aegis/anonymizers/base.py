@@ -184,7 +184,7 @@ class Anonymizer:
     cost
         Growth of its running time with the number of records N.
     diverse
-        Whether it can guarantee l distinct sensitive values in each group.
+        Whether the method can guarantee l distinct sensitive values in each group.
     method
         The function that takes records, options, random numbers and progress, and returns an
         `Outcome`.

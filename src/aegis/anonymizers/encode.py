@@ -102,8 +102,8 @@ def encode_for(
     """Encode `table` with the roles and hierarchies of `policy`.
 
     Columns that the policy does not name are left out of the release. The label is released
-    unchanged, unless the policy gives it a role. `kinds` and `orders` override those of the policy.
-    They have the same form as in `encode`, which also lists the errors.
+    unchanged, unless the policy gives it a role. `kinds` and `orders` override the kinds and orders
+    of the policy. They have the same form as in `encode`, which also lists the errors.
     """
     for name in policy.attributes:
         if name not in table.column_names:

@@ -43,7 +43,7 @@ class RecordGroups:
 
     @cached_property
     def sizes(self) -> Ints:
-        """The number of records of each group, shape (G,)."""
+        """The number of records in each of the G groups, shape (G,)."""
         return np.bincount(self.of[self.of >= 0]).astype(np.int64)
 
     @property
@@ -61,7 +61,7 @@ class RecordGroups:
 
     @cached_property
     def starts(self) -> Ints:
-        """The index in `order` of the first record of each group, shape (G,)."""
+        """For each of the G groups, the index in `order` of the first record, shape (G,)."""
         return (np.cumsum(self.sizes) - self.sizes).astype(np.int64)
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class Extent:
     Attributes
     ----------
     low, high
-        Lowest and highest code in each group, shape (G,).
+        Lowest and highest code in each of the G groups, shape (G,).
     height
         Height of the lowest common ancestor in the attribute's hierarchy, shape (G,).
     """
@@ -175,7 +175,9 @@ def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
 
 
 def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Ints, Codes]:
-    """Return the distinct pairs of group and code, in ascending order: two arrays of shape (P,)."""
+    """Return the P distinct pairs of group and code, in ascending order, as two arrays of shape
+    (P,).
+    """
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)
 
@@ -183,7 +185,8 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Return the squared distance of each value from the value that represents it, shape (N,).
+    """Return the squared distance between each of the N values and the value that represents it,
+    shape (N,).
 
     Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
     V - 1, where V is the number of values. For categories the distance is 0 or 1. A missing value
@@ -194,7 +197,7 @@ def squared_distances(
     Parameters
     ----------
     codes
-        The values, shape (N,).
+        The values of the N records, shape (N,).
     numbers, standing
         The value that represents each record, shape (N,): a number for numeric attributes, a code
         for all others.

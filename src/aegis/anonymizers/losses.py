@@ -122,7 +122,8 @@ def centroid_loss(
 def distances_to_centroid(
     attribute: RecordAttribute, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> Floats:
-    """Return the squared distance of each value from the centroid of its group, shape (N,).
+    """Return the squared distance between the value of each of the N records and the centroid of
+    the record's group, shape (N,).
 
     Every record must belong to a group. `squared_distances` defines the distance. With `rounded`,
     means are rounded as in `centroid`.
@@ -148,7 +149,8 @@ def certainty_penalty(records: Records, groups: RecordGroups) -> float:
 
 
 def penalties(attribute: RecordAttribute, groups: RecordGroups) -> Floats:
-    """Return the certainty penalty of each group's generalised value, 0..1, shape (G,).
+    """Return the normalised certainty penalty (0..1) of the generalised value in each of the G
+    groups, shape (G,).
 
     If the attribute has a hierarchy, the penalty is the share of all values that the ancestor
     covers. Otherwise it is the relative width of the range (ordered attributes) or the share of all

@@ -101,7 +101,8 @@ def fitting_groups(records: Records, of: Ints, options: Options) -> Flags:
     Parameters
     ----------
     of
-        The group 0..G-1 of each record, shape (N,).
+        For each of the N records, the number of its group among G groups, from 0 to G - 1, shape
+        (N,).
     options
         The options with k and l.
     """
@@ -147,8 +148,8 @@ class Outcome:
     Attributes
     ----------
     labels
-        Group of each record, shape (N,), int64. A group can have any number from 0 on; suppressed
-        records have a negative number.
+        Number of the group to which each of the N records belongs, shape (N,), int64. A group can
+        have any number from 0 on; suppressed records have a negative number.
     notes
         Sentences that a reader of the release should know.
     details

@@ -89,7 +89,7 @@ def mondrian(
     Returns
     -------
     labels
-        The partition of each record, shape (N,), int64.
+        Number of the partition to which each of the N records belongs, shape (N,), int64.
     """
     labels = np.empty(len(records), dtype=np.int64)
     active = _Partitions(records, np.arange(len(records)), np.array([len(records)]))

@@ -73,7 +73,9 @@ class ValueTree:
         return shares
 
     def heights_to(self, code: int) -> Codes:
-        """Return the height of the lowest common ancestor of each value and `code`, shape (V,)."""
+        """Return, for each of the V values, how high the lowest common ancestor with `code` is in
+        the hierarchy, shape (V,).
+        """
         heights: Codes = np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
         return heights
 
@@ -102,7 +104,7 @@ class RecordAttribute:
     hierarchy
         Hierarchy over these V values; None if the attribute is generalised to ranges or sets.
     numbers
-        For numeric attributes, the value of each code, shape (V,), NaN for missing.
+        For numeric attributes, the number for each of the V codes, shape (V,), NaN for missing.
     centre, spread
         For numeric attributes, mean and population standard deviation of the non-missing values,
         for z-scores. If all values are equal, the standard deviation is set to 1. A subset of the
@@ -160,7 +162,8 @@ class RecordAttribute:
 
     @cached_property
     def positions(self) -> Floats:
-        """The position of each value on a scale from 0 to 1, shape (V,); a missing value is at 2.
+        """The position of each of the V values on a scale from 0 to 1, shape (V,); a missing value
+        is at 2.
 
         Numeric values are placed by size, others by rank. The missing value is one whole range
         above the largest, so that cuts separate it first.

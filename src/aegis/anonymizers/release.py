@@ -104,7 +104,7 @@ def _centroids(
 
 
 def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
-    """Return the generalised value of each group as text, shape (G,)."""
+    """Return, for each of the G groups, the generalised value as text, shape (G,)."""
     if attribute.hierarchy is None and not attribute.ordered:
         return pa.array(_sets(attribute, groups), pa.string())
     covered = extent(attribute, groups)

@@ -103,7 +103,7 @@ def read_records(
     policy
         Roles, hierarchies, and masks of columns that are not quasi-identifiers.
     kinds, orders
-        As in `encode`; they override those of the policy.
+        As in `encode`; they override the kinds and orders of the policy.
 
     Raises
     ------

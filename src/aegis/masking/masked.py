@@ -87,7 +87,7 @@ def suppress(
     earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
     """Remove the rows of classes that fail the rule; return the other rows and the verdict of the
-    rule. The parameters are those of `judge`.
+    rule. The function takes the same parameters as `judge`.
     """
     judged = judge(source, table, quasi, sensitive, rule, hierarchies, population, leaves, earlier)
     return judged.rest(source, table), judged.verdict

@@ -75,9 +75,9 @@ class ValueCounts:
     kind
         The kind of data in the column.
     values
-        Distinct values, shape (V,), in ascending order; null, if there is one, is last.
+        The V distinct values, shape (V,), in ascending order; null, if there is one, is last.
     counts
-        Rows per value, shape (V,), int64.
+        Number of rows with each of the V values, shape (V,), int64.
     shared_rows
         Number of rows that must share each bound that a mask learns.
     """

@@ -46,9 +46,9 @@ def shared_range(numbers: Floats, counts: Array, rows: int) -> tuple[Fraction, F
     Parameters
     ----------
     numbers
-        Finite numbers in ascending order, shape (V,), at least one.
+        V finite numbers in ascending order, shape (V,), at least one.
     counts
-        Rows per number, shape (V,).
+        Number of rows with each of the V numbers, shape (V,).
     rows
         Number of rows that share a bound.
     """

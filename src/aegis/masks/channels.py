@@ -28,9 +28,9 @@ def laplace_channel(
     Parameters
     ----------
     values
-        True values, shape (V,).
+        The V true values, shape (V,).
     reports
-        Grid of released values, shape (R,), strictly ascending.
+        Grid of the R values that can be released, shape (R,), strictly ascending.
     epsilon
         Privacy loss between two values that differ by `sensitivity`; above 0. The loss for values
         that differ by d is epsilon * d / sensitivity. The release of a row is epsilon-locally
@@ -65,7 +65,7 @@ def geometric_channel(
     Parameters
     ----------
     values
-        True integer values, shape (V,).
+        The V true values, which are integers, shape (V,).
     lower, upper
         Smallest and largest released value, chosen without looking at the data.
     epsilon, sensitivity
@@ -175,7 +175,8 @@ def randomised_response_channel(
 
 
 def pram_channel(matrix: npt.ArrayLike) -> Floats:
-    """Return the channel of post-randomisation for the given transition matrix, shape (V, V).
+    """Return the probabilities with which post-randomisation shows each of the V values for each
+    true value, shape (V, V), for the given transition matrix.
 
     Raises `PolicyError` unless `matrix` is square and every row is a distribution.
 

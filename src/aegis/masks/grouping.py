@@ -43,7 +43,7 @@ class Grouping:
         Group of each distinct value, shape (V,), int32. Groups are numbered from 0 in order of
         first appearance. NaN is one value, null is one value, and -0.0 counts as 0.0.
     shown
-        The masked value of each group, shape (size,).
+        The masked value that each group shows, shape (size,).
     """
 
     codes: Int32s
@@ -81,7 +81,7 @@ def evaluate(
     masks
         Fitted masks that fit the column.
     values
-        Distinct values of a column, shape (V,).
+        The V distinct values of a column, shape (V,).
     dtype
         The column's Ibis type, if the type of the array differs from it; the values are cast to it.
     connection

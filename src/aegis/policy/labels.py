@@ -152,7 +152,8 @@ class LabelTask:
     label
         The column to predict.
     weight
-        Weight of the label in the mean of the shares of utility kept, above zero.
+        Weight of this label when the shares of utility kept are averaged over all labels; above
+        zero.
     measure
         Name of the label's measure; None for the measure of the policy, or else the default measure
         for the label's kind.

@@ -43,21 +43,24 @@ WIDTH = 12
 
 
 class CellSearch:
-    """Greedy search for the cells to suppress in N records, until every class is acceptable.
+    """A greedy search that suppresses cells of N records until every equivalence class is
+    acceptable.
 
     Parameters
     ----------
     columns
-        Codes of each of the A attributes, each of shape (N,).
+        For each of the A attributes, the codes of its values in all records, shape (N,).
     costs
-        Cost of suppressing a cell of each attribute, shape (A,), above 0.
+        For each attribute, the cost of suppressing one cell, shape (A,), above 0.
     fits
-        Function that returns whether groups may be classes. If a group may be a class, so may every
-        group that contains it. All records together must be a valid class.
+        Function that returns, for each group of records, whether it is an acceptable class. If a
+        group is acceptable, every larger group that contains it must be acceptable, too. The group
+        of all records must be acceptable.
     spare
-        Function that returns, for each class size, how many records of the class can form a class
-        with one more record while the others still form a class. It is 0 if a further record can
-        only join the whole class.
+        Function that returns, for each class size, how many records can leave a class of this size
+        to form a new class with one record from outside. The remaining records must still form a
+        class. If no records can leave, the function returns 0, and the outside record can only join
+        the whole class.
     """
 
     def __init__(
@@ -72,8 +75,8 @@ class CellSearch:
         self.pending: Ints = np.arange(self.rows, dtype=np.int64)
 
     def run(self, step: Step | None = None) -> Flags:
-        """Search, and return which cells of the N records and A attributes to suppress, shape (N,
-        A).
+        """Search which cells to suppress; return True for each such cell of the N records and A
+        attributes, shape (N, A).
         """
         run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
         run(step)

@@ -35,9 +35,9 @@ class Forest:
     Parameters
     ----------
     features
-        Codes, shape (N, A).
+        Codes of A attributes in N records, shape (N, A).
     target
-        Codes to predict, shape (N,).
+        For each of the N records, the code to predict, shape (N,).
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Forest:
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return the mean loss of accuracy over `repeats` runs that shuffle one feature's values
-        among the test records.
+        """Return how much accuracy the forest loses if the values of one feature are shuffled among
+        the test records, as a mean over `repeats` shuffles.
         """
         whole = self.accuracy()
         scores = []

@@ -117,7 +117,7 @@ class HybridOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """Return whether the method adds noise; its random seed must then stay secret."""
+        """Return whether the method adds noise. If it does, the random seed must stay secret."""
         return not self.strict
 
     def check(self, records: Records) -> None:
@@ -151,19 +151,19 @@ class HybridOptions(Options):
 
 @dataclass(frozen=True)
 class Pattern:
-    """The figures of one categorical quasi-identifier in the search for pattern-friendly
-    attributes.
+    """The figures that decide whether one categorical quasi-identifier is pattern-friendly.
 
     Attributes
     ----------
     name
         The attribute.
     drop
-        Loss of accuracy when its values are shuffled; NaN if the user named the attribute.
+        Accuracy that the forest loses when the values of this attribute are shuffled; NaN if the
+        user named the attribute.
     coverage
-        Share of rows that its two most frequent values cover.
+        Share of rows that have one of the two most frequent values of the attribute.
     friendly
-        Whether it is pattern-friendly.
+        Whether the attribute is pattern-friendly.
     bands
         Triples (value, rows, band) in order of falling frequency.
     """
@@ -226,7 +226,9 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the name of the frequency band of a value that `share` of the rows have."""
+    """Return the name of the frequency band to which a value belongs if `share` of the rows have
+    it.
+    """
     return BANDS[sum(share < limit for limit in limits)]
 
 

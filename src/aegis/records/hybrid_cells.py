@@ -38,8 +38,8 @@ class ReleasedCells:
     def generalise(
         self, rows: Ints, labels: Ints, diversity: float, *, numbers: bool, exact_below: int = 0
     ) -> None:
-        """Give the records of each group equal values; `labels` is the group of each of the records
-        `rows`.
+        """Generalise values so that all records of a group are equal. `labels` has the group of
+        each record in `rows`.
 
         If the entropy of every sensitive attribute in a group is at least `diversity`, categories
         are generalised to the lowest level on which they are equal. Otherwise they are generalised
@@ -128,8 +128,8 @@ class ReleasedCells:
         return values
 
     def classes(self) -> Ints:
-        """Return the class of each record, shape (N,): records with equal released values have the
-        same number.
+        """Number the equivalence classes, and return the number of each of the N records, shape
+        (N,). Records with equal released values have the same number.
         """
         columns: list[Codes] = []
         for values in self.columns():

@@ -178,8 +178,8 @@ def k_member(
     Returns
     -------
     labels
-        Cluster of each record, shape (N,), int64. The time is O(N D A) for D distinct combinations
-        of A attributes.
+        Number of the cluster to which each of the N records belongs, shape (N,), int64. The time is
+        O(N D A) for D distinct combinations of A attributes.
     """
     first, of = records.combinations
     queues = _Queues(of, len(first))

@@ -131,7 +131,8 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Ints:
     Returns
     -------
     labels
-        Cluster of each record, shape (N,), int64. It takes O(N^2 / k) time and O(N) memory.
+        Number of the cluster to which each of the N records belongs, shape (N,), int64. The
+        function takes O(N^2 / k) time and O(N) memory.
     """
     labels = np.zeros(len(space), dtype=np.int64)
     pool = _Unassigned(space)

@@ -32,9 +32,9 @@ class SampledOptions(Options):
     Attributes
     ----------
     epsilon
-        The epsilon of the guarantee, above 0 and up to 5.
+        The epsilon that the release guarantees, above 0 and up to 5.
     delta
-        The delta of the guarantee, above 0 and below 1.
+        The delta that the release guarantees, above 0 and below 1.
     rate
         The probability of drawing a record. The default is the largest that epsilon allows, 1 -
         e^-epsilon.

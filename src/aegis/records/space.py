@@ -25,11 +25,12 @@ class Space:
     Attributes
     ----------
     points
-        Coordinates, shape (P, N).
+        P coordinates of each of the N records, shape (P, N).
     ranked
-        Whether each row of `points` is ordinal, so that its centre is a median; shape (P,).
+        For each of the P coordinates, whether it is ordinal, so that its centre is a median; shape
+        (P,).
     nominal
-        Codes of the categorical attributes, shape (Q, N).
+        Codes of the Q categorical attributes in each of the N records, shape (Q, N).
     sizes
         Number of values of each categorical attribute, shape (Q,).
     """
@@ -112,7 +113,9 @@ class Space:
         return self.points[:, row], self.nominal[:, row]
 
     def distances(self, place: tuple[Floats, Codes]) -> Floats:
-        """Return the squared distance of every record to the coordinates `place`, shape (N,)."""
+        """Return the squared distance between each of the N records and the coordinates `place`,
+        shape (N,).
+        """
         total = np.zeros(len(self))
         difference = np.empty(len(self))
         for row, value in zip(self.points, place[0], strict=True):

@@ -118,7 +118,8 @@ def _rank_swap(
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
-    """Swap each value of an attribute with a value of close rank; return the new codes, shape (N,).
+    """Swap each value of an attribute with a value of close rank; return the new codes of all N
+    records, shape (N,).
 
     Equal values are ranked in random order. A value is not swapped if all its possible partners are
     taken. Missing values are never swapped.
@@ -182,11 +183,12 @@ def swapped_places(
 ) -> tuple[Ints, int, int]:
     """Swap the geography of records.
 
-    Returns the index of the record whose place each record gets, shape (N,); the number of records
-    at risk; and how many of these are not swapped because no partner is left. A record is at risk
-    at a level of the geography if fewer than k records of its area have its other values. From the
-    coarsest level on, each record at risk is swapped with a record from another area. Then more
-    records are swapped at the finest level, until the rate is reached.
+    The function returns, for each of the N records, the index of the record whose geography it
+    gets, shape (N,). It also returns the number of records at risk, and how many of these are not
+    swapped because no partner is left. A record is at risk at a level of the geography if fewer
+    than k records of its area have its other values. From the coarsest level on, each record at
+    risk is swapped with a record from another area. Then more records are swapped at the finest
+    level, until the rate is reached.
     """
     geography = [records.attribute(name) for name in options.geography]
     others = [a for a in records.attributes if a.name not in options.geography]

@@ -22,9 +22,11 @@ OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
 def labels_differ(
     said: Any, released: Source, policy: Policy, *, whole: bool
 ) -> Iterator[Mismatch]:
-    """Yield the path, certified value and measured value of each field of the labels' utility.
+    """Yield each utility figure of the labels in a certificate, together with the same figure
+    measured on the released file.
 
-    Fields with equal values are included; the caller compares the values.
+    Each item has the path of the field, the certified value and the measured value. Equal values
+    are included, because the caller compares them.
 
     Parameters
     ----------
@@ -35,7 +37,8 @@ def labels_differ(
     policy
         The policy of the release.
     whole
-        Whether no row was suppressed, so that input and file have the same label classes.
+        Whether no row was suppressed. Then the input and the released file have the same label
+        classes.
     """
     several = policy.label.several
     assert several is not None

@@ -60,8 +60,9 @@ class MaskedNumbers:
         Information loss IL1s, a sum over all cells: each term is the distance divided by (sqrt(2)
         times the standard deviation of the column).
     eigenvalues
-        Relative distance between the eigenvalues of the correlation matrix of the masked numbers
-        and those of the original ones; null if a column is constant.
+        Relative distance between two lists of eigenvalues: from the correlation matrix of the
+        masked numbers, and from the correlation matrix of the original numbers. Null if a column is
+        constant.
     """
 
     columns: tuple[str, ...]

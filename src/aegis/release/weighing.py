@@ -26,7 +26,7 @@ class KeptWeight:
     column
         Column of the weights in the input; the release does not contain it.
     total, released
-        Sum of the weights of all rows, and of the released rows.
+        Sum of the weights of all rows, and sum of the weights of the released rows.
     expected
         Expected number of people whom an attacker finds by trying all released records. None if
         weights are not numbers of people, or if the quasi-identifiers are not read.

@@ -48,7 +48,7 @@ class MadeOutput:
 
 
 class AgentBook:
-    """The ledger of an agent, with its outputs that are waiting to be uploaded.
+    """The ledger of an agent, and the outputs of this agent that are waiting to be uploaded.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class AgentBook:
     def secret(self, key: PrivateKey) -> bytes:
         """Return the secret that perturbs counts, derived from the agent's first key.
 
-        It stays the same if keys are rotated. With another secret, the same counts would be
+        The secret stays the same if keys are rotated. With another secret, the same counts would be
         perturbed differently, and the mean of several versions would reveal the true counts.
         """
         if not self._secret_file.exists():

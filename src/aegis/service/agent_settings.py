@@ -117,7 +117,7 @@ def rotate_key(path: Path, token: str) -> int:
     """Replace the key of an agent; return the number of data sets that accept the new key.
 
     Both keys sign the change. The old key is kept in the same folder, with `.former-` in its name.
-    Its public key still verifies earlier releases. If a rotation was interrupted, another call
+    The old public key still verifies earlier releases. If a rotation was interrupted, another call
     completes it.
 
     Raises
@@ -125,7 +125,7 @@ def rotate_key(path: Path, token: str) -> int:
     PolicyError
         The agent's file or its key cannot be read.
     EngineError
-        The service does not answer; the key is not changed.
+        The service does not answer. In this case, the key is not changed.
     """
     settings = AgentSettings.load(path, token)
     AgentBook(settings.ledger).secret(settings.key)  # before its key goes

@@ -427,8 +427,8 @@ class Client:
         self._answer("POST", f"/jobs/{job}/give-back", json={"attempt": attempt}, timeout=5)
 
     def failed(self, job: str, attempt: int, reason: str, *, spent: bool = False) -> None:
-        """Report that the agent could not do a job; `spent` means that noise was drawn, so its
-        epsilon stays spent.
+        """Report that the agent could not do a job. `spent` means that noise was drawn, so the
+        epsilon of the job stays spent.
         """
         body = {"attempt": attempt, "reason": reason[:2000]} | ({"spent": True} if spent else {})
         self._object("POST", f"/jobs/{job}/failed", body)

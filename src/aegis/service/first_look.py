@@ -44,8 +44,9 @@ class ColumnLook:
     span
         Smallest and largest value of numbers and dates; empty otherwise.
     bars
-        Heights of the bars of a histogram: number of values in each of several equally wide
-        intervals, divided by the largest of these numbers.
+        Heights of the histogram's bars, 0..1. Each bar stands for one of several equally wide
+        intervals. The height is the number of values in the interval, divided by the largest such
+        number.
     frequent
         Frequent values with their share of the rows.
     note
@@ -72,7 +73,7 @@ class TableLook:
         Number of rows, and number of rows that equal an earlier row in all columns. The second
         number is None for tables that are too large.
     columns
-        Its columns, in order.
+        A description of each column, in the order of the table.
     """
 
     rows: int

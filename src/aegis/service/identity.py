@@ -22,15 +22,15 @@ LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPE
 
 
 def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
-    """Return the name of the cookie of this kind. Over TLS, the name makes browsers bind it to this
-    host.
+    """Return the name of a cookie of the given kind. Over TLS, the name makes browsers send the
+    cookie only to this host.
     """
     return f"__Host-aegis_{kind}" if settings.secure else f"aegis_{kind}"
 
 
 def secret_of(request: Request, settings: ServiceSettings) -> str:
-    """Return the secret of the caller's token, or else of the session; empty if the call has
-    neither.
+    """Return the secret of the token or, if there is no token, of the session with which somebody
+    calls. The result is empty if the call has neither.
     """
     given = request.headers.get("authorization")
     if given is None:
@@ -73,7 +73,9 @@ class Visit:
         return self.cookie("session")
 
     def cookie(self, kind: str) -> str:
-        """Return the value of the cookie of this kind; empty if the call has none."""
+        """Return the value of a cookie that the caller sent, or an empty text if it was not sent.
+        `kind` is the kind of cookie, such as `session`.
+        """
         return self.request.cookies.get(cookie_name(self.settings, kind), "")
 
     def reading(self) -> AbstractContextManager[Session]:

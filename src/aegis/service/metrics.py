@@ -47,7 +47,7 @@ class CallMetrics:
         )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered call."""
+        """Add one call to the counts, after the application has answered it."""
         method = method if method in _METHODS else "other"  # callers may make up names without end
         self._calls.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)

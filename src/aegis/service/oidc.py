@@ -35,19 +35,21 @@ _LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Provider:
-    """The settings of an identity provider.
+    """The settings of an identity provider, at which people may sign in to this service.
 
     Attributes
     ----------
     issuer
         URL of the provider, under which `/.well-known/openid-configuration` is found.
     client_id, client_secret
-        Credentials of this service at the provider; a public client has no secret.
+        Name and secret with which this service signs in to the provider; a public client has no
+        secret.
     roles_claim
-        Claim of the ID token with groups or roles, such as `groups`. None if admins of this service
-        assign roles.
+        Name of the claim that lists groups or roles in the ID token, such as `groups`. None if
+        admins of this service assign the roles.
     roles
-        Role for each value of the claim; other values give no role.
+        The role that a person gets for each value of the claim. Values that are not listed give no
+        role.
     """
 
     issuer: str
@@ -115,7 +117,7 @@ class Begun:
 
     @property
     def cookie(self) -> str:
-        """The content of the cookie."""
+        """The text that the browser stores in the cookie."""
         return f"{self.state}.{self.nonce}.{self.verifier}"
 
 

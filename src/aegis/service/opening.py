@@ -65,7 +65,8 @@ class BenchOpening:
             self.ended.set()
 
     def bench(self) -> str | None:
-        """Return the bench's identifier, or None while the table is being opened.
+        """Return the identifier of the workbench for this table, or None while the table is being
+        opened.
 
         Raise the error if opening failed.
         """

@@ -163,7 +163,7 @@ def _drop(connection: Any, name: str) -> None:
 
 
 def query_progress() -> float | None:
-    """Return how much of its running query the embedded engine has done, from 0 to 1.
+    """Return which share of the running query the embedded engine has done, from 0 to 1.
 
     Call this function from a thread that does not wait for the query. The result is None if no
     query runs, or if the engine does not know its progress.

@@ -136,7 +136,7 @@ def _object_size(file: Path) -> int:
 
 
 def records_within(table: ir.Table, file: str) -> ir.Table:
-    """Return the rows of the array of records in a JSON object that has exactly one such array.
+    """Return the rows in a JSON object that has exactly one array of records.
 
     Raises
     ------

@@ -110,7 +110,7 @@ def parse_size(given: str | int) -> int:
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
-    """Return the error for a memory limit that was too low. Its message says how much memory the
+    """Return the error for a memory limit that was too low. The message says how much memory the
     table needs.
 
     Parameters

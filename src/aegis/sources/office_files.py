@@ -78,7 +78,7 @@ def read_statistics(file: Path, reading: Reading) -> pa.Table:
     EngineError
         The library is not installed.
     DataError
-        The file does not have the format of its extension.
+        The file does not have the format that its extension states.
     """
     try:
         import pyreadstat

@@ -188,7 +188,9 @@ class ConfigurationClasses:
         self._rows = frequency.counts.astype(np.float64)
 
     def suppressed_cells(self, box: Box) -> Flags:
-        """Return which cells of the frequency table a configuration suppresses, shape (cells,)."""
+        """Return, for each cell of the frequency table, whether a configuration suppresses it,
+        shape (cells,).
+        """
         ids, space = dense(*self.tables.of(box))
         return ~self.kept_classes(box, ids, space)[ids]
 

@@ -55,7 +55,8 @@ class Mean(StrEnum):
     MAXIMUM = "max"
 
     def of(self, values: Floats) -> float:
-        """Return the combined loss of m attributes; `values` has shape (m,).
+        """Combine the losses of m attributes into one loss; `values` has one loss for each
+        attribute, shape (m,).
 
         The geometric mean is prod(1 + x)^(1/m) - 1.
         """

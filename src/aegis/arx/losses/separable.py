@@ -31,9 +31,10 @@ class AttributePart:
     variable
         The attribute.
     masked
-        The loss of each candidate if no row is suppressed, shape (n,).
+        The loss of each of the n candidate masks if no row is suppressed, shape (n,).
     beyond
-        The least additional cost of a suppressed row, by candidate and value, shape (n, V).
+        The least cost that a suppressed row adds, for each of the n candidate masks and V values,
+        shape (n, V).
     """
 
     variable: Variable

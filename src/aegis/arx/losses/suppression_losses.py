@@ -214,7 +214,9 @@ class ChargedLoss(ClassLoss):
 
 
 def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return -log2 of the share of each value among the rows of its group, in bits, shape (V,)."""
+    """Return, for each of the V values, -log2 of its share among the rows of its group, in bits,
+    shape (V,).
+    """
     rows = attribute.counts.astype(np.float64)
     groups = np.bincount(candidate.groups, weights=rows)
     share = np.divide(rows, groups[candidate.groups], out=np.ones_like(rows), where=rows > 0)

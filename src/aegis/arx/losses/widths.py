@@ -39,7 +39,9 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return log2 of the number of leaves in each value's group, shape (V,)."""
+    """Return, for each of the V values, log2 of how many leaves the group of the value contains,
+    shape (V,).
+    """
     return np.log2(leaf_counts(attribute, candidate))
 
 
@@ -59,7 +61,7 @@ def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
 
 
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the relative level of the mask, 0..1, once for each value, shape (V,)."""
+    """Return the relative level of the mask (0..1), repeated for each of the V values, shape (V,)."""
     return np.full(len(candidate.groups), rank(attribute, candidate))
 
 

@@ -75,7 +75,8 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """A search by hitting sets; see the module. The parameters are those of `BranchAndBound`.
+    """A search by hitting sets; see the module. The class takes the same parameters as
+    `BranchAndBound`.
 
     Notes
     -----

@@ -37,7 +37,7 @@ class Leftover:
     chosen
         Candidates of each configuration, shape (n, m).
     sums
-        Sum of each configuration, shape (n,), in ascending order.
+        The sum for each of the n configurations, shape (n,), in ascending order.
     whole
         Whether the list is complete; if not, it is a random sample.
     least
@@ -62,8 +62,8 @@ class Listing:
     Parameters
     ----------
     figures
-        For each attribute, the term of each candidate in the sum, shape (n,). Infinity excludes a
-        candidate.
+        For each attribute, the term that each of the n candidate masks adds to the sum, shape (n,).
+        Infinity excludes a candidate.
     refines
         For each attribute, whether a candidate (row) refines another (column); None for attributes
         in which configurations are not compared.
@@ -246,7 +246,7 @@ class OpenList:
     chosen
         Candidates of each configuration, shape (n, m).
     sums
-        Lower bound of the cost of each configuration, shape (n,), in ascending order.
+        Lower bound on the cost of each of the n configurations, shape (n,), in ascending order.
     refines
         For each attribute, whether a candidate (row) refines another (column); None for attributes
         in which configurations are not compared.

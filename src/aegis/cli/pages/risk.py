@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def print_risk(
     shell: Output, measured: RecordRisk, origin: str, files: Sequence[dict[str, Any]]
 ) -> None:
-    """Print every figure of the risk of single records."""
+    """Print all figures that describe how much risk single records have."""
     data = measured.to_dict() | {"written": list(files)}
     if shell.as_data(data):
         return

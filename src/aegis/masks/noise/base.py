@@ -64,7 +64,7 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return all possible reports (masked values) for `data`, shape (R,), null last.
+        """Return all R reports (noisy values) that are possible for `data`, shape (R,), null last.
 
         Raises
         ------
@@ -74,7 +74,8 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the probabilities P(report j | value i), shape (V, R), or some rows of them.
+        """Return the probability that value i gives report j, for V values and R reports, shape (V,
+        R), or only the lines for some values.
 
         Parameters
         ----------
@@ -91,8 +92,8 @@ class NoiseMask(Mask):
         Parameters
         ----------
         column
-            Values, shape (n,). If a mask draws each row independently, a draw for the whole column
-            gives the same result as draws for its consecutive parts.
+            The values of n rows, shape (n,). If a mask draws each row independently, a draw for the
+            whole column gives the same result as draws for its consecutive parts.
         random
             Source of randomness, unless the mask has `exact_randomness`.
         """
@@ -221,6 +222,6 @@ def take(reports: pa.Array, index: Ints, missing: Flags | None = None) -> pa.Arr
 
 
 def is_null(values: pa.Array) -> Flags:
-    """Return whether each entry is null, shape (n,); NaN is not null."""
+    """Return, for each of the n entries, whether it is null, shape (n,); NaN is not null."""
     null: Flags = pc.is_null(values).to_numpy(zero_copy_only=False)
     return null

@@ -45,7 +45,9 @@ class CategoryNoise(NoiseMask):
 
     @abstractmethod
     def transitions(self) -> Floats:
-        """Return P(value j shown | value i), shape (K, K), in the order of the categories."""
+        """Return the probability that value i is shown as value j, for K categories in their order,
+        shape (K, K).
+        """
 
     def check(self, kind: Kind, attribute: str) -> None:
         """Raise `PolicyError` if the mask or its list of values does not fit the column."""
@@ -204,7 +206,9 @@ class RandomisedResponse(CategoryNoise):
         return replace(self, values=values, learnt=self.epsilon is not None)
 
     def transitions(self) -> Floats:
-        """Return P(value j shown | value i) of randomised response, shape (K, K)."""
+        """Return the probability that randomised response shows value i as value j, for K
+        categories, shape (K, K).
+        """
         from aegis.masks.channels import randomised_response_channel
 
         return randomised_response_channel(
@@ -327,7 +331,9 @@ class Pram(CategoryNoise):
         return shown
 
     def transitions(self) -> Floats:
-        """Return the transition matrix, shape (K, K)."""
+        """Return the transition matrix: the probability that value i is shown as value j, for K
+        categories, shape (K, K).
+        """
         from aegis.masks.channels import pram_channel
 
         if self.matrix is not None:

@@ -47,7 +47,9 @@ class GridNoise(NoiseMask):
 
     @abstractmethod
     def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the probabilities P(grid point j | number i), shape (V, R), for finite numbers."""
+        """Return the probability that number i is shown as grid point j, for V finite numbers and R
+        grid points, shape (V, R).
+        """
 
     @abstractmethod
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:
@@ -69,7 +71,9 @@ class GridNoise(NoiseMask):
         return shown
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(report j | value i), shape (V, R); null and NaN do not change."""
+        """Return the probability that value i gives report j, for V values and R reports, shape (V,
+        R); null and NaN do not change.
+        """
         points = self.grid().points
         every, missing = floats(data.values), is_null(data.values)
         not_number = np.isnan(every) & ~missing

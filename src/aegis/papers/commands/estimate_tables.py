@@ -42,11 +42,11 @@ def estimate_tables(
     name
         Heading of the values.
     labels, label_classes
-        Names of the V values and of the C classes.
+        Names of the V values, and names of the C classes.
     cells
-        Figures as text, shape (V, C, T).
+        For each value and each class, T figures as text, shape (V, C, T).
     titles
-        Names of the T figures for each class, such as estimate and truth.
+        Names of the T figures that each class has, such as estimate and truth.
     width
         Width of the page in characters.
     """

@@ -29,17 +29,17 @@ _BLUE = (11, 74, 117)
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """The estimated and true rows by value and class, for a heat map.
+    """A heat map of how many rows each value and class have, by estimate and in truth.
 
     Attributes
     ----------
     title, across
         Title of the map, and title of the horizontal axis.
     values, classes
-        Names of the V values and of the C classes.
+        Names of the V values, and names of the C classes.
     estimate, truth
-        Numbers of rows, shape (V, C); `truth` is None if the true numbers are not
-        known.
+        Numbers of rows by value and class, shape (V, C); `truth` is None if the true numbers are
+        not known.
     """
 
     title: str

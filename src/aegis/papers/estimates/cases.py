@@ -41,15 +41,16 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """An estimate of the paper: the information that it uses, and its method.
+    """A way in which the AEGIS paper estimates deviations: the information that is known, and the
+    method of reconstruction.
 
     Attributes
     ----------
     name
         The name that users write.
     know
-        The information setting. If the summary has less information on an attribute, the estimate
-        uses only that information.
+        The information that is assumed to be known. If the summary knows less about an attribute,
+        the estimate uses only what the summary knows.
     method
         A method of reconstruction.
     own_mask

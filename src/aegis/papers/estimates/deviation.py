@@ -48,12 +48,14 @@ def evidence_of(
     *,
     masks: Iterable[str] | None = None,
 ) -> Evidence:
-    """Return the evidence on an attribute in an information setting.
+    """Collect the counts of an attribute from which its joint counts with the label can be
+    reconstructed.
 
     Parameters
     ----------
     attribute
-        The attribute. Its values are the atoms, and its candidates provide the evidence.
+        The attribute. Each unmasked value is an atom of the reconstruction, and the candidate masks
+        provide the counts.
     know
         `raw`, `histogram` or `nothing`. Candidates that show every value unmasked are used only for
         `raw`. For noise masks, the expected counts of noisy values are used.
@@ -121,7 +123,7 @@ def reconstruct_attribute(
     seed
         Seed for methods that draw at random.
     progress
-        Receives the progress of long work, step by step.
+        Receives the progress, step by step.
 
     Returns
     -------
@@ -150,7 +152,8 @@ def estimate_pud(
     method: str = DEFAULT_METHOD,
     progress: Progress = SILENT,
 ) -> tuple[Estimate, ...]:
-    """Estimate the absolute PUD of configurations under an information setting.
+    """Estimate the absolute predictive utility deviation (PUD) of configurations from the
+    information that is known.
 
     For each attribute, the function reconstructs the raw joint counts once, from all candidates of
     the attribute, and uses them for all configurations. Ranking does not need this estimate
@@ -318,7 +321,8 @@ def limits_of(
     shown
         The measure of the attribute under each mask; at least one.
     margins
-        The known margins of the joint counts. They limit the value from above.
+        The known margins (row totals and class totals) of the joint counts. They limit the measure
+        from above.
 
     Returns
     -------

@@ -36,7 +36,8 @@ class JointEstimate:
     know
         The information that is known in addition to masked values.
     reconstruction
-        The estimated rows by value and class, shape (V, C), with their distance from the truth.
+        The estimated numbers of rows for the V values and C classes, shape (V, C), with the
+        distance from the true numbers.
     measure
         Name of the measure in `figures`.
     figures
@@ -56,7 +57,7 @@ class JointEstimate:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The text of each value, in the order of the estimate's rows."""
+        """The text of each value, in the same order as the lines of the estimated table."""
         from aegis.masks.mapping import text_of
 
         if self.attribute.domain is None:

@@ -97,8 +97,8 @@ def agree(
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     """Return the Spearman correlation between mean metrics over even splits and over odd splits.
 
-    No measure can be expected to have a higher correlation with the metrics of these splits. If
-    there is only one split, return None.
+    With the metrics of these splits, no measure can be expected to correlate more strongly than
+    these two halves with each other. If there is only one split, return None.
 
     Parameters
     ----------

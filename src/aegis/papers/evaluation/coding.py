@@ -42,13 +42,14 @@ class Design:
     Attributes
     ----------
     codes
-        Code of the masked value of each row and attribute, shape (n, m), in the order of the
-        values. Attributes with the same masked value in every row are left out.
+        Code of the masked value for each of the n rows and m attributes, shape (n, m), in the order
+        of the values. Attributes with the same masked value in every row are left out.
     sizes
         Number of distinct masked values of each attribute, shape (m,).
     numbers
-        For each attribute, the mean of the original numbers of each masked value; NaN for missing
-        values. None for an attribute without an order. Empty if the model does not need it.
+        For each attribute and each masked value, the mean of the original numbers that show this
+        masked value; NaN for missing values. None for an attribute without an order. Empty if the
+        model needs no numbers.
     """
 
     codes: Codes
@@ -63,8 +64,8 @@ class Design:
         return sha.hexdigest()
 
     def one_hot(self, rows: Rows) -> sparse.csr_matrix:
-        """Return the masked values of `rows` as 0/1 indicators, shape (len(rows), sum of sizes),
-        float32.
+        """Return the masked values of `rows` as indicators, which are 0 or 1, as 32-bit floats. The
+        result has one line for each row and one column for each masked value of each attribute.
         """
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         columns = (self.codes[rows] + offsets[:-1]).astype(np.int32)
@@ -74,7 +75,9 @@ class Design:
         return sparse.csr_matrix((ones, columns.ravel(), starts), shape=(count, int(offsets[-1])))
 
     def ordinal(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the codes of the masked values of `rows`, shape (len(rows), m), float32."""
+        """Return the integer codes of the masked values in `rows` as 32-bit floats. The result has
+        one line for each row and one column for each attribute.
+        """
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> Floats:

@@ -42,7 +42,8 @@ Table = npt.NDArray[np.float64]
 
 
 class Reconstructed:
-    """Estimates joint counts of unmasked values and label, and the deviation of their measures.
+    """Estimates how many rows each unmasked value and label class have, and how much measures of
+    these counts deviate from measures of the masked counts.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Reconstructed:
         Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
     drawn
         True draws original values at random (the paper's comparator SAMPLING). False fits the
-        counts by IPF.
+        counts by iterative proportional fitting (IPF).
     records
         Only used if `drawn` is True. True draws original records with their labels, as the paper
         describes SAMPLING (section 5.1.6). False draws only values, and the masked row keeps its
@@ -67,7 +68,9 @@ class Reconstructed:
         self._fitted: dict[tuple[str, Candidate], Table] = {}
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return the joint counts fitted by IPF, before rounding, shape (V, C); cached by mask."""
+        """Return the counts that IPF fits to one mask, before rounding: V unmasked values by C
+        classes, shape (V, C). The result is cached.
+        """
         key = (attribute.name, candidate)
         if key not in self._fitted:
             settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)
@@ -76,7 +79,8 @@ class Reconstructed:
         return self._fitted[key]
 
     def table(self, attribute: AttributeSummary, candidate: Candidate, seed: int) -> Ints:
-        """Return the estimated counts by value and class, shape (V, C), as whole numbers.
+        """Return the estimated counts of the V unmasked values by the C classes, shape (V, C), as
+        whole numbers.
 
         The counts are either drawn, or fitted and then rounded at random. Each cell is rounded
         separately, so totals change.
@@ -136,14 +140,15 @@ class Reconstructed:
 
 
 def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
-    """Draw as many records from each group as it has, with replacement; return counts, (V, C).
+    """Draw, with replacement, as many records from each group as the group has; return the counts
+    by value and class, shape (V, C).
 
     Parameters
     ----------
     joint
-        Records per value and class, shape (V, C).
+        Number of records for each of the V values and C classes, shape (V, C).
     groups
-        Group of each value, shape (V,).
+        Number of the group to which each of the V values belongs, shape (V,).
     seed
         The same seed gives the same draw.
 
@@ -168,7 +173,8 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
     The sum is over attributes. P is the distribution of the original values. Q spreads the rows of
     each masked value equally over its original values. The estimate is at least 0. It is 0 only if
-    all original values of each masked value are equally frequent. It does not use the label.
+    all original values of each masked value are equally frequent. MASCARA's estimate does not use
+    the label.
 
     Parameters
     ----------
@@ -204,7 +210,7 @@ def spread_divergence(counts: Integers, groups: Integers) -> float:
 
 @dataclass(frozen=True)
 class Comparator:
-    """An estimator of the literature, with which measures are compared.
+    """An estimator from the literature, with which Aegis compares its measures.
 
     Attributes
     ----------
@@ -213,7 +219,7 @@ class Comparator:
     description
         The method of the estimator, and the theorem that applies to it.
     reference
-        Its publication.
+        The publication that describes the estimator.
     make
         Function that makes the `Reconstructed`; None if the comparator estimates no deviations.
     measure

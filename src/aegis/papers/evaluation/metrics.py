@@ -23,7 +23,7 @@ class Prediction:
     Attributes
     ----------
     truth
-        Class of each row, shape (n,), in 0..C-1.
+        Class of each of the n test rows, as a number from 0 to C - 1 for C classes, shape (n,).
     scores
         Score of each class, shape (n, C): probabilities, or margins if the model has no
         probabilities.
@@ -50,12 +50,12 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class NumberPrediction:
-    """The true numbers and the predicted numbers of test rows.
+    """The true number and the predicted number of each test row.
 
     Attributes
     ----------
     truth, predicted
-        The true and the predicted number of each row, shape (n,).
+        The true number and the predicted number of each of the n rows, shape (n,).
     weights
         The weight of each row, shape (n,); None if each row counts once.
     """

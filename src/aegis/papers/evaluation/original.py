@@ -99,5 +99,7 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return half the sum of absolute differences of importances, from 0 (equal) to 1."""
+    """Return how much two lists of feature importances differ: half the sum of the absolute
+    differences, from 0 (equal) to 1.
+    """
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

@@ -106,7 +106,7 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: Ints) -> Rows:
-    """Return the classes with a single training row in any split."""
+    """Return the classes that have only a single training row in at least one split."""
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
     return np.flatnonzero((counts == 1).any(axis=0))

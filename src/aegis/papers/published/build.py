@@ -163,7 +163,9 @@ def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summar
 
 
 def as_it_stands(policy: Policy) -> Policy:
-    """Return the policy with `identity` as the only mask, for tables that are already masked."""
+    """Return the policy with `identity` as the only mask of every attribute, because the tables are
+    masked already.
+    """
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
         if a.scored and a.name != policy.label.column

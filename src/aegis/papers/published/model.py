@@ -20,7 +20,7 @@ Possible = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """The counts that a publisher has of several masked tables of the same rows.
+    """The counts of several masked tables that a publisher made from the same rows.
 
     Attributes
     ----------
@@ -72,9 +72,10 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return the joint counts of an attribute's masked values and the label, with their atoms.
+        """Return how many rows each masked value of an attribute and each label class have,
+        together with the raw values that each masked value may stand for.
 
-        Return None if the raw values of the masked values (the atoms) are not known.
+        Return None if these raw values (the atoms) are not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -89,7 +90,8 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> Ints | None:
-    """Return, for each raw value, the index of its masked value in `shown`, shape (V,).
+    """Return, for each of the V raw values, the index in `shown` of the masked value that it shows,
+    shape (V,).
 
     Return None if the masked values are not known. If `possible` is None, they are known in two
     cases: the table shows a single value for all raw values, or it shows all raw values.

@@ -35,7 +35,8 @@ def closed_form(evidence: Evidence) -> Reconstruction:
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. An atom without rows in the histogram stays empty.
+        Number of rows for each of the V atoms (unmasked values) and C classes, shape (V, C). An
+        atom without rows in the histogram stays empty.
 
     Raises
     ------
@@ -68,7 +69,8 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: Floats | None) -> Floats:
-    """Divide the counts of each group among its atoms; return the table, shape (V, C).
+    """Divide the counts of each group among the unmasked values (atoms) of the group. Return the
+    table of V atoms by C classes, shape (V, C).
 
     Counts are divided in proportion to the histogram, or equally if there is no histogram. Raise
     `DataError` if a group has different totals in the histogram and in the joint counts.

@@ -26,16 +26,16 @@ def all_evidence(
 ) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of every mask.
 
-    This table is the fixed point of IPF from a uniform seed, with one constraint family for each
-    mask, and one for a known histogram. Before the first iteration, the problem is made smaller:
+    Iterative proportional fitting (IPF) starts from equal counts, and scales them in turn to the
+    counts of each mask and of a known histogram. Before, the problem is made smaller:
 
-    1. Masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits, prefixes
+    1. Masks whose groups are runs of consecutive values (widths, quantiles, erased digits, prefixes
     of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint counts
     of their common refinement are exact differences.
     2. A mask that another mask refines adds no information. The function checks that both masks
     agree, and then drops the coarser one.
-    3. The remaining masks are fitted on the blocks of their common refinement. Counts of a block
-    are divided among its atoms as in Theorem 1, because no constraint distinguishes these atoms.
+    3. The remaining masks are fitted on the blocks of their common refinement. The counts of a block
+    are divided among its atoms (unmasked values) as in Theorem 1 in theory.md.
 
     If only one family remains, the result has a closed form.
 
@@ -80,7 +80,8 @@ def all_evidence(
 
 
 def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Merge masks whose groups are runs of consecutive atoms; return their common refinement.
+    """Merge all masks whose groups are runs of consecutive atoms (unmasked values) into one mask,
+    their common refinement.
 
     The merged counts are exact. Each such mask gives the cumulative counts at its cuts, by class.
     The common refinement has the cuts of all masks. Raise `DataError` if two masks disagree at a

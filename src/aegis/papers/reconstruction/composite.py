@@ -32,7 +32,7 @@ class SmoothFit:
     Attributes
     ----------
     intensity
-        Expected count gamma of each atom, shape (V,), above 0.
+        Expected count gamma of each of the V atoms (unmasked values), shape (V,), above 0.
     penalty
         The penalty lambda that was used.
     aic, deviance, dimension
@@ -70,9 +70,10 @@ def composite_link(
     Parameters
     ----------
     grouped
-        Counts y of the groups, shape (G,), at least 0.
+        Counts y of the G groups, shape (G,), at least 0.
     codes
-        Group of each atom, in the order of the atoms, shape (V,); there must be at least 3 atoms.
+        For each of the V atoms in their order, the number of its group, shape (V,); there must be
+        at least 3 atoms.
     offset
         Known weight of each atom, shape (V,), at least 0. With the histogram as weights, the
         *share* is smooth. With None, all weights are 1, and the *count* is smooth.

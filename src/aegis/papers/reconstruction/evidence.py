@@ -19,7 +19,9 @@ AGREEMENT = 1e-8
 
 
 def aggregate(codes: Ints, table: Floats, groups: int) -> Floats:
-    """Add up the rows of a (V, C) table by group; the result has the shape (groups, C)."""
+    """Add up the rows of all values in each group. `table` has V values by C classes, shape (V, C);
+    the result has one line for each group, shape (groups, C).
+    """
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return group_sums(cells, table.ravel(), groups * labels).reshape(groups, labels)
@@ -34,10 +36,11 @@ class MaskedJoint:
     name
         Name of the mask, for messages.
     codes
-        Group of each atom, shape (V,), integers in 0..G-1.
+        For each of the V atoms (unmasked values), the number of its group among G groups, shape
+        (V,), from 0 to G - 1.
     joint
-        Number of rows per group and label class, shape (G, C). A group without atoms must have no
-        rows.
+        Number of rows in each of the G groups and C label classes, shape (G, C). A group without
+        atoms must have no rows.
     """
 
     name: str
@@ -77,9 +80,10 @@ class NoisyJoint:
     name
         Name of the mask, for messages.
     channel
-        P(report j | true atom i), shape (V, R); each row sums to 1.
+        Probability that true atom i gives report j, for V atoms and R reports, shape (V, R). Each
+        line sums to 1.
     joint
-        Rows per report and label class, shape (R, C).
+        Number of rows for each of the R reports and C label classes, shape (R, C).
     """
 
     name: str
@@ -152,7 +156,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """The number of rows N, which all evidence has in common."""
+        """The number of rows N, which is the same in all evidence."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:
@@ -167,7 +171,9 @@ class Evidence:
         raise PolicyError.unknown("masked joint", name, [mask.name for mask in self.masked])
 
     def residual(self, table: Floats) -> float:
-        """Return the largest deviation of a (V, C) table from the exact evidence, in rows."""
+        """Return by how many rows a table of V atoms and C classes, shape (V, C), deviates at most
+        from the exact evidence.
+        """
         worst = [
             np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()
             for mask in self.masked
@@ -208,7 +214,7 @@ class Evidence:
 
 
 def check_sizes(mask: MaskedJoint, histogram: Floats) -> Floats:
-    """Return the number of rows of each group of a mask by the histogram, shape (groups,).
+    """Count in the histogram how many rows each group of a mask has, shape (groups,).
 
     Raise `DataError` if these numbers differ from the mask's joint counts, because then the joint
     counts cannot be divided among the atoms.

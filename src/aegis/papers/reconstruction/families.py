@@ -16,16 +16,18 @@ from aegis.measures.checks import counts, group_codes
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A constraint family: a partition of the cells, and the required total of each group.
+    """A family of constraints on a table: it divides the cells into groups, and requires a total
+    for each group.
 
     Attributes
     ----------
     name
         Name of the family, for messages.
     codes
-        Group of each cell of the flattened table (C order), shape (n,), in 0..G-1.
+        For each of the n cells of the table, flattened in C order, the number of its group among G
+        groups, shape (n,), from 0 to G - 1.
     targets
-        Required total of each group, shape (G,), at least 0.
+        Required total of each of the G groups, shape (G,), at least 0.
     """
 
     name: str

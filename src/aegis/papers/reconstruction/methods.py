@@ -32,11 +32,12 @@ class Settings:
     seed
         Seed for methods that draw at random.
     tolerance
-        Tolerance of IPF, as a share of N.
+        Largest difference from a known count at which iterative proportional fitting (IPF) stops,
+        as a share of the number of rows.
     max_sweeps
-        Largest number of sweeps of IPF.
+        Largest number of sweeps that IPF makes over all known counts.
     progress
-        Receives the progress of long work, step by step.
+        Receives the progress of reconstructions that take long, step by step.
     """
 
     seed: int = 0

@@ -35,7 +35,7 @@ class ColumnFacts:
     spoken
         The name of the column, without the prefix that all columns of the table share.
     kind
-        Kind of its values, on which masks depend; None if no mask accepts the column.
+        Kind of the values in the column, on which masks depend; None if no mask accepts the column.
     rows, nulls
         Number of rows of the table, and number of rows in which the column is null.
     distinct

@@ -172,7 +172,8 @@ def common_stem(names: Sequence[str]) -> str:
 
 
 def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
-    """Estimate how many different values a table has from how many a sample of its rows has.
+    """Estimate the number of different values in a table from the number of different values in a
+    sample of rows.
 
     The estimate D solves D (1 - (1 - q)^(rows / D)) = seen, where q = sampled / rows. The left side
     is the expected number of values in the sample if D values are equally frequent and each row is

@@ -192,7 +192,8 @@ def find_derived(
 
 
 def one_row_share(source: Source, label: ColumnFacts) -> float:
-    """Return the largest share of the variance of a numeric column that comes from a single row.
+    """Return how much of a numeric column's variance comes from a single row: the largest such
+    share of any row.
 
     Raises
     ------

@@ -459,11 +459,12 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
 
 
 def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the identifiers that may say which rows belong to the same person, the most likely one
-    first.
+    """Return the identifier columns that may show which rows belong to the same person, the most
+    likely column first.
 
-    Identifiers with the same evidence are ordered by their number of values, because a doctor has
-    several patients.
+    If the evidence for two columns is equal, the column with more distinct values comes first. For
+    example, a column of patients has more distinct values than a column of their doctors, because a
+    doctor has several patients.
     """
     keys = [(person_evidence(facts), facts.distinct, facts) for facts in identifiers]
     likely = [key for key in keys if key[0] is not PersonEvidence.NONE]

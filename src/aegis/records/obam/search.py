@@ -80,8 +80,8 @@ class ObamObjective:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A move of one record to another cluster, or a swap of two records, and how it changes the
-    loss.
+    """A move of one record to another cluster, or a swap of two records, with the change of the
+    loss that it causes.
 
     The change of loss is exact. A move has no `other` record.
     """
@@ -416,9 +416,9 @@ class Solution:
     Attributes
     ----------
     of
-        Cluster of each record, shape (N,).
+        Number of the cluster to which each of the N records belongs, shape (N,).
     information_loss
-        IL in the scale of the search, 0..1.
+        Information loss (IL) in the scale of the search, 0..1.
     least
         MIN(IL), the lowest IL found for this number of clusters and this k.
     diversity

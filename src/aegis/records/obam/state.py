@@ -27,11 +27,13 @@ class Instance:
     Attributes
     ----------
     points
-        Coordinates, shape (N, P).
+        P coordinates of each of the N records, shape (N, P).
     nominal
-        Codes of categorical attributes, shape (N, Q), with `nominal_sizes` values each.
+        Codes of the Q categorical attributes in each record, shape (N, Q). `nominal_sizes` has the
+        number of values of each attribute.
     sensitive
-        Codes of sensitive attributes, shape (N, S), with `sensitive_sizes` values each.
+        Codes of the S sensitive attributes in each record, shape (N, S). `sensitive_sizes` has the
+        number of values of each attribute.
     first, of
         The distinct combinations of quasi-identifiers, as in `Records.combinations`.
     """
@@ -70,8 +72,8 @@ class Instance:
 
 
 def entropy(counts: Ints) -> Floats:
-    """Return the entropy in bits of each row of counts; an array of shape (..., V) gives shape
-    (...). An empty row has entropy 0.
+    """Return the entropy, in bits, of each list of V counts; an array of shape (..., V) gives shape
+    (...). A list without counts has the entropy 0.
     """
     totals = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     shares = counts / totals
@@ -123,7 +125,9 @@ class State:
         return max(within, 0.0) + float(sum(np.sum(self.sizes - top) for top in self.tops))
 
     def centres(self) -> Floats:
-        """Return the mean coordinates of each cluster, shape (C, P)."""
+        """Return the centre of each of the C clusters: the means of the P coordinates, shape (C,
+        P).
+        """
         return self.sums / np.maximum(self.sizes, 1)[:, None]
 
     def distances(self, combinations: Ints) -> Floats:
@@ -189,13 +193,13 @@ class State:
         Parameters
         ----------
         margin
-            Whether each cluster may lose a record, shape (C,).
+            For each of the C clusters, whether a record may leave it, shape (C,).
 
         Returns
         -------
         records, targets, changes
-            The movable records, the best target of each, and the change of loss by this move alone;
-            each of shape (M,).
+            The M records that may move, the best target cluster of each, and how much this move
+            alone changes the loss; each of shape (M,).
         """
         records = np.flatnonzero(margin[self.of])
         if not len(records) or self.clusters < 2:
@@ -247,10 +251,11 @@ class State:
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Ints) -> Floats:
-        """Return exactly how much the loss changes when `record` changes clusters with each of M
-        `others`, shape (M,).
+        """Return exactly how much the loss changes if `record` and one of the M `others` swap
+        clusters, shape (M,).
 
-        `others` must be outside the cluster of `record`.
+        The result has one change for each of the `others`. None of the `others` may be in the same
+        cluster as `record`.
         """
         source, targets = int(self.of[record]), self.of[others]
         step = self.instance.points[others] - self.instance.points[record]

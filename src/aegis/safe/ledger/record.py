@@ -36,7 +36,7 @@ class Spend:
     mechanism
         The mechanism that produced the output, in words.
     rho
-        Cost under zero-concentrated differential privacy, above 0.
+        Privacy cost in rho, the unit of zero-concentrated differential privacy (zCDP); above 0.
     unit
         The protected unit: `rows`, or `persons` with at most `rows_per_person` rows each.
     sensitivity, sigma
@@ -102,9 +102,9 @@ class LedgerPopulation:
     name
         Name of the population.
     ceiling
-        Largest total rho that may be spent on outputs about the population.
+        Largest total privacy cost of all outputs about the population, in rho.
     delta
-        The delta at which epsilon is shown.
+        The delta that is used to convert rho to epsilon for display.
     unit
         The protected unit.
     """
@@ -151,7 +151,9 @@ class Entry:
 
     @property
     def rho(self) -> float:
-        """The cost that counts against the budget: 0 if the entry was cancelled or has no cost."""
+        """The cost, in rho, that this entry takes from the budget: 0 if the entry was cancelled or
+        has no cost.
+        """
         if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
@@ -170,7 +172,7 @@ class Balance:
     population
         The population.
     spent
-        Total rho of all entries that are not cancelled.
+        Total privacy cost, in rho, of all entries that are not cancelled.
     """
 
     population: LedgerPopulation
@@ -178,5 +180,7 @@ class Balance:
 
     @property
     def left(self) -> float:
-        """The rho that the population can still spend."""
+        """The privacy budget that is left for the population, in rho (zero-concentrated
+        differential privacy).
+        """
         return max(self.population.ceiling - self.spent, 0.0)

@@ -25,7 +25,9 @@ _LOG_ORDERS = (-12.0, 14.0)
 
 
 class Unit(StrEnum):
-    """The protected unit: two tables are neighbours if they differ in one such unit."""
+    """The unit that differential privacy protects, rows or persons: two tables are neighbours if
+    they differ in one unit.
+    """
 
     ROWS = "rows"
     """One row is added or removed."""
@@ -46,7 +48,7 @@ class NoiseRound:
     sigma
         Scale of the discrete Gaussian noise, in the units of the figures.
     rho
-        Privacy cost of the noisy figures.
+        Privacy cost of the noisy figures in zero-concentrated differential privacy (zCDP).
     """
 
     name: str
@@ -57,12 +59,13 @@ class NoiseRound:
 
 @dataclass(frozen=True)
 class NamingThreshold:
-    """The noisy total that a value, a cell or a class must exceed to be named.
+    """A threshold for noisy totals: a value, a cell or a class is named only if its noisy total
+    exceeds the threshold.
 
     Attributes
     ----------
     name
-        Name of the round of noise whose figures are compared with the threshold.
+        Name of the round whose noisy figures are compared with the threshold.
     least
         Smallest noisy total of a cell that is named.
     sigma
@@ -87,22 +90,27 @@ class NamingThreshold:
 
 
 def rho_of(sensitivity: float, sigma: float) -> float:
-    """Return the zCDP cost of Gaussian noise of scale `sigma` on figures with this sensitivity."""
+    """Return rho, the privacy cost (zCDP) of Gaussian noise of scale `sigma` on figures with this
+    `sensitivity`.
+    """
     return sensitivity * sensitivity / (2.0 * sigma * sigma)
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of noise whose cost is `rho`, increased by a factor of 1 + 1e-9 for rounding
-    errors.
+    """Return the scale of Gaussian noise that costs `rho`, the privacy loss in zero-concentrated
+    differential privacy (zCDP). The scale is increased by a factor of 1 + 1e-9 to allow for
+    rounding errors.
     """
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Return the epsilon at `delta` that follows from rho-zCDP.
+    """Convert `rho`, the privacy loss in zero-concentrated differential privacy (zCDP), to epsilon
+    at `delta`.
 
-    It is the minimum, over all orders a > 1 of the Renyi divergence, of a rho + (log(1/delta) +
-    (a-1) log(1-1/a) - log a) / (a-1) (Canonne, Kamath and Steinke, 2020, corollary 13).
+    For each order a > 1 of the Renyi divergence, a rho + (log(1/delta) + (a-1) log(1-1/a) - log a)
+    / (a-1) is a valid epsilon (Canonne, Kamath and Steinke, 2020, corollary 13). The function
+    returns the smallest of these values.
 
     Raises
     ------
@@ -128,7 +136,8 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def budget_of(epsilon: float, delta: float) -> float:
-    """Return the rho that implies `epsilon` at `delta`, rounded down.
+    """Convert a guarantee of `epsilon` and `delta` to rho, the privacy loss in zero-concentrated
+    differential privacy (zCDP), rounded down.
 
     Raises
     ------

@@ -22,13 +22,15 @@ from aegis.safe.protect.model import (
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
-    """Estimate the variance that protection added to each count of a label table, shape (K, C).
+    """Estimate the variance that protection added to each count of a label table with K cells and C
+    classes, shape (K, C).
 
     Noise adds the same variance to all counts. The variance that rounding and cell keys add depends
     on the true count, and is 0 for a count of 0. The true count is not known, so the function
-    returns the expected variance for a Poisson count. The mean of this count is the number of rows
-    of the cell times the share of the class. So a rare class, of which most cells have no row, is
-    not assumed to be noisier than it is.
+    returns the expected variance for a Poisson count. The mean of this Poisson count is the number
+    of rows in the cell, multiplied by the share of rows in the class. Most cells have no row of a
+    rare class, and this mean takes that into account. So the noise in rare classes is not
+    overestimated.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)

@@ -36,7 +36,8 @@ class TablesSearch:
     seen
         Number of combinations that were scored.
     complete
-        Whether the bound excludes that any combination that was not scored is better.
+        Whether the bound proves that no unscored combination is better than the best scored
+        combination.
     """
 
     def __init__(self, scorer: ProtectedScorer, top: int, expired: Callable[[], bool]) -> None:

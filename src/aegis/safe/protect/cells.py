@@ -35,9 +35,10 @@ class Cells:
     name, role, kind, weight
         As in the attribute's summary.
     of_value
-        Cell of each distinct value, shape (V,); `UNNAMED` if the value has no cell.
+        Number of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
+        the value has no cell.
     joint
-        Labelled rows per cell and class, shape (K, C).
+        Number of labelled rows in each of the K cells and C label classes, shape (K, C).
     candidates
         The candidate masks and their groups of cells.
     bought
@@ -97,8 +98,8 @@ class Cells:
         )
 
     def keep(self, chosen: Flags) -> Cells:
-        """Return only the cells that have True in `chosen`, shape (K,). The values of the other
-        cells then belong to no cell.
+        """Return only some of the K cells: those with True in `chosen`, shape (K,). The values of
+        the other cells then belong to no cell.
         """
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
@@ -109,7 +110,9 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Merge each cell into the cell with the index in `target`, shape (K,)."""
+        """Merge cells: each of the K cells goes into the cell whose index is in `target`, shape
+        (K,).
+        """
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
@@ -152,7 +155,7 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
     candidate
         A mask of the attribute.
     table
-        Rows per named cell and class, shape (K, C).
+        Number of rows in each of the K named cells and C label classes, shape (K, C).
     """
     if candidate.size in (0, len(table)) and len(table) != 1:
         group, shown = candidate.size, (*candidate.shown, UNNAMED_SHOWN)
@@ -235,7 +238,8 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
     """Fit the candidates' masks to protected counts of the named values.
 
-    `counts` and `named` have shape (U,).
+    `counts` has the number of rows for each of the U distinct values, and `named` whether the value
+    is named; both have shape (U,).
     """
     values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
     data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))

@@ -33,8 +33,8 @@ class NamedClasses:
     names
         The text of each class.
     place
-        Index in `names` of each class of the exact label, shape (C,); -1 if the class is not
-        published.
+        For each of the C classes of the exact label, the index in `names`, shape (C,); -1 if the
+        class is not published.
     """
 
     names: tuple[str, ...]
@@ -95,8 +95,8 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur in the label, and how many rows each class has. The order of
-    the classes depends only on their names.
+    """Return the classes that occur in the label column, and the number of rows in each class. The
+    order of the classes depends only on the names of the classes.
     """
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
@@ -146,8 +146,8 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` if a label would be cut at quantiles, because these are values of single
-    persons.
+    """Raise `PolicyError` if the policy cuts a numeric label at quantiles, because quantiles are
+    values of single persons.
     """
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(

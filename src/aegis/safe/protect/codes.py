@@ -32,20 +32,22 @@ class Explained:
     Attributes
     ----------
     codes
-        For each group and class, shape (G, C): the share of the class in the group minus its share
-        in the table. This deviation is shrunk towards 0 and divided by the square root of the share
-        in the table.
+        For each of the G groups and C classes, shape (G, C): the share of the class in the group,
+        minus the share of the class in the table. This deviation is shrunk towards 0 and divided by
+        the square root of the share in the table.
     covariance
-        Covariance, over groups, of the same deviations without shrinkage, minus the contribution
-        that errors in the counts are expected to make, shape (C, C). Its trace is the mean square
-        contingency.
+        Covariance of the same deviations over groups, without shrinkage, shape (C, C). The
+        contribution that errors in the counts are expected to make is subtracted. The trace of the
+        covariance is the mean square contingency.
     believed
-        Share of the association that models with each of `PENALTIES` explain, shape (P,).
+        For each of the P penalties in `PENALTIES`, the share of the association that models with
+        this penalty explain, shape (P,).
     freedom
         Degrees of freedom of these models, from groups with clearly more rows than noise, shape
         (P,).
     skewness
-        Third moment of the codes of the last class, in units of their standard deviation.
+        Third moment of the codes for the last class, after the codes are divided by their standard
+        deviation.
     """
 
     codes: Floats
@@ -61,7 +63,7 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     Parameters
     ----------
     table
-        Protected rows per cell and class, shape (K, C).
+        Protected number of rows in each of the K cells and C classes, shape (K, C).
     groups
         Group of each cell, shape (K,).
     shares
@@ -141,13 +143,14 @@ def dimensions_for(classes: int) -> int:
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Return q codes for each of an attribute's K cells, shape (K, q), in steps of `GRID`.
+    """Compute q codes for each of the K cells of an attribute, shape (K, q), rounded to steps of
+    `GRID`.
 
-    They are the first q principal components of the codes under all masks, weighted by rows. The
-    first component is common to the masks; the others distinguish the masks. Each component is
-    scaled to variance 1. Then it is multiplied by the square root of r, where r is its singular
-    value divided by the singular value of the first component. So weak components use little of the
-    budget.
+    The codes are the first q principal components of the cells' codes under all masks, weighted by
+    rows. The first component is common to the masks; the others distinguish the masks. Each
+    component is scaled to variance 1, and then multiplied by the square root of r. Here r is the
+    singular value of this component, divided by the singular value of the first component. So weak
+    components use little of the privacy budget.
     """
     stacked = np.hstack(
         [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
@@ -167,14 +170,15 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Return the coefficients of a regression of a mask's codes on the cells' codes, shape (q, C).
+    """Regress the codes under one mask on the q codes of the cells; return the coefficients, shape
+    (q, C).
 
     Parameters
     ----------
     codes
-        Codes of the cells, shape (K, q).
+        The q codes of each of the K cells, shape (K, q).
     target
-        Codes of the cells under a mask, shape (K, C).
+        The codes of the K cells under the mask, one for each of the C classes, shape (K, C).
     weight
         Share of the rows of each cell, shape (K,).
     """
@@ -183,7 +187,9 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Return the mean squared length of a row's codes over all attributes, computed from the tables."""
+    """Compute from the label tables how long the vector of all codes of a row is: the mean squared
+    length over rows.
+    """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):
         weight = np.maximum(counts.sum(axis=1), 0).astype(np.float64)

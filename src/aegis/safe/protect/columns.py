@@ -89,11 +89,11 @@ class TypedColumn:
     kind
         The kind of the values.
     values
-        Distinct values, shape (U,), ascending, null last. They are the values of the table, or all
-        declared values and null.
+        The U distinct values, shape (U,), ascending, null last. These are the values of the table,
+        or all declared values and null.
     place
-        Index in `values` of each distinct value of the table, shape (V,); -1 if it is not among
-        them.
+        For each of the V distinct values of the table, the index in `values`, shape (V,); -1 if the
+        value is not in `values`.
     """
 
     attribute: AttributeSummary
@@ -103,7 +103,7 @@ class TypedColumn:
 
     @property
     def joint(self) -> Ints:
-        """Labelled rows per value and class, shape (U, C)."""
+        """The number of labelled rows for each of the U values and C classes, shape (U, C)."""
         known = self.place >= 0
         joint = np.zeros((len(self.values), self.attribute.joint.shape[1]), dtype=np.int64)
         np.add.at(joint, self.place[known], self.attribute.joint[known])

@@ -93,7 +93,7 @@ def dumps(summary: ProtectedSummary) -> str:
 
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
-    """Parse the text of a protected summary's file; the errors are those of `load_protected`."""
+    """Parse a protected summary from the text of a file; raise the same errors as `load_protected`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -35,8 +35,8 @@ class ProtectedPoint:
     Attributes
     ----------
     alike
-        Expected number of rows that agree with a random row in all quasi-identifiers, as if these
-        were independent. The row itself counts, so the number is at least 1.
+        Expected number of rows that agree with a random row in all quasi-identifiers, if the
+        quasi-identifiers were independent. The row itself counts, so the number is at least 1.
     score, utility_kept
         As in a ranking.
     configuration
@@ -119,8 +119,8 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return how many rows would agree with a random row in all quasi-identifiers, if these were
-    independent.
+    """Return how many rows would agree with a random row in all quasi-identifiers if the
+    quasi-identifiers were independent.
     """
     log = sum(
         _log_chance(attribute, place)

@@ -24,7 +24,8 @@ from aegis.safe.protect.scores import FINEST, REPLICATES, ProtectedScorer
 
 @dataclass(frozen=True, eq=False)
 class ProtectedJoint:
-    """Estimated numbers of rows of one attribute by cell and class, with standard errors.
+    """The estimated number of rows in each cell of one attribute and each class, with standard
+    errors.
 
     Attributes
     ----------
@@ -35,7 +36,8 @@ class ProtectedJoint:
     classes
         The text of each class.
     table
-        Estimated numbers of rows, shape (K, C), at least 0; each class adds up to its total.
+        Estimated numbers of rows in each of the K cells and C classes, shape (K, C), at least 0.
+        The numbers of each class add up to the total of the class.
     stderr
         Standard error of each estimate due to protection only, shape (K, C).
     contingency, contingency_stderr

@@ -91,7 +91,8 @@ class Protection:
     rows_per_person
         Largest number of rows of one person; 1 if the unit is a row.
     epsilon, delta, rho
-        The guarantee of level `noise`; None for `counts`. Delta covers noise and named cells.
+        The guarantee of level `noise`, as epsilon and delta, and as rho (zero-concentrated
+        differential privacy). None for `counts`. Delta covers noise and named cells.
     rounds
         The rounds of figures with noise, in order.
     method, threshold, step, variance
@@ -127,8 +128,8 @@ class Protection:
         return json_fields(self)
 
     def taken(self, source: DomainSource) -> str:
-        """Return the items that come from a source, in words: "kind and values of age, classes of
-        income".
+        """Return in words which published items come from a source: "kind and values of age,
+        classes of income".
         """
         by_column: dict[str, list[str]] = {}
         for domain in self.domains or ():
@@ -147,7 +148,7 @@ class ProtectedCandidate:
         The fitted mask, and the mask as written in the policy. A mask that learns from the data was
         fitted to protected counts, unless its attribute is public.
     groups
-        Group of each cell, shape (K,).
+        Number of the group to which each of the K cells belongs, shape (K,).
     shown
         The text of each group.
     """
@@ -172,8 +173,8 @@ class ProtectedAttribute:
     name, role, kind, weight
         As in `AttributeSummary`.
     table
-        Protected rows per cell and class, shape (K, C), whole numbers that may be negative. A cell
-        is a set of values that no candidate distinguishes.
+        Protected number of rows in each of the K cells and C classes, shape (K, C). The numbers are
+        whole and may be negative. A cell is a set of values that no candidate mask distinguishes.
     candidates
         The candidate masks, in the order of the policy.
     units
@@ -181,7 +182,7 @@ class ProtectedAttribute:
         for all cells except the cell of all unnamed values, because the rows of this cell are
         computed as a difference.
     codes
-        Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
+        The q codes of each of the K cells, shape (K, q), in steps of `GRID`. They are computed from
         protected tables. None if the summary has no moments.
     """
 
@@ -219,7 +220,7 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """For each two attributes, the means over all rows of the products of their codes.
+    """Products of the codes of each two attributes, averaged over all rows.
 
     Attributes
     ----------
@@ -276,8 +277,8 @@ class ProtectedSummary:
     attributes
         The scored attributes by name.
     moments
-        For each two attributes, the means over rows of the products of their codes. None if noise
-        or rounding would hide all their information.
+        Products of the codes of each two attributes, averaged over rows. None if noise or rounding
+        would hide all information in these averages.
     verdicts
         Whether configurations meet the rule, where the owner states it.
     rule
@@ -325,14 +326,16 @@ class ProtectedSummary:
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of each class, shape (C,), above 0."""
+        """The share of rows in each of the C classes, shape (C,), above 0."""
         counts = np.maximum(self.class_counts, 0.5)
         shares: Floats = counts / counts.sum()
         return shares
 
     @cached_property
     def offsets(self) -> Ints:
-        """Index of each attribute's first code among all codes, shape (m + 1,)."""
+        """The index at which the codes of each of the m attributes begin in the list of all codes,
+        shape (m + 1,).
+        """
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 

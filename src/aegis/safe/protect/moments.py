@@ -43,12 +43,14 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True, eq=False)
 class MomentSums:
-    """Sums over rows of the products of the codes of two attributes.
+    """Sums of products: in each row, a code of one attribute is multiplied by a code of another
+    attribute.
 
     Attributes
     ----------
     sums
-        Whole numbers, shape (p, p), symmetric; entries for two codes of the same attribute are 0.
+        Whole numbers, shape (p, p) for p codes in total, symmetric. Entries for two codes of the
+        same attribute are 0.
     sensitivity
         Largest change of the entries above the diagonal blocks by one row, as an L2 distance.
     """
@@ -58,24 +60,26 @@ class MomentSums:
 
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
-    """Return the index of each attribute's first code among all codes, shape (m + 1,)."""
+    """Return at which index the codes of each of the m attributes begin in the list of all codes,
+    shape (m + 1,).
+    """
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
 def between_attributes(offsets: Ints) -> Flags:
-    """Return which entries above the diagonal of a matrix, shape (p, p), belong to codes of two
-    different attributes.
+    """Return which entries above the diagonal of the moments belong to codes of two different
+    attributes, shape (p, p) for p codes in total.
     """
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Shorten vectors of codes, shape (n, p), to a squared length of at most `longest`, as
-    integers.
+    """Shorten each vector of codes to a squared length of at most `longest`, and return whole
+    numbers.
 
-    Longer vectors are scaled down and rounded towards zero, so that rounding never makes them
-    longer.
+    `rows` has shape (n, p): one vector of p codes for each of n rows. Vectors that are too long are
+    scaled down and rounded towards zero, so that rounding never makes a vector longer.
     """
     squares = (rows * rows).sum(axis=1)
     over = squares > longest
@@ -88,19 +92,21 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
-    """Return the largest L2 change of the moments by one row of squared length `longest`.
+    """Return how much one row can change the moments at most, as an L2 distance.
 
-    Let y_i be the squared length of the row's codes of attribute i. The squared change is the sum
-    of y_i y_j over pairs of the m attributes. If y_1 + ... + y_m = `longest`, the squared change is
-    largest if all y_i are equal: it is then `longest`^2 (1 - 1/m) / 2.
+    The codes of the row have the squared length `longest`. Let y_i be the squared length of only
+    the codes of attribute i, for m attributes. The squared change is the sum of y_i y_j over all
+    pairs of attributes. As y_1 + ... + y_m = `longest`, the squared change is largest if all y_i
+    are equal: it is then `longest`^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return the largest L2 change of the moments by one row, if attributes are clipped separately.
+    """Return how much one row can change the moments at most if each attribute is clipped
+    separately, as an L2 distance.
 
-    The squared length of the row's codes of attribute i is at most `longest[i]`.
+    The codes that the row has for attribute i have a squared length of at most `longest[i]`.
     """
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
@@ -126,7 +132,7 @@ def moments_of_rows(
     attributes
         The distinct values and the cells of each attribute.
     codes
-        The codes of the cells of each attribute, shape (K_i, q_i).
+        For each attribute i, q_i codes of each of its K_i cells, shape (K_i, q_i).
     longest
         Squared length at which a row is clipped.
     labelled
@@ -249,8 +255,8 @@ def moments_of_pairs(
 ) -> MomentSums:
     """Return the moments from co-occurrence counts, with each attribute's codes clipped separately.
 
-    The moments are sums over all labelled rows, or over the rows of classes with True in `classes`,
-    shape (C,).
+    The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
+    the C classes, only rows of the classes with True count.
 
     Raises
     ------
@@ -274,7 +280,9 @@ def moments_of_pairs(
 def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
-    """Return the clipped codes of the atoms of each attribute, shape (A_i, q_i)."""
+    """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
+    that no mask distinguishes), shape (A_i, q_i).
+    """
     if summary.sampled:
         raise PolicyError(
             "The co-occurrences of this summary come from a sample of the rows. One row can change "

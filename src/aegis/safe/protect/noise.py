@@ -348,7 +348,8 @@ def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> Protected
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Estimate the number of rows of each class from several tables of the same rows, shape (C,).
+    """Estimate the number of rows in each of the C classes from several tables of the same rows,
+    shape (C,).
 
     A total over few cells has less noise, so the weight of each table is 1 / (number of cells). A
     table from which unnamed cells are missing underestimates the total. So only tables whose total
@@ -365,7 +366,9 @@ def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
 
 
 def codes_of(protected: ProtectedSummary) -> list[Ints]:
-    """Return the codes of each attribute's cells over all its candidates, shape (K, q) each."""
+    """Return q codes for each of the K cells of every attribute, from all candidate masks, shape
+    (K, q) each.
+    """
     return [
         code_cells(
             a.table.astype(np.float64),

@@ -24,8 +24,9 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """Known bounds on the number of rows n_ab that have cell a of one attribute and cell b of
-    another, and on sums of these numbers.
+    """A linear program for two attributes: it holds bounds on the number of rows in each
+    combination of a cell of one attribute and a cell of the other, and bounds on sums of these
+    numbers.
     """
 
     shape: tuple[int, int]
@@ -48,7 +49,7 @@ class Seen:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Add a possible table, shape (n,)."""
+        """Add a possible table, given as the counts of its n cells, shape (n,)."""
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
@@ -61,7 +62,9 @@ class Seen:
 
     @property
     def mean(self) -> Floats:
-        """Mean of the tables, shape (n,); it is also a possible table."""
+        """The mean of the tables found so far, shape (n,) for n cells; the mean is also a possible
+        table.
+        """
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:

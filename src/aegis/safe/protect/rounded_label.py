@@ -31,8 +31,8 @@ from aegis.summary.codes import show
 def with_rounded_label(
     source: Source, policy: Policy, *, person: str | None = None, key: bytes | None = None
 ) -> tuple[Source, Policy]:
-    """Return a table and its policy in which the number to predict is rounded to its bounds, as two
-    classes.
+    """Round a numeric label at random to one of two declared bounds, and return the table and the
+    policy with these bounds as two classes.
 
     Parameters
     ----------
@@ -120,7 +120,8 @@ def _chances(table: pa.Table, key: bytes | None) -> Floats:
 def with_bounds(protection: Protection, label: Label) -> Protection:
     """Return the protection of a table whose numeric label was rounded.
 
-    In it, the source of the label's classes is listed as the source of its bounds.
+    In this protection, the source of the label's classes is listed as the source of the label's
+    bounds.
     """
     domains = tuple(
         replace(own, what="bounds") if (own.what, own.column) == ("classes", label.column) else own

@@ -40,8 +40,8 @@ class MaskedAttribute:
     strength
         Mean square contingency of the masked attribute and the label.
     main
-        The r main directions of the association with the C classes, each multiplied by the square
-        root of its strength, shape (r, C).
+        The r main directions of the association with the C classes, shape (r, C). Each direction is
+        multiplied by the square root of the strength of this direction.
     rest
         Sum of the strengths of all directions that are not in `main`.
     onto
@@ -232,8 +232,8 @@ def share_kept(score: float, unmasked: float) -> float | None:
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
-    """Return the standard error of a trace that results from the random sampling of the table's
-    rows.
+    """Return the standard error that a score has because the rows of the table are a random sample.
+    The score is the trace V.
 
     For the trace V, C classes and N rows, it is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C -
     1). This is the delta method for a squared multiple correlation (Olkin and Finn, Correlations
@@ -245,8 +245,8 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Return the scores of several choices of masks under new random draws of the noise, shape
-    (replicates, len(choices)).
+    """Score several choices of masks again, each time with newly drawn noise. The result has one
+    line for each repetition and one column for each choice.
     """
     scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
     return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])

@@ -114,7 +114,9 @@ def redeem(given: shapes.LinkUsed, visit: VisitOf) -> dict[str, Any]:
 
 @routes.post("/invitations", Action.ACCOUNTS)
 def invite(given: shapes.AccountInvited, call: CallOf) -> dict[str, Any]:
-    """Create an account without a password; return, once, the link with which its owner sets one."""
+    """Create an account, and return a link with which its owner sets the password; the link is
+    shown only once.
+    """
     with call.writing() as session:
         made = password_links.invite(session, call.actor, given.name, given.roles)
     return _link(made, call.settings)
@@ -122,7 +124,9 @@ def invite(given: shapes.AccountInvited, call: CallOf) -> dict[str, Any]:
 
 @routes.post("/accounts/{name}/reset", Action.ACCOUNTS)
 def reset(name: str, call: CallOf) -> dict[str, Any]:
-    """Return, once, a link with which the owner of an account sets a new password."""
+    """Return a link with which the owner of an account sets a new password; the link is shown only
+    once.
+    """
     with call.writing() as session:
         made = password_links.reset(session, call.actor, name)
     return _link(made, call.settings)

@@ -266,8 +266,8 @@ class Alive(GivenBack):
 
 
 class Failed(GivenBack):
-    """Why an agent could not do a job; `spent` means that noise was drawn, so its epsilon stays
-    spent.
+    """The reason why an agent could not do a job. `spent` means that noise was drawn, so the
+    epsilon of the job stays spent.
     """
 
     reason: str = Field(max_length=2000)

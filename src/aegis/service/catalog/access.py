@@ -23,8 +23,8 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """The relation to an object that an account's role requires; for example, the account is its
-    owner.
+    """The relation that an account must have to an object, so that a role of the account applies.
+    For example, the account must own the object.
     """
 
     ANY = "any"
@@ -151,7 +151,7 @@ class ActedOn:
     consumer
         Account of the request's consumer, if there is a request.
     granted
-        Roles of the actor on the data set.
+        Roles that the actor has on the data set.
     visible
         Whether the data set is published, and is public or granted to the actor.
     """

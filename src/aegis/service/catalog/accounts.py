@@ -57,12 +57,14 @@ class OpenSession:
 
 @dataclass(frozen=True)
 class HalfOpen:
-    """A sign-in with the right password that needs a code of the second factor.
+    """A sign-in that is not complete: the password was right, but the code of the second factor is
+    still missing.
 
     Attributes
     ----------
     secret
-        Secret that must be sent with the code; it is no session by itself.
+        Secret that the caller must send together with the code. The secret alone does not open a
+        session.
     """
 
     secret: str
@@ -96,9 +98,9 @@ def create(
         At least 12 characters and not a common password; None for accounts that sign in at an
         identity provider.
     subject
-        Issuer and subject of its identity at the identity provider, or None.
+        Issuer and subject by which an identity provider knows the owner, or None.
     by
-        The actor who creates it; None for the command line on the service's machine.
+        The actor who creates the account; None for the command line on the service's machine.
 
     Raises
     ------
@@ -298,7 +300,7 @@ def sign_in(
 ) -> OpenSession | HalfOpen:
     """Check name and password; return a session or, with a second factor, an incomplete sign-in.
 
-    The answer for an unknown name takes as long as for a wrong password, and is the same. The slow
+    For an unknown name, the answer is the same as for a wrong password, and takes as long. The slow
     hash is computed outside of transactions, so that guessing does not block other callers.
 
     Parameters

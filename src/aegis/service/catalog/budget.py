@@ -32,9 +32,9 @@ class BudgetLeft:
     spent, reserved
         Epsilon of all existing outputs, and epsilon of all work in progress.
     ceiling
-        The lowest ceiling of the data sets that count. These are the data sets of the population's
-        owner and, if the data set has another provider, the data sets of that provider. None if
-        none of them has a ceiling.
+        The lowest ceiling of all data sets that count. The data sets of the population's owner
+        count. If the data set has another provider, the data sets of this provider count, too. None
+        if no data set that counts has a ceiling.
     """
 
     population: str
@@ -132,8 +132,8 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return the population's releases, oldest first. Who may see which releases is as in
-    `entries`.
+    """Return the releases that use a population's budget, oldest first. Each caller sees the
+    releases of the same data sets as in `entries`.
     """
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):

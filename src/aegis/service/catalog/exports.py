@@ -76,9 +76,9 @@ class Described:
     identifier, title, description, terms, label, version, created, publisher
         As in the catalog.
     url
-        URL of the page that shows it.
+        URL of the page that shows the data set or the release.
     fields
-        Its columns.
+        The columns of the data set or of the released file.
     file
         The masked file; None for a data set, which is released on request.
     """

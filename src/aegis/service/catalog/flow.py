@@ -172,8 +172,8 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
     """Record that a job failed, on the job and on its request.
 
-    Its epsilon is refunded, unless noise was drawn (`spent`), because then the failure itself
-    reveals something.
+    The epsilon of the job is refunded, unless noise was drawn (`spent`): after noise was drawn, the
+    failure itself reveals something about the table.
     """
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:
@@ -239,7 +239,8 @@ def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other
 def policy_of(text: str) -> Policy:
     """Return the policy in a YAML text.
 
-    It comes from another machine, so it must not refer to files or variables of this machine.
+    The policy comes from another machine, so it must not refer to files or variables of this
+    machine.
 
     Raises
     ------

@@ -20,9 +20,9 @@ def hand_over(
 ) -> DataSet:
     """Transfer a data set to another provider; the agent of that provider then does its jobs.
 
-    If the provider of the data set transfers it, its jobs are cancelled and all roles on it are
-    revoked. The receiver was not asked, and the receiver's agent must not work for people whom
-    another provider chose.
+    If the provider (not an admin) transfers the data set, the jobs of the data set are cancelled
+    and all roles on it are revoked. The receiver was not asked, and the receiver's agent must not
+    work for people whom another provider chose.
 
     Parameters
     ----------

@@ -162,7 +162,9 @@ def cancel(session: Session, job: Job, by: str) -> Job:
 
 
 def over(session: Session) -> Sequence[Job]:
-    """Return the jobs that have used all attempts and whose last lease has expired."""
+    """Return the jobs that failed silently: they have used all attempts, and the last program did
+    not renew the lease in time.
+    """
     lost = select(Job).where(
         Job.state == "running", Job.leased_until < now(), Job.attempt >= MOST_ATTEMPTS
     )

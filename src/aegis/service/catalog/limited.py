@@ -51,7 +51,7 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class WorkLimits:
-    """Limits of time and memory for a task in a separate process.
+    """The largest time and memory that a task may use in a separate process.
 
     Attributes
     ----------
@@ -235,8 +235,8 @@ class ToldStep:
 
 
 class SeldomTold(ABC):
-    """Sends the progress of a job as JSON values: a new step at once, its progress at most twice a
-    second.
+    """Sends the progress of a job as JSON values. It sends a new step at once, and the progress
+    within a step at most twice a second.
     """
 
     _last = 0.0

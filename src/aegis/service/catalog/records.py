@@ -172,7 +172,9 @@ class Guess(Base):
 
 
 class DataSet(Base):
-    """A provider's data set: the description of a table that stays with the provider."""
+    """A data set in the catalog: a description of a table. The table itself stays with its
+    provider.
+    """
 
     __tablename__ = "data_sets"
     id: Mapped[str] = mapped_column(String(80), primary_key=True)

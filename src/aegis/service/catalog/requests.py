@@ -346,8 +346,8 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return all earlier releases of the same table. Expired ones are included, because copies may
-    exist.
+    """Return all earlier releases of the same table. Expired releases are included, because
+    somebody may still have a copy.
     """
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id

@@ -67,7 +67,7 @@ def is_on(session: Session, account: Account) -> bool:
 
 
 def left(session: Session, account: Account) -> int:
-    """Return the number of unused recovery codes."""
+    """Return how many recovery codes an account has not used yet."""
     factor = _confirmed(session, account)
     return 0 if factor is None else len(factor.recovery)
 
@@ -87,7 +87,7 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
     account
         The account, whose password was just checked.
     service
-        Name of the service in the app: its host.
+        Host of the service, which the app shows as the name of the service.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class SignedStatement:
     statement
         The digests of the approved content, as `statement_of` returns them.
     signature
-        Signature of its canonical bytes.
+        Signature over the canonical bytes of the statement.
     """
 
     statement: Mapping[str, Any]

@@ -90,7 +90,7 @@ def starts_of(step: RequestStep) -> Set[RequestState]:
 
 
 def done(step: RequestStep) -> str:
-    """Return what a step does to a request, such as "approved"."""
+    """Return the participle that says what a step has done to a request, such as "approved"."""
     return _STEPS[step][2]
 
 

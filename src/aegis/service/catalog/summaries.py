@@ -109,10 +109,11 @@ def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
-    """Return how many percent of the utility each candidate mask of a protected summary costs.
+    """Return, for each candidate mask of a protected summary, how many percent of the predictive
+    utility are lost if only this mask is applied.
 
-    The cost is None if all masks of the attribute show one value: the protection hides the values,
-    so nothing is known of their cost.
+    The cost is None if all masks of an attribute show a single value. Then the protection hides the
+    values of the attribute, and the cost is not known.
     """
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
@@ -136,7 +137,7 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
 def candidates(
     bundle: bytes, *, seconds: float, progress: Progress = SILENT
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the best configurations according to a protected summary, and facts on the search.
+    """Search a protected summary for the best configurations; return them with facts on the search.
 
     Each configuration is YAML as `aegis advise -o` writes it. If the summary has no verdicts, the
     agent must check on the table whether a configuration meets the rule.

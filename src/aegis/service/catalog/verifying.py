@@ -42,8 +42,8 @@ class MaskedFile:
     kinds
         Kinds of the columns of the unmasked table, by name.
     rows
-        Number of rows that the agent counted in the table, and number of rows that it expected to
-        suppress; None if unknown.
+        Number of rows that the agent counted in the table, and number of rows that the agent
+        expected to suppress; None if unknown.
     """
 
     content: bytes

@@ -54,8 +54,8 @@ class BenchPage:
     costs
         Utility cost of each candidate mask.
     best, preview
-        The first configuration as YAML; and for each attribute its mask and examples of masked
-        values.
+        The first configuration as YAML; and for each attribute the mask in this configuration, with
+        examples of masked values.
     changes, unknown
         Differences between the policy and the policy of the version, in words; and attributes and
         masks that the summary does not have.

@@ -24,7 +24,8 @@ class AttributeControl:
     name, role
         The attribute and its role.
     masks
-        Its candidates, each in two forms: as readable text, and as in a policy, on one line.
+        The candidate masks of the attribute, each in two forms: as readable text, and as in a
+        policy, on one line.
     """
 
     name: str
@@ -53,7 +54,8 @@ class RuleControl:
     suppression
         Largest percentage of rows that may be suppressed.
     sensitive
-        Attributes that can be protected, each with its l and its t (None without such protection).
+        Attributes that l-diversity and t-closeness can protect, each with the required l and t;
+        None if the rule does not require l or t.
     """
 
     k: int

@@ -79,14 +79,14 @@ def ranges(
     Parameters
     ----------
     low, high
-        Lower and upper bounds of the cells, shape (n,).
+        Lower and upper bounds on the counts of the n cells, shape (n,).
     sums
-        For each published sum and each cell, 1 if the sum contains the cell, else 0; shape (s, n),
-        dense or sparse. None if there are no sums.
+        For each of the s published sums and each cell, 1 if the sum contains the cell, else 0;
+        shape (s, n), dense or sparse. None if there are no sums.
     least, most
         Lower and upper bounds of the sums, shape (s,).
     asked
-        Indices of the cells whose range is returned; by default all.
+        Indices of the cells for which a range is returned; by default all.
     whole
         Whether all cells must be whole numbers. This is slower. The ranges of a two-way table do
         not become narrower, but other ranges can.
@@ -122,8 +122,8 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
 
 
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the smallest and largest possible number of rows of each cell and class, shape (K, C,
-    2).
+    """Return the smallest and the largest possible number of rows in each of the K cells and C
+    classes, shape (K, C, 2).
     """
     counts, place = np.unique(attribute.table, return_inverse=True)
     known = [published_range(protected, int(n)) for n in counts]
@@ -219,11 +219,12 @@ def table_ranges(
     Parameters
     ----------
     low, high
-        Known bounds of the cells, shape (K, C); at most `MOST_CLASSES` classes.
+        Known bounds on the number of rows in each of the K cells and C classes, shape (K, C); at
+        most `MOST_CLASSES` classes.
     threshold
         Smallest sum of each row of the table.
     least, most
-        Bounds of the sum of each column, shape (C,).
+        Bounds on the number of rows in each class, shape (C,).
 
     Raises
     ------

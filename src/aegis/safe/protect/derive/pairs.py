@@ -120,9 +120,9 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine, which is the result for finer moments. Earlier pairs
-        need not be examined again, because coarser moments reveal no combination that finer moments
-        do not reveal.
+        Number of the first pair to examine. The caller got this number for finer moments, so these
+        reveal nothing about earlier pairs. Coarser moments reveal even less, so earlier pairs need
+        no second examination.
 
     Returns
     -------
