@@ -91,8 +91,8 @@ def test_an_advice_masks_the_rows_of_its_best_release_once(
     people: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Utility and residual risks are counted in one stored table."""
-    masked, kept, suppress = [], [], released.suppress
-    monkeypatch.setattr(released, "suppress", lambda *a: masked.append(a) or suppress(*a))
+    masked, kept, check_classes = [], [], released.check_classes
+    monkeypatch.setattr(released, "check_classes", lambda *a: masked.append(a) or check_classes(*a))
     keep = Source.keep
 
     def counting(source: Source, rows: Any) -> Any:

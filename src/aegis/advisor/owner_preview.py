@@ -13,7 +13,7 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.arrays import Flags, Floats, Integers
-from aegis.masking import masked_population, masked_table, suppress
+from aegis.masking import check_classes, masked_population, masked_table
 from aegis.masks import Mask
 from aegis.policy import Policy
 from aegis.sources import Source
@@ -167,7 +167,7 @@ def _preview(
     masks = {name: candidate.mask for name, candidate in choice.items()}
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
     rule = policy.privacy
-    released, _ = suppress(
+    checked = check_classes(
         source,
         masked_table(source, policy.with_label(masks, label_mask), person=policy.person),
         quasi,
@@ -176,6 +176,7 @@ def _preview(
         policy.protected_hierarchies,
         masked_population(policy, source, masks),
     )
+    released = checked.kept_rows()
     shown = [name for name in released.columns if name != PERSON]
     rows = source.collect(released.select(*shown).limit(PREVIEWED))
     cells = [["null" if v is None else str(v) for v in row.values()] for row in rows.to_pylist()]

@@ -38,7 +38,7 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
-from aegis.masking import masked_population, masked_table, suppress
+from aegis.masking import check_classes, masked_population, masked_table
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Mask, common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
@@ -373,7 +373,7 @@ class ReleasedRows:
         masks = self.masks(choice)
         source = self.source if originals is None else originals.source
         added = {} if originals is None else originals.masks
-        kept_rows, _ = suppress(
+        checked = check_classes(
             source,
             masked_table(source, {**masks, **added}, person=policy.person, weight=policy.weight),
             [a.name for a in policy.quasi_identifiers],
@@ -383,7 +383,7 @@ class ReleasedRows:
             masked_population(policy, self.source, masks),
             shown_leaves(self.source, policy, masks) if rule.by_leaves else None,
         )
-        return kept_rows
+        return checked.kept_rows()
 
     def masks(self, choice: Choice) -> dict[str, Mask | None]:
         """Return the mask of each column that a release shows, including the label."""

@@ -554,9 +554,6 @@ class Scorer:
         return candidate
 
 
-__all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_kept"]
-
-
 class AsideScorers:
     """Scores single attributes that measures of whole configurations leave out.
 
@@ -588,3 +585,6 @@ class AsideScorers:
         ways = (*attribute.candidates, attribute.unmasked)
         place = next(i for i, way in enumerate(ways) if way is candidate)
         return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
+
+
+__all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_kept"]

@@ -309,21 +309,6 @@ def _verify(records: Records, groups: RecordGroups, options: Options) -> None:
 ANONYMIZERS: Registry[Anonymizer] = Registry("anonymizer")
 
 
-__all__ = [
-    "ANONYMIZERS",
-    "MINIMUM_K",
-    "Anonymizer",
-    "Grouped",
-    "Method",
-    "Options",
-    "Outcome",
-    "Style",
-    "TradeOff",
-    "at_least",
-    "within",
-]
-
-
 def by_cells(
     method: Method,
     records: Records,
@@ -356,3 +341,18 @@ def by_cells(
         f"{cells.sizes.max()} records."
     )
     return Outcome(labels, (note, *notes), {"cells": len(cells)})
+
+
+__all__ = [
+    "ANONYMIZERS",
+    "MINIMUM_K",
+    "Anonymizer",
+    "Grouped",
+    "Method",
+    "Options",
+    "Outcome",
+    "Style",
+    "TradeOff",
+    "at_least",
+    "within",
+]

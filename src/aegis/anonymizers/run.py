@@ -22,7 +22,7 @@ from aegis.anonymizers.release import build_release
 from aegis.arrays import Ints
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
-from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
+from aegis.masking import check_classes, count_unseen, fit_masks, masked_table, refuse_unseen
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, Unseen
 from aegis.privacy import PrivacyRule, Verdict
@@ -237,11 +237,11 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
         allowed = rule.allowed_rows(anonymized.rows)
         return released, released, _nothing_left(anonymized.rows, allowed)
     quasi = [a.name for a in policy.quasi_identifiers]
-    kept_rows, verdict = suppress(
+    checked = check_classes(
         released, released.table, quasi, rule.sensitive, rule, policy.protected_hierarchies
     )
-    total = _with_left_out(anonymized, rule, verdict)
-    return released, Source(kept_rows, released.origin), total
+    total = _with_left_out(anonymized, rule, checked.verdict)
+    return released, Source(checked.kept_rows(), released.origin), total
 
 
 def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:

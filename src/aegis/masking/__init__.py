@@ -2,21 +2,20 @@
 
 from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
-from aegis.masking.masked import ORDERED_ROWS, JudgedClasses, judge, masked_table, suppress
+from aegis.masking.masked import ORDERED_ROWS, CheckedClasses, check_classes, masked_table
 from aegis.masking.noised import draw, draw_columns, noise_of, seeded_noise
 
 __all__ = [
     "ORDERED_ROWS",
-    "JudgedClasses",
+    "CheckedClasses",
+    "check_classes",
     "count_unseen",
     "draw",
     "draw_columns",
     "fit_masks",
-    "judge",
     "masked_population",
     "masked_table",
     "noise_of",
     "refuse_unseen",
     "seeded_noise",
-    "suppress",
 ]

@@ -75,32 +75,16 @@ def _numbered(source: Source) -> ir.Table:
     return source.table.mutate(**{ROW_NUMBER: ibis.row_number()})
 
 
-def suppress(
-    source: Source,
-    table: ir.Table,
-    quasi: Sequence[str],
-    sensitive: Sequence[str],
-    rule: PrivacyRule,
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    population: Source | None = None,
-    leaves: ShownLeaves | None = None,
-    earlier: Sequence[ShownColumns] = (),
-) -> tuple[ir.Table, Verdict]:
-    """Remove the rows of classes that fail the rule; return the other rows and the verdict of the
-    rule. The function takes the same parameters as `judge`.
-    """
-    judged = judge(source, table, quasi, sensitive, rule, hierarchies, population, leaves, earlier)
-    return judged.rest(source, table), judged.verdict
-
-
 @dataclass(frozen=True, eq=False)
-class JudgedClasses:
-    """The verdict of a rule on a masked table.
+class CheckedClasses:
+    """The classes of a masked table, checked against a rule.
 
     Attributes
     ----------
+    source, table
+        The engine and the masked table.
     verdict
-        The verdict.
+        The verdict of the rule.
     quasi
         Columns whose values form the classes.
     left_out
@@ -109,17 +93,19 @@ class JudgedClasses:
         Rows of the table.
     """
 
+    source: Source
+    table: ir.Table
     verdict: Verdict
     quasi: tuple[str, ...]
     left_out: pa.Table | None
     rows: int
 
-    def rest(self, source: Source, table: ir.Table) -> ir.Table:
-        """Remove the rows of classes that fail the rule; keep the order of the other rows."""
-        in_order = ROW_NUMBER in table.columns
+    def kept_rows(self) -> ir.Table:
+        """Return the table without the rows of classes that fail the rule, in the same order."""
+        table, in_order = self.table, ROW_NUMBER in self.table.columns
         if self.left_out is None:
             return table.drop(ROW_NUMBER) if in_order else table
-        failing = source.upload(self.left_out)
+        failing = self.source.upload(self.left_out)
         rest = table.anti_join(failing, same_class(table, failing, self.quasi, self.left_out))
         if not in_order:
             return rest
@@ -130,7 +116,7 @@ class JudgedClasses:
         return rest.drop(ROW_NUMBER)
 
 
-def judge(
+def check_classes(
     source: Source,
     table: ir.Table,
     quasi: Sequence[str],
@@ -140,8 +126,8 @@ def judge(
     population: Source | None = None,
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
-) -> JudgedClasses:
-    """Return the verdict of the rule, and the classes that fail it.
+) -> CheckedClasses:
+    """Check the classes of a masked table against the rule.
 
     Parameters
     ----------
@@ -164,7 +150,7 @@ def judge(
         that release did. They stay in the table.
     """
     if earlier:
-        return _judge_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
+        return _check_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
     person = PERSON if rule.person is not None else None
     counted = count_classes(
         source,
@@ -181,12 +167,12 @@ def judge(
         classes = replace(classes, hidden=leaves.hidden(members))
     verdict = rule.check(classes)
     if verdict.kept_classes.all() or not quasi:
-        return JudgedClasses(verdict, tuple(quasi), None, classes.rows)
+        return CheckedClasses(source, table, verdict, tuple(quasi), None, classes.rows)
     left_out = counted.members(~verdict.kept_classes)
-    return JudgedClasses(verdict, tuple(quasi), left_out, classes.rows)
+    return CheckedClasses(source, table, verdict, tuple(quasi), left_out, classes.rows)
 
 
-def _judge_after(
+def _check_after(
     source: Source,
     table: ir.Table,
     quasi: Sequence[str],
@@ -194,7 +180,7 @@ def _judge_after(
     rule: PrivacyRule,
     hierarchies: Mapping[str, Hierarchy],
     earlier: Sequence[ShownColumns],
-) -> JudgedClasses:
+) -> CheckedClasses:
     """Find the classes that fail the rule together with earlier releases, or that would be isolated
     by absence.
     """
@@ -207,4 +193,4 @@ def _judge_after(
         raise InternalError("Earlier releases are combined by rows, but the classes count persons.")
     last = counted.after(rule, releases)
     left_out = last.left_out if last.left_out.num_rows and names else None
-    return JudgedClasses(last.verdict, names, left_out, last.table.rows)
+    return CheckedClasses(source, table, last.verdict, names, left_out, last.table.rows)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.masking.masked import JudgedClasses
+from aegis.masking.masked import CheckedClasses
 from aegis.masks import Mask, evaluate
 from aegis.sources import Source
 from aegis.summary.coded_rows import stored_rows
@@ -27,7 +27,7 @@ Shown = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], 
 
 
 def masked_batches(
-    source: Source, table: ir.Table, masks: Mapping[str, Mask | None], judged: JudgedClasses
+    source: Source, table: ir.Table, masks: Mapping[str, Mask | None], checked: CheckedClasses
 ) -> Iterator[pa.RecordBatch] | None:
     """Return the rows of a release in batches, with texts as dictionaries, if Aegis can compute
     them by masking the codes of the values. Otherwise, return None; the engine must then mask.
@@ -40,11 +40,11 @@ def masked_batches(
         The query of the released rows: its columns and types are returned.
     masks
         A fitted mask for each column; None shows the column as it is.
-    judged
+    checked
         The classes that are left out.
     """
     types = {field.name: field.type for field in table.schema().to_pyarrow()}
-    quasi = judged.quasi if judged.left_out is not None else ()
+    quasi = checked.quasi if checked.left_out is not None else ()
     names = tuple(dict.fromkeys((*types, *quasi)))
     if not all(map(_plain, types.values())) or not all(
         name in masks and getattr(masks[name], "deterministic", True) for name in names
@@ -58,7 +58,7 @@ def masked_batches(
         return None
     if prod(len(columns[name][2]) for name in quasi) >= _MOST_KEYS:
         return None
-    return _batches(columns, tuple(types), judged.rows, quasi, judged.left_out)
+    return _batches(columns, tuple(types), checked.rows, quasi, checked.left_out)
 
 
 def _plain(kind: pa.DataType) -> bool:

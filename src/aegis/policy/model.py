@@ -40,6 +40,11 @@ class Role(StrEnum):
     IGNORE = "ignore"
     """Aegis neither scores nor releases the column."""
 
+    @property
+    def scored(self) -> bool:
+        """Whether Aegis scores attributes with this role, and releases their masked values."""
+        return self not in (Role.IDENTIFIER, Role.IGNORE)
+
 
 class Unseen(StrEnum):
     """What a release does with a value that the mask of its column does not know."""
@@ -125,7 +130,7 @@ class Attribute:
     @property
     def scored(self) -> bool:
         """Whether Aegis scores and releases the attribute."""
-        return self.role not in (Role.IDENTIFIER, Role.IGNORE)
+        return self.role.scored
 
 
 @dataclass(frozen=True)

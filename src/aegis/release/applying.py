@@ -13,10 +13,10 @@ import pyarrow as pa
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import record
 from aegis.masking import (
+    check_classes,
     count_unseen,
     draw,
     fit_masks,
-    judge,
     masked_population,
     masked_table,
     noise_of,
@@ -317,7 +317,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             if drawn is None
             else self.engine.table
         )
-        self.judgement = judge(
+        self.checked = check_classes(
             self.engine,
             masked,
             self.quasi if drawn is None else drawn.quasi,
@@ -328,8 +328,8 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.leaves,
             widened.releases,
         )
-        self.verdict = self.judgement.verdict
-        judged = self.judgement.rest(self.engine, masked)
+        self.verdict = self.checked.verdict
+        judged = self.checked.kept_rows()
         added = {*widened.columns, *widened.protected}
         judged = judged.drop(*added) if added else judged
         self.with_originals = judged.drop(WEIGHT) if policy.weight is not None else judged
@@ -430,7 +430,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Return the released rows, if they can be masked by their codes."""
         if self.drawn is not None or self.after or self.policy.person is not None:
             return None
-        return masked_batches(self.source, self.table, self.masks, self.judgement)
+        return masked_batches(self.source, self.table, self.masks, self.checked)
 
     def describe(self, **common: Any) -> Release:
         """Return the release with its fitted configuration."""

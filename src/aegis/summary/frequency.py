@@ -202,9 +202,8 @@ def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
     seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
     order = np.argsort(keys)
     first = np.empty(len(order), dtype=np.int64)
-    first[seen[::-1]] = np.arange(
-        len(seen) - 1, -1, -1
-    )  # of a place that is set twice the last counts
+    # If an element is set twice, the last value stays.
+    first[seen[::-1]] = np.arange(len(seen) - 1, -1, -1)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     counts = np.bincount(seen, minlength=len(order)).astype(np.int64)

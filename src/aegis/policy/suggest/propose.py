@@ -266,9 +266,6 @@ def init_policy(
     return ProposedPolicy(policy, text, {n: profiles[n] for n in facts}, identifying, alone)
 
 
-_RELEASED = (Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.FEATURE)
-
-
 def _unmasked(policy: Policy) -> tuple[str, ...]:
     features = policy.with_role(Role.FEATURE)
     return tuple(a.name for a in features if {*map(str, a.masks)} == {"identity"})
@@ -451,18 +448,15 @@ def _with_doubts(
             )
         others = [own for name, own in facts.items() if name != label.column]
         copies = find_derived(source, profile.facts, others)
-        repeats, like = (
-            ("orders the rows as it does", "order the rows as it does"),
-            "derived from it",
-        )
+        verb, what, like = "order", "the rows as it does", "derived from it"
     else:
-        released = [own.facts for own in profiles.values() if own.role in _RELEASED]
+        released = [own.facts for own in profiles.values() if own.role and own.role.scored]
         twins = find_twins(source, [profile.facts], released)
         copies = tuple(name for name, twin in twins.items() if twin.certain and not twin.coarse)
-        repeats, like = ("gives its class away", "give its class away"), "that repeat it"
+        verb, what, like = "give", "its class away", "that repeat it"
     if copies:
         doubts.append(
-            f"{joined(map(show, copies))} {repeats[len(copies) > 1]}, as columns {like} do. If they are not "
+            f"{joined(map(show, copies))} {verb}{'s' * (len(copies) == 1)} {what}, as columns {like} do. If they are not "
             "known when somebody predicts, delete them from the policy"
         )
     return label, replace(profile, warning="; ".join(doubts))
@@ -488,7 +482,7 @@ def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:
             f"The table has no column{besides}.",
             hint="Give a table with at least one attribute.",
         )
-    if any(profile.role not in (Role.IDENTIFIER, Role.IGNORE) for profile in profiles):
+    if any(profile.role and profile.role.scored for profile in profiles):
         return
     shown = "; ".join(
         f"{show(profile.name)!r} ({profile.role}: {profile.reason})" for profile in profiles[:10]
