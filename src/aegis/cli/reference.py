@@ -58,7 +58,7 @@ SHARED = """
 ## Options of many commands
 
 The list of a command names the options that it shares with others. This table explains them. The options
-from `--table` to `--sheet` say where a table is and how to read it.
+from `--table` down to `--sheet`, in the order of this table, say where your data is and how to read it.
 """
 
 
@@ -99,7 +99,7 @@ def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) 
         first, last = others.index("`--table`"), others.index("`--sheet`")
         others[first : last + 1] = ["`--table` to `--sheet`"]
     if others:
-        yield f"[Shared](#options-of-many-commands): {', '.join(others)}."
+        yield f"[Options that many commands share](#options-of-many-commands): {', '.join(others)}."
 
 
 def _head(first: str) -> list[str]:

@@ -325,8 +325,8 @@ class Study(Advising):
             options `force`, `ledger`, `population` and `new_version`;
             `aegis.safe.protect.release_protected` describes them.
         options
-            `level`, `verdicts`, and the options of the level. For noise, these are `epsilon`,
-            `delta`, `unit`, `rows_per_person`, `person` and `public`; for counts, `key`, `method`,
+            `level` ("noise" or "counts"), `verdicts`, and options for this level. For noise: `epsilon`,
+            `delta`, `unit`, `rows_per_person`, `person` and `public`; for counts: `key`, `method`,
             `threshold`, `step` and `variance`.
 
         Examples

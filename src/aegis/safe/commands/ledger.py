@@ -122,9 +122,9 @@ def command(asked: LedgerCommand) -> None:
 
     A population keeps its budget when its table changes. `open` sets the budget.
     `reserve` refuses a cost that exceeds it. `commit` records that you gave out a
-    result; `cancel` refunds a reservation that you never used. `list` records a release
-    without differential privacy. `verify` finds entries that somebody changed. Each
-    action prints the budgets and their entries."""
+    result; `cancel` refunds a reservation that you never used. `list` adds an entry for a
+    release without differential privacy. `verify` finds entries that somebody changed.
+    Each action prints the budgets and their entries."""
     from aegis.safe.ledger import Ledger
 
     action, subject = asked.action, asked.subject

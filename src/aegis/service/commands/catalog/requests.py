@@ -281,7 +281,8 @@ def sign(
 def run(client: Client, number: RequestId) -> None:
     """Let the agent make an approved release, and wait for it.
 
-    You give an approved request. Aegis prints its state. If the data set has changed
+    Give the number of an approved request. Aegis waits until the agent has made the
+    release, and prints the state of the request. If the data set has changed
     since the approval, the request goes back to review.
     """
     client.step(number, "run")
