@@ -31,7 +31,9 @@ def note(frame, event, _):
         return
     room = name[len(PREFIX) + 1:].split("/")[0].removesuffix(".py")
     files.add(name)
-    functions.add((name, frame.f_code.co_qualname))
+    # Python 3.12 and later run a comprehension within its function.
+    if frame.f_code.co_name not in ("<listcomp>", "<dictcomp>", "<setcomp>"):
+        functions.add((name, frame.f_code.co_qualname))
     if room not in rooms:
         rooms.append(room)
     if room != last:

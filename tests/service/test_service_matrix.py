@@ -49,6 +49,7 @@ def test_a_route_without_a_declared_action_is_found(tmp_path):
         for method in route.methods - {"HEAD"}:
             assert (method, route.path.removeprefix(API)) in known, route.path
     assert len(walked(app.router)) >= len(ROUTES)
+    app.state.catalog.database.close()
 
 
 def allowed(role: AccountRole, action: str, *, own: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -382,7 +382,10 @@ def test_a_ledger_that_was_tampered_with_stops_the_agent(scene):
     scene.checked()
     import sqlite3
 
-    with sqlite3.connect(scene.folder / "agent-ledger" / "ledger.db") as connection:
+    with (
+        closing(sqlite3.connect(scene.folder / "agent-ledger" / "ledger.db")) as connection,
+        connection,
+    ):
         connection.execute("drop trigger event_remains")
         connection.execute("delete from event where number = 1")
     with pytest.raises(AegisError, match="tampered with"):

@@ -43,6 +43,7 @@ def test_every_route_declares_what_it_needs(tmp_path):
     assert described == {(m, p) for m, p, _ in ROUTES if p.startswith(API)}
     assert {path for _, path, action in ROUTES if action == PUBLIC} == FREE
     assert len(ROUTES) > 60
+    app.state.catalog.database.close()
 
 
 def test_every_action_is_one_of_the_table():

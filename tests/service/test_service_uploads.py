@@ -166,9 +166,9 @@ def test_work_that_has_no_memory_to_begin_with_is_ended_at_once():
 
 def test_work_that_takes_too_much_memory_is_ended():
     """The bundle's text alone is more than what is left to the process."""
-    limits = WorkLimits(seconds=600, memory=560 << 20)
+    limits = WorkLimits(seconds=600, memory=600 << 20)
     bundle = b'{"a": "' + 200_000_000 * b"x" + b'"}'
-    with pytest.raises(CatalogError, match="The leak took more than the 560 MiB of memory"):
+    with pytest.raises(CatalogError, match="The leak took more than the 600 MiB of memory"):
         limited.run("leak", limits, bundle=bundle)
 
 

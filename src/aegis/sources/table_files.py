@@ -243,6 +243,7 @@ class _FailingOnce:
 
     def __init__(self, path: Path) -> None:
         self._file: io.IOBase | None = path.open("wb")
+        self._end = 0
 
     def __enter__(self) -> Self:
         return self
@@ -253,13 +254,16 @@ class _FailingOnce:
             file.close()
 
     def __getattr__(self, name: str) -> Any:
-        if self._file is None:  # nothing becomes of what is written after a failure
-            return lambda *_: 0
+        # Nothing becomes of what is written after a failure; sizes computed from `tell` stay positive.
+        if self._file is None:
+            return lambda *_: self._end
         return partial(self._tried, name)
 
     def _tried(self, name: str, *given: Any) -> Any:
         try:
-            return getattr(self._file, name)(*given)
+            result = getattr(self._file, name)(*given)
+            self._end = max(self._end, result) if name == "tell" else self._end
+            return result
         except OSError:
             with suppress(OSError):
                 self.__exit__()

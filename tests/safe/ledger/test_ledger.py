@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -125,7 +126,7 @@ def test_what_is_no_ledger_is_refused(tmp_path):
     with pytest.raises(DataError, match="cannot be used"):
         Ledger(text)
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as connection:
+    with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("create table a (b)")
     with pytest.raises(DataError, match="not a ledger of version"):
         Ledger(other, create=True)
@@ -134,7 +135,7 @@ def test_what_is_no_ledger_is_refused(tmp_path):
 def test_events_cannot_be_changed_and_changes_are_found(ledger):
     ledger.reserve("adults", Spend("a", 0.5))
     noted = ledger.head
-    with sqlite3.connect(ledger.path) as connection:
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
         with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
             connection.execute("update event set content = '{}'")
         with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
@@ -145,7 +146,7 @@ def test_events_cannot_be_changed_and_changes_are_found(ledger):
         )
     with pytest.raises(DataError, match="tampered with: event 2"):
         ledger.verify()
-    with sqlite3.connect(ledger.path) as connection:
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
         connection.execute("drop trigger event_remains")
         connection.execute("delete from event where number = 2")
     assert ledger.verify() == 1  # the chain alone does not tell that its end is missing
@@ -235,7 +236,7 @@ def test_any_order_of_steps_keeps_the_books(tmp_path_factory, steps):
 
 
 def _was_begun(book, number):
-    with sqlite3.connect(book.path) as connection:
+    with closing(sqlite3.connect(book.path)) as connection, connection:
         row = connection.execute(
             "select count(*) from event where kind = 'begin' and entry = ?", (number,)
         ).fetchone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from hashlib import sha256
 
 import pytest
@@ -22,7 +23,7 @@ def ledger(tmp_path):
 
 def forge(ledger, population, content, kind="reserve"):
     """Append an event with a digest worked out here, as somebody does who knows the format."""
-    with sqlite3.connect(ledger.path) as connection:
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
         number, previous = connection.execute(
             "select number + 1, digest from event order by number desc limit 1"
         ).fetchone()
@@ -81,7 +82,7 @@ def test_a_population_that_is_not_there_is_named_and_nothing_is_written(ledger, 
 @pytest.mark.parametrize("use", [Ledger.verify, Ledger.populations], ids=["verify", "populations"])
 @pytest.mark.parametrize("pragma", ["application_id = 7", "user_version = 99"])
 def test_a_file_of_another_program_or_version_is_no_ledger(ledger, pragma, use):
-    with sqlite3.connect(ledger.path) as connection:
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
         connection.execute(f"pragma {pragma}")
     with pytest.raises(DataError, match="not a ledger of version"):
         use(ledger)

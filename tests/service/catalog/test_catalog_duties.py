@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -366,7 +367,7 @@ def test_a_backup_while_it_runs_holds_every_table(place, tmp_path, capsys):
     database = str(place.catalog.database.engine.url.database)
     folder = tmp_path / "copy"
     assert run(["catalog", "backup", str(folder), "--database", database]) == 0
-    with sqlite3.connect(folder / copies.DATABASE) as copy:
+    with closing(sqlite3.connect(folder / copies.DATABASE)) as copy, copy:
         assert copy.execute("select count(*) from log").fetchone()[0] > 0
     assert (folder / copies.DATABASE).stat().st_mode & 0o777 == 0o600
     assert run(["catalog", "backup", str(folder), "--database", database]) == 2
