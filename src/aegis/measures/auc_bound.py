@@ -61,7 +61,9 @@ def reachable_auc(counts: PartCounts) -> float:
 
 
 def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
-    """Return c' M^+ c of one fold; `weights` are the weights of a row of the rest and of the class."""
+    """Return c' M^+ c for the fold with index `part`, as in `reachable_auc`. `sides` are the rest
+    and the class, and `weights` the weight of one row of each.
+    """
     rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
     both = rest + own
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.

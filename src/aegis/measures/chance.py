@@ -65,7 +65,10 @@ def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
 
 
 def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
-    """Return E[o ln(o / e) - o + e] for each pair of totals, and on request for the complement."""
+    """Return E[o ln(o / e) - o + e] for each pair of totals a and b, where the count o is
+    hypergeometric with mean e = a b / n. With `complement`, add the same term of the other a - o
+    rows, which have the value but another class.
+    """
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
     chunk = np.cumsum(points) // _CHUNK
@@ -76,7 +79,9 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return for each pair of totals the first count to visit, the stride, and the number of counts."""
+    """Return, for each pair of totals a and b, the first count to visit, the stride, and the number
+    of counts, for the sum over hypergeometric counts in `expected_mutual_information`.
+    """
     share = b / n
     mean = a * share
     variance = mean * (1 - share) * (n - a) / (n - 1)

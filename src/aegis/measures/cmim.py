@@ -89,7 +89,9 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
 
 
 class _LazyMinimum:
-    """Partial minima of I(A; Y | B) over the chosen B, updated only if needed."""
+    """The minimum of I(A; Y | B) over the attributes B chosen so far, for each attribute A and the
+    label Y. A minimum is updated only if the choice of the next attribute needs it.
+    """
 
     def __init__(self, counts: Cooccurrence, alone: Floats) -> None:
         if counts.pairs is None:

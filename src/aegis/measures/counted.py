@@ -24,7 +24,8 @@ one row.
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Counts of pairs of levels, centred, for the levels that some but not all rows have.
+    """Counts to compute covariances of levels (masked values), for the levels that some but not all
+    rows have.
 
     Attributes
     ----------

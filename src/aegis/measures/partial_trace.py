@@ -33,8 +33,7 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True)
 class Given:
-    """What the fixed attributes leave unexplained: the residual covariances of all other
-    attributes.
+    """The residual covariances of all other attributes after regression on the fixed attributes.
 
     Attributes
     ----------
@@ -66,13 +65,14 @@ class Given:
 
     @classmethod
     def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
-        """Return the residual covariances after regression on the fixed attributes; None if they
-        are too inexact.
+        """Return the residual covariances after regression on the fixed attributes; None if no
+        fixed attribute varies, or if rounding makes the covariances too inexact.
 
         Parameters
         ----------
         total, joint, n, offsets
-            As in `pillai_trace`; the counts must not contain noise.
+            The rows per pair of d levels, (d, d), and per level and class, (d, C), the number of
+            rows, and the start of each attribute's levels. The counts must not contain noise.
         stays
             Whether each attribute is fixed, shape (m,).
         """
@@ -110,13 +110,13 @@ class Given:
         )
 
     def fit(self, total: Floats, joint: Floats, offsets: Ints) -> PillaiFit:
-        """Return `pillai_trace` of the fixed attributes together with a grouping of the other
-        attributes.
+        """Return Pillai's trace of the fixed attributes together with the other attributes, whose
+        levels are grouped.
 
         Parameters
         ----------
         total, joint
-            `total` and `stacked_joint`, summed by group.
+            The fields `total` and `stacked_joint`, with rows and columns summed by group.
         offsets
             Index of each attribute's first group, shape (m + 1,).
         """
@@ -141,6 +141,8 @@ def _centred(
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],
 ) -> Floats:
-    """Return the covariances of the indicators `rows` with the indicators `columns`, times n."""
+    """Return the covariances of the indicators `rows` with the indicators `columns`, times n.
+    `total` has the rows per pair of levels, and `levels` the rows per level.
+    """
     counts = np.asarray(total[np.ix_(rows, columns)], dtype=np.float64)
     return counts - (levels[rows] / n)[:, None] * levels[columns]

@@ -55,12 +55,13 @@ def class_codes(joint: Array, classes: Array) -> Floats:
 
 
 def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> float:
-    """Return Pillai's trace(S_xx^+ S_xu S_uu^+ S_ux) of codes x and label u.
+    """Return Pillai's trace(S_xx^+ S_xu S_uu^+ S_ux) of codes x and label u, for covariance
+    matrices S.
 
     Parameters
     ----------
     covariance
-        S_xx, the covariance of the p codes, shape (p, p), symmetric.
+        S_xx, the covariance of the p numeric codes of masked values, shape (p, p), symmetric.
     explained
         S_xu, the covariance of the codes with the indicators of all classes except the last,
         shape (p, C - 1).
@@ -149,11 +150,12 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of the levels' strength a model with a ridge penalty explains.
+    """Return how much of the strength of an attribute's levels (masked values) a model with a ridge
+    penalty explains.
 
-    Let d be the deviation from the mean of a level with n rows. In a ridge regression on a single
-    attribute with penalty p, it shrinks to d n / (n + p). The level then explains n d^2 (1 - (p /
-    (n + p))^2).
+    Let d be the deviation of a level with n rows from the mean. In a ridge regression on a single
+    attribute with penalty p, d shrinks to d n / (n + p). The level then explains n d^2 (1 - (p / (n
+    + p))^2).
 
     Parameters
     ----------
@@ -168,8 +170,8 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom of a ridge regression on levels that have these numbers of
-    rows.
+    """Return the degrees of freedom of a ridge regression on an attribute; `levels` has the rows of
+    each level.
     """
     total = float(levels.sum())
     if total <= 0:
@@ -178,7 +180,8 @@ def fitted_freedom(levels: Floats, penalty: float) -> float:
 
 
 def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float) -> float:
-    """Return the mean held-out trace over learners that differ in their largest penalty.
+    """Return Pillai's trace on held-out rows, averaged over learners that differ in their largest
+    ridge penalty.
 
     Let V_p be the trace that a learner with penalty p reaches on the rows that it is fitted to, and
     f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1) /
@@ -288,12 +291,16 @@ def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -
 
 
 def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
-    """Return the covariance of codes from `_spread`, whose mean is 0."""
+    """Return the covariance of codes, shape (p, p), for p columns of codes with mean 0 in `spread`,
+    which has one row per level.
+    """
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return `trace_by_separation` of the codes of two classes."""
+    """Return `trace_by_separation` of the codes of two classes, from rows per level and class,
+    shape (d, 2), and per class, shape (2,).
+    """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
     covariance = _covariance(counts, spread)
@@ -316,7 +323,7 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     Parameters
     ----------
     levels
-        Number of rows per level, shape (d,).
+        Number of rows per level (masked value), shape (d,).
     offsets
         Start of the levels of each attribute, shape (m + 1,).
     chance
@@ -332,7 +339,9 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes with separate columns for each attribute, shape (d, m (C - 1))."""
+    """Return the codes of d levels, shape (d, C - 1), with separate columns for each of m
+    attributes, shape (d, m (C - 1)); all other entries are 0.
+    """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))
     for i, (start, stop) in enumerate(pairwise(offsets.tolist())):

@@ -12,8 +12,8 @@ from aegis.errors import InternalError
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """A symmetric matrix A, shape (d, d), in tridiagonal form T = Q' A Q, with Q orthogonal, and Q'
-    times right-hand sides.
+    """The tridiagonal form T = Q' A Q of a symmetric matrix A, shape (d, d), with Q orthogonal, and
+    Q' times the right-hand sides of equations.
 
     Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
     BIT 17, 1977.
