@@ -97,7 +97,7 @@ class RankedCounts:
 
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
-    """Return the protected summary in a file or an object, for use under a policy.
+    """Return the protected summary in `given`, a file or an object, for use under a policy.
 
     Attributes that are not in the policy are dropped. If there are any, the verdicts of
     the rule are dropped, too.

@@ -123,7 +123,9 @@ class Ledger:
 
     @contextmanager
     def _writing(self, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a connection with an open transaction, which excludes all other writers."""
+        """Yield a connection with an open transaction, which excludes all other writers. `fresh`
+        says whether an empty file becomes a ledger.
+        """
         with self._connected() as connection:
             connection.execute("begin immediate")
             try:
@@ -227,7 +229,7 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> int:
-        """Reserve a cost and return the number of its entry.
+        """Reserve a cost from the budget of a population, and return the number of the new entry.
 
         Parameters
         ----------
@@ -317,12 +319,16 @@ class Ledger:
 
     @checks_types
     def begin(self, entry: int) -> None:
-        """Record that output begins: from now on the cost cannot be refunded."""
+        """Record that the output of the entry with this number begins: from now on its cost cannot
+        be refunded.
+        """
         self._move("begin", entry, {})
 
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Record that the output with this SHA-256 was released, and the scale of its noise."""
+        """Record that the output of an entry was released, with its SHA-256 (`digest`) and the
+        scale of its noise.
+        """
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
@@ -370,21 +376,25 @@ class Ledger:
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
-        """Record a release without differential privacy, such as a k-anonymous release."""
+        """Record a release without differential privacy, such as a k-anonymous release; return the
+        number of its entry.
+        """
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "list", name, 0, {"note": note, "digest": digest})
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Record an event without cost, such as a refusal."""
+        """Record an event without cost for a population, such as a refusal; return the number of
+        its entry.
+        """
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "note", name, 0, {"note": note})
 
     @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return the texts recorded by `note`, in order."""
+        """Return the texts that `note` recorded for a population, in chronological order."""
         with self._connected() as connection:
             rows = connection.execute(
                 "select content from event where kind = 'note' and population = ? order by number",
@@ -540,7 +550,7 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event; return the number of its entry.
+    """Append an event to the ledger; return the number of the entry to which it belongs.
 
     If `entry` is 0, the event starts a new entry.
     """

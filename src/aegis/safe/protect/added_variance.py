@@ -62,7 +62,9 @@ def variance_by_count(protection: Protection) -> tuple[float, ...]:
 
 
 def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
-    """Return the expected variance of Poisson counts with these means."""
+    """Return the expected variance that protection adds to Poisson counts with the means `mean`.
+    `by_count` has the variance for the counts 0, 1, ...; the last entry is for all larger counts.
+    """
     from scipy.special import gammaln, xlogy
 
     counts = np.arange(len(by_count) - 1)

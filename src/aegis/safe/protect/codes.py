@@ -58,7 +58,8 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Compute the association of a grouping of protected cells with the classes.
+    """Compute how strongly a grouping of an attribute's protected cells is associated with the
+    label classes.
 
     Parameters
     ----------
@@ -111,8 +112,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
 
 
 def _shares_believed(count: Floats, strength: Floats) -> Floats:
-    """Return the share of groups' strength, shape (G,), that models with each penalty explain,
-    shape (P,).
+    """Return, for each of P ridge penalties, the share of the association that models explain,
+    shape (P,). `count` and `strength` are the rows and the strength of each of G groups, shape
+    (G,).
     """
     total = float(strength.sum())
     if total <= 0:
@@ -130,21 +132,25 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def weights_of(table: Floats, rows: float) -> Floats:
-    """Return the share of rows of each cell, shape (K,), at least 0."""
+    """Return each cell's share of all rows, shape (K,), at least 0, from the rows by cell and
+    class, shape (K, C).
+    """
     shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
     return shares
 
 
 def dimensions_for(classes: int) -> int:
-    """Return the largest number of codes per cell: 3 with two classes, 4 with three, else 5."""
+    """Return the largest number of codes per cell: 3 if the label has two classes, 4 with three,
+    else 5.
+    """
     return 3 + min(max(classes - 2, 0), 2)
 
 
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Compute q codes for each of the K cells of an attribute, shape (K, q), rounded to steps of
-    `GRID`.
+    """Compute q codes for each of the K cells of an attribute, shape (K, q), in steps of `GRID`.
+    Codes describe how the cells are associated with the label.
 
     The codes are the first q principal components of the cells' codes under all masks, weighted by
     rows. The first component is common to the masks; the others distinguish the masks. Each

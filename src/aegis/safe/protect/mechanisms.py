@@ -67,7 +67,9 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1), computed from the key and the cell by HMAC-SHA256."""
+    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and the texts that
+    identify a cell.
+    """
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
@@ -138,7 +140,9 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
 
 
 def _largest_entropy(changes: Floats, variance: float) -> Floats:
-    """Return p proportional to exp(a d + b d^2) with mean 0 and the variance nearest to `variance`."""
+    """Return the probability of each of the `changes` d, proportional to exp(a d + b d^2), with
+    mean 0 and the variance nearest to `variance`.
+    """
     from scipy.optimize import brentq
 
     scale = float(np.abs(changes).max())
@@ -171,7 +175,9 @@ def _soft(exponent: Floats) -> Floats:
 
 
 def _two_points(unit: Floats) -> Floats:
-    """Return the distribution with mean 0 on the smallest and the largest change."""
+    """Return the probability of each change if only the smallest and the largest change occur and
+    their mean is 0.
+    """
     chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
     chances[0], chances[-1] = high / (low + high), low / (low + high)

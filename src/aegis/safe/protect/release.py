@@ -96,7 +96,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, if there is one; return the summary with notes on that."""
+    """Record the written file in the ledger, and return the summary with notes on versions. Without
+    a ledger (`spending` is None), return it with at most a note that nothing records it.
+    """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
         return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
@@ -117,7 +119,8 @@ def _paying(
     new_version: bool,
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
-    """Reserve the cost of the output in the ledger.
+    """Reserve the cost of the output in the ledger, and yield the reservation; yield None without a
+    ledger.
 
     Level counts has no cost, but the ledger records the output.
     """

@@ -122,8 +122,8 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
 
 
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the smallest and the largest possible number of rows in each of the K cells and C
-    classes, shape (K, C, 2).
+    """Return the smallest and the largest number of rows that each of the K cells and C classes can
+    have, given the published counts, shape (K, C, 2).
     """
     counts, place = np.unique(attribute.table, return_inverse=True)
     known = [published_range(protected, int(n)) for n in counts]
@@ -161,9 +161,11 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 def _narrow(
     name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
 ) -> list[Derivable]:
-    """Return the cells of one label table whose range is narrower than `narrower`.
+    """Return the cells of one attribute's label table whose range of possible counts is narrower
+    than `narrower`.
 
-    `bounds` has shape (K, C, 2): the known least and most rows by cell and class.
+    `bounds` has the least and the most rows by cell and class, shape (K, C, 2), `totals` the same
+    by class. `threshold` is the smallest number of rows of a cell.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
@@ -187,7 +189,9 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
-    """Return the ranges of cells of a label table, with two linear programs for each."""
+    """Return the range of possible counts for the cells `asked` of a label table, by two linear
+    programs for each. `totals` bounds the rows of each class.
+    """
     cells, classes = low.shape
     return ranges(
         low.ravel(),
@@ -214,7 +218,8 @@ def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest possible count of every cell.
+    """Return the smallest and the largest possible count of every cell of a label table, in closed
+    form.
 
     Parameters
     ----------
@@ -222,7 +227,7 @@ def table_ranges(
         Known bounds on the number of rows in each of the K cells and C classes, shape (K, C); at
         most `MOST_CLASSES` classes.
     threshold
-        Smallest sum of each row of the table.
+        Smallest number of rows of each cell, over all classes.
     least, most
         Bounds on the number of rows in each class, shape (C,).
 
