@@ -83,8 +83,9 @@ class Design:
     def linear(self, rows: Rows) -> Floats:
         """Return the features of `rows` for a linear model that predicts a number.
 
-        Numeric attributes with at most 32 values are one-hot encoded, too. In attributes with more
-        than 64 values, the least frequent values have no column.
+        An attribute with an order and more than 32 values gives its standardised number and, if
+        numbers are missing, an indicator of missing ones. Each other attribute is one-hot encoded;
+        if it has more than 64 values, the least frequent have no column.
         """
         columns: list[Floats] = []
         for place, size in enumerate(self.sizes):
@@ -149,7 +150,8 @@ class CodedTable:
         return np.flatnonzero(self.label >= 0)
 
     def design(self, choice: Choice) -> Design:
-        """Return the features under the masks of a configuration.
+        """Return the features of all rows under the masks of a configuration. `choice` has each
+        attribute's candidate mask.
 
         The noisy values of noise masks are drawn for all rows; with OpenDP, they differ each time.
         """
@@ -220,7 +222,9 @@ class CodedTable:
         return np.isin(ids, classes.kept_ids(rule.check(classes).kept_classes))
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
-        """Return the code of each row's masked value, and the text of each code."""
+        """Return the code of each row's masked value of the attribute `name`, and the text of each
+        code.
+        """
         if name in self.codes:
             candidate = choice[name]
             return candidate.groups[self.codes[name]].astype(np.int64), candidate.labels

@@ -110,7 +110,7 @@ def _summaries(
 
 
 def _checked(published: Published) -> Published:
-    """Refuse tables, histograms and mappings that contradict each other."""
+    """Return the counts; raise an error if tables, histograms and mappings contradict each other."""
     _check_tables(published)
     for attribute, histogram in published.histograms.items():
         _check_histogram(published, attribute, histogram)

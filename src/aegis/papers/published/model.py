@@ -57,7 +57,7 @@ class Published:
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
-        """Return the known raw values of an attribute; empty if none are known.
+        """Return the known raw values of an attribute, as text; empty if none are known.
 
         Values with 0 rows in a histogram are not included, because no table can show them.
         """

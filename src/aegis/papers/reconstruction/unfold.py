@@ -32,7 +32,7 @@ class Unfolding:
     Attributes
     ----------
     table
-        Estimated counts, shape (V, C).
+        Estimated counts of V true values and C label classes, shape (V, C).
     converged, iterations
         Whether the gain in log likelihood fell below the limit, and the number of EM steps (0 for
         the direct solution).
@@ -125,7 +125,8 @@ def channel_em(
     Parameters
     ----------
     evidence
-        Evidence with at least one noisy joint. Masked joints and the histogram are used, too.
+        Evidence with the joint counts of at least one noise mask. Those of deterministic masks and
+        the histogram are used, too.
     tolerance, max_iterations, progress
         As in `unfold`.
     max_sweeps
@@ -140,7 +141,7 @@ def channel_em(
     Raises
     ------
     PolicyError
-        There is no noisy joint.
+        There are no joint counts of a noise mask.
     DataError
         The evidence is inconsistent.
     """
@@ -178,7 +179,9 @@ def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
 
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
-    """Return a fit that has the table of a later fit, and the iterations and notes of both fits."""
+    """Return the result of two fits, one after the other: the table of `raked`, and the iterations
+    and notes of both.
+    """
     return replace(
         fitted,
         table=raked.table,
@@ -215,7 +218,9 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Check the reports against the channel, and return the rows per report and label class."""
+    """Check that each report that has rows is possible under the channel, and return the rows per
+    report and label class, shape (R, C).
+    """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen
     if seen.ndim != 2 or len(seen) != channel.shape[1]:
@@ -239,7 +244,9 @@ def _check_possible(channel: Floats, seen: Floats) -> None:
 
 
 def _linear_solution(channel: Floats, seen: Floats) -> Floats | None:
-    """Return the solution of K' theta = w if it is unique, exact and not negative; else None."""
+    """Return the solution theta of K' theta = w, the rows per true value, if it is unique, exact
+    and not negative; else None. K is `channel`, and w is `seen`, the rows per report.
+    """
     if channel.shape[1] < channel.shape[0]:
         return None
     solution, _, rank, _ = scipy.linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")

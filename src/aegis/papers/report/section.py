@@ -183,7 +183,9 @@ def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
 def _panels(
     evaluation: EvaluationResult, advice: Advice, *, relative: bool
 ) -> list[dict[str, Any]]:
-    """Return, for each model, its metric on each configuration with the configuration's score."""
+    """Return, for each model, the points of a chart: the configuration's score, and the model's
+    metric on the configuration.
+    """
     utility = {
         ranked.name: ranked.utility_kept if relative else ranked.score for ranked in advice.ranking
     }

@@ -163,10 +163,8 @@ def solved(
     bounds.
 
     Each count lies between `low` and `high`. `sums` is a matrix of coefficients: its product with
-    the
-    counts lies between `least` and `most`. It is None if no sums are known. With `whole`, the
-    counts
-    are whole numbers.
+    the counts lies between `least` and `most`. It is None if no sums are known. With `whole`,
+    the counts are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
