@@ -29,7 +29,8 @@ def encode(
     hierarchies: Mapping[str, HierarchyRows] | None = None,
     degenerate: bool = False,
 ) -> Records:
-    """Encode `table` for the record-level methods.
+    """Encode `table` as records: each quasi-identifier and sensitive attribute becomes a column of
+    integer codes.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def encode_declared(
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> Records:
     """Encode `table` with the given roles, and with the kinds, orders and hierarchies of `policy`;
-    see `encode_for`.
+    `kinds` and `orders` override those of the policy, as in `encode_for`.
     """
     quasi = policy.quasi_identifiers
     declared_kinds = {
@@ -249,7 +250,9 @@ def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
 
 
 def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
-    """Renumber the codes so that value order[i] gets code i; missing gets the last code."""
+    """Renumber codes so that the value with code order[i] gets the code i. Code -1 (missing) gets
+    the last code.
+    """
     place = np.empty(len(order) + 1, dtype=np.int32)
     place[list(order)] = np.arange(len(order))
     place[-1] = len(order)
@@ -388,8 +391,7 @@ def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
 
 
 def _resolution(numbers: Floats) -> float:
-    """Return the largest power of ten, from 1 to 1e-6, of which all numbers are multiples; 0 if
-    there is none.
+    """Return the largest power of ten, from 1 to 1e-6, of which all numbers are multiples.
 
     The result is 0 if there is none.
     """
