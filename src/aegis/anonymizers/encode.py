@@ -29,8 +29,7 @@ def encode(
     hierarchies: Mapping[str, HierarchyRows] | None = None,
     degenerate: bool = False,
 ) -> Records:
-    """Encode `table` as records: each quasi-identifier and sensitive attribute becomes a column of
-    integer codes.
+    """Encode `table` as records: each attribute becomes a column of integer codes.
 
     Parameters
     ----------

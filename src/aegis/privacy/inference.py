@@ -196,8 +196,8 @@ def find_implications(
 def _compare(
     name: str, other: str, without: Predictability, true: Codes, shown: Codes, released: Codes
 ) -> tuple[float, Implication]:
-    """Return how much a released column adds to the hidden column's masked value, which alone
-    predicts as `without` says, and how well it predicts.
+    """Return by how much the released column `other` improves guesses of the hidden column `name`,
+    and both columns as an `Implication`. `without` says how well the masked value alone predicts.
     """
     both = shown.astype(np.int64) * _size(released) + released
     together = predictability_of_rows(both, true)

@@ -62,8 +62,8 @@ def set_aside(
     weights: WeightSums | None = None,
     explained: Callable[[AttributeSummary], float] | None = None,
 ) -> dict[str, AttributeSummary]:
-    """Leave out the attributes that predict the label worst, by reducing each of them to a single
-    level.
+    """Reduce the attributes that predict the label worst to a single level each, so that measures
+    of whole configurations leave them out.
 
     Attributes keep their levels in descending order of `told_alone` (of equal ones, fewer atoms
     come first), as long as they have at most `together` atoms in total. An attribute with too many
@@ -99,7 +99,9 @@ def _has_noise(attribute: AttributeSummary) -> bool:
 
 
 def _aside(attribute: AttributeSummary) -> AttributeSummary:
-    """Return the attribute with all values in one atom, and with a single level under every mask."""
+    """Return the attribute with all values in one atom (set of values that are counted together),
+    and with a single level under every mask.
+    """
     atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
     candidates = [
         replace(c, levels=level, ranges=None if c.ranges is None else level)

@@ -94,7 +94,8 @@ class PersonCells:
         return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
-        """Return the distinct pairs of group and person of `cells`, and all persons of each group.
+        """Group the cells; return the distinct pairs of a group and a person among persons with
+        rows in several cells, and the number of all persons in each group.
 
         `index` is the group of each cell, shape (cells,).
         """

@@ -79,7 +79,8 @@ class WeightSums:
 
     @property
     def step(self) -> float:
-        """The number of effective rows that `divisor` units of weight stand for.
+        """The number of effective rows per `divisor` units of weight, by which sums of weights are
+        converted.
 
         The number has so few bits that sums of effective rows are exact floats.
         """
@@ -91,7 +92,7 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: Array) -> Floats:
-        """Convert sums of weights to numbers of effective rows."""
+        """Convert sums of weights, in units, to numbers of effective rows."""
         return (counts // self.divisor) * self.step
 
     @property
@@ -110,7 +111,7 @@ class WeightSums:
         )
 
     def scaled(self, factor: int) -> WeightSums:
-        """Convert the sums to a unit that is `factor` times smaller."""
+        """Return the sums in a unit that is `factor` times smaller."""
         return WeightSums(self.total * factor, self.squares * factor**2, self.divisor * factor)
 
 
@@ -170,7 +171,7 @@ class RowWeights:
     unit
         Unit of the weights; every weight is a whole multiple of the unit.
     sums, zeros
-        As in `TableWeights`.
+        Sums of the weights of all rows, and the number of rows with weight 0.
     """
 
     column: str

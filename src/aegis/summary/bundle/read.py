@@ -125,7 +125,9 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns whose text format was inferred from other columns; None without text files."""
+    """Return the columns of text files in which other values decide how a value is read; None if
+    there are text files and the manifest does not state these columns.
+    """
     columns = content.read_by_context
     if columns is None:
         return None if content.dialects else ()
@@ -338,7 +340,9 @@ def _domain_from(columns: Columns) -> Domain | None:
 
 
 def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
-    """Return the texts of a level, with None for null; equal texts share one object."""
+    """Return the texts of one level of a hierarchy, with None where `nulls` is 1; equal texts share
+    one object.
+    """
     if not pa.types.is_string(texts.type):
         refuse(f"a hierarchy holds {texts.type} in place of texts")
     encoded = texts.dictionary_encode()
