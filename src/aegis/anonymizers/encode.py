@@ -83,8 +83,8 @@ def encode(
 
 
 def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `DataError` if a kind, order or hierarchy is given for a column that is not a
-    quasi-identifier.
+    """Raise `DataError` if a kind, order or hierarchy (in `told`) is given for a column that is not
+    a quasi-identifier.
     """
     for what, given in told.items():
         for name in given:

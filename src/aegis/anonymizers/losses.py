@@ -83,7 +83,7 @@ class InformationLoss:
 def information_loss(
     records: Records, groups: RecordGroups, k: int, *, rounded: bool = False
 ) -> InformationLoss:
-    """Return all measures of information loss of the groups.
+    """Return all measures of information loss of the groups, in which k records are required.
 
     Suppressed records count in the penalty and in discernibility. They do not count in `scaled` and
     `unscaled`, which compare released records with their originals.

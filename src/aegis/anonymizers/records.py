@@ -81,7 +81,9 @@ class ValueTree:
 
     @classmethod
     def flat(cls, labels: tuple[str, ...]) -> ValueTree:
-        """Return a hierarchy with only a root above all values."""
+        """Return a hierarchy with only a root above all values; `labels` has the text of each
+        value.
+        """
         levels = np.zeros((len(labels), 2), dtype=np.int32)
         levels[:, 0] = np.arange(len(labels))
         return cls(levels, (labels, ("*",)))

@@ -163,7 +163,7 @@ def scaled_text(value: ir.IntegerValue, digits: int) -> ir.StringValue:
 
 
 def interval(low: ir.Value | str, high: ir.Value | str) -> ir.StringValue:
-    """Return the text of a half-open interval: "[20, 30["."""
+    """Return the text of the interval from `low` to below `high`, such as "[20, 30["."""
     return "[" + low + ibis.literal(", ") + high + "["
 
 

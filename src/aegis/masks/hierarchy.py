@@ -271,7 +271,9 @@ def _without_collection() -> Iterator[None]:
 
 
 def _type_of(values: Any, listed: list[Any]) -> Any:
-    """Return the Ibis type of an Arrow array, or of the first value of a list that is not null."""
+    """Return the Ibis type of `values` if they are an Arrow array, otherwise of the first entry of
+    `listed` that is not null.
+    """
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return ibis.dtype(values.type)
     first = next((value for value in listed if value is not None), "")

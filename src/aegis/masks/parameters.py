@@ -26,7 +26,9 @@ LARGEST = 1e300
 
 
 def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
-    """Return the error for a parameter with a value that is not allowed."""
+    """Return the error for a parameter of the mask called `mask` whose value `given` is not
+    allowed.
+    """
     return PolicyError(
         f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
     )

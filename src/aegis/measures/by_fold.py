@@ -387,7 +387,7 @@ class OtherParts:
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
         """Return the ridges to add to the covariance of all rows outside the fold with index
-        `part`: each penalty, in rows, divided by the number of these rows.
+        `part`: each of the `penalties`, in rows, divided by the number of these rows.
         """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
@@ -647,5 +647,7 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
 
 
 def later(values: Floats, axis: int) -> Floats:
-    """Return the cumulative sums from the end: each entry plus all later entries along an axis."""
+    """Return the cumulative sums of `values` from the end: each entry plus all later entries along
+    an axis.
+    """
     return np.flip(np.cumsum(np.flip(values, axis), axis), axis)

@@ -115,14 +115,18 @@ def _sum_windows(a: Ints, b: Ints, n: int, window: tuple[Ints, ...], *, compleme
 
 
 def _deviance(observed: Floats, expected: Floats) -> Floats:
-    """Return o ln(o / e) - o + e, which equals e if o is 0."""
+    """Return o ln(o / e) - o + e for each observed count o and expected count e; it equals e if o
+    is 0.
+    """
     difference = observed - expected
     ratio = np.where(observed > 0, difference / expected, 0.0)
     return observed * np.log1p(ratio) - difference
 
 
 def _factorial_remainder(observed: Floats) -> Floats:
-    """Return ln o! - o ln o + o, from a table for small o, else by Stirling's series."""
+    """Return ln o! - o ln o + o for each observed count o, from a table for small o, else by
+    Stirling's series.
+    """
     large = np.maximum(observed, _SMALL)
     inverse = 1 / large
     square = inverse * inverse

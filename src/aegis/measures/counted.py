@@ -52,7 +52,9 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts; None if no level varies, or if there is only one class."""
+        """Return the centred counts, from the rows per pair of levels, (D, D), per level and class,
+        (D, C), and per class, (C,); None if no level varies, or if there is only one class.
+        """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)

@@ -390,6 +390,7 @@ class _Others:
 def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
     """Return the sums of b'x and of its squares over the rows of `of`, by fold and direction, shape
     (K, P) each. x are the level indicators of a row, and `slopes` the P directions b per fold.
+    `below` says that counts of pairs have only the entries on and below the diagonal.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)

@@ -29,7 +29,9 @@ _ROUNDING = 1e-14
 
 
 def constant_accuracy(classes: Floats) -> float:
-    """Return the accuracy of a constant prediction: the share of the most frequent class."""
+    """Return the accuracy of a constant prediction: the share of the most frequent class. `classes`
+    has the rows per class.
+    """
     total = float(np.sum(classes))
     return float(np.max(classes)) / total if total > 0 else 1.0
 
@@ -65,7 +67,9 @@ def area_error(area: float, classes: Floats) -> float:
 
 
 def constant_log_loss(classes: Floats) -> float:
-    """Return the log loss of predicting the share of each class: the entropy in nats."""
+    """Return the log loss of predicting the share of each class: the entropy in nats. `classes` has
+    the rows per class.
+    """
     total = float(np.sum(classes))
     share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
     return float(-(share * np.log(share)).sum()) + 0.0
@@ -201,7 +205,8 @@ def _loss_of(
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for V
-    variants of the folds and P scores.
+    variants of the folds and P scores. Share of rows, mean and deviation of the score are by class,
+    shape (V, P, 2).
 
     Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
     slope. The slope is at least 0, because no model reverses its scores.

@@ -82,8 +82,9 @@ def squared_errors(counts: PartCounts) -> Floats:
 
 
 def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b'Gb for each of P directions b, shape (P,). `square` is G, shape (d, d); with
-    `below`, it has only the entries on and below the diagonal.
+    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions, shape (P,
+    d). `square` is G, shape (d, d); with `below`, it has only the entries on and below the
+    diagonal.
     """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
     if below:
@@ -188,7 +189,9 @@ class ExpectedR2(OfModels):
         return held_out_r2(counts, coding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return R2 plus the gain in R2 from the interaction of two attributes, at most 1."""
+        """Return `figures`, values of R2, plus the gain in R2 from the interaction of two
+        attributes, at most 1.
+        """
         return np.minimum(figures + gain, 1.0)
 
 

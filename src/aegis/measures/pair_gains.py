@@ -132,8 +132,8 @@ def strongest(gains: Floats) -> Floats:
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     """Return the gains of M pairs for one class against all other rows, shape (M, 1 + K), as in
-    `pair_gains`. `target` is the index of the class, and `scored` says which of the K folds can be
-    scored.
+    `pair_gains`. `tables` is as there, `target` is the index of the class, and `scored` says which
+    of the K folds can be scored.
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
@@ -195,7 +195,7 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
     """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), shape
-    (.., A, B), from w and y of each cell and the penalty `ridge`.
+    (.., A, B), from w (`weight`) and y (`aim`) of each cell and the penalty `ridge`.
     """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]

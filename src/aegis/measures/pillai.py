@@ -44,8 +44,8 @@ class PillaiFit:
 
 
 def _correlation(total: Array, count: Floats, scale: Floats, n: float) -> Floats:
-    """Return the correlations of level indicators, from the rows per pair of levels and per level.
-    `scale` has 1 / the standard deviation of each indicator.
+    """Return the correlations of level indicators, from the rows per pair of levels, the rows per
+    level, and the number n of rows. `scale` has 1 / the standard deviation of each indicator.
     """
     correlation: Floats = total - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
@@ -66,13 +66,12 @@ def pillai_trace(
 
     The most frequent level of each attribute is dropped. The remaining indicators have a mean of at
     most 1/2, so centring them costs no digits. Their correlation matrix is factorised by Cholesky
-    with complete pivoting (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition of a
-    semi-definite matrix, 1990). The factorisation stops at the numerical rank, so levels that are
+    with complete pivoting (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition of a semi-
+    definite matrix, 1990). The factorisation stops at the numerical rank, so levels that are
     determined by other levels add exactly nothing. A pivot is the share of an indicator's variance
     that the previous indicators leave unexplained; a pivot below 128 d eps, with eps the machine
-    precision, counts as
-    0. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W) is the sum over classes
-    c of W_cc divided by the rows of c.
+    precision, counts as zero. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W)
+    is the sum over classes c of W_cc divided by the rows of c.
 
     Parameters
     ----------
@@ -130,7 +129,8 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
 
 def kept_levels(levels: Floats, n: float, offsets: Ints) -> npt.NDArray[np.intp]:
     """Return the indices of the levels (masked values) that some but not all rows have, without the
-    most frequent level of each attribute.
+    most frequent level of each attribute. `levels` has the rows per level, and `offsets` the start
+    of each attribute's levels.
     """
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.

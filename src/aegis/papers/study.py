@@ -115,7 +115,7 @@ def estimate(
     method: str | None,
 ) -> tuple[Estimate, ...]:
     """Estimate how far a measure of each configuration deviates from the measure of the unmasked
-    table.
+    table, from the information `know`; see `estimate_pud`.
     """
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 
@@ -139,7 +139,9 @@ def reconstruct(
     masks: Sequence[str] | None,
     measure: str,
 ) -> JointEstimate:
-    """Estimate the joint counts of an attribute and the label from masked values."""
+    """Estimate the joint counts of an attribute and the label from masked values, and a measure of
+    them. None chooses the default of each argument; see `estimate_joint`.
+    """
     from aegis.papers.estimates.deviation import DEFAULT_METHOD
     from aegis.papers.estimates.reconstructed_joint import estimate_joint, measure_of_attributes
 

@@ -165,7 +165,7 @@ class Criterion:
         raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
 
     def with_parameter(self, name: str, value: float) -> Criterion:
-        """Return a copy of the criterion in which one parameter has another value; raise
+        """Return a copy of the criterion in which the parameter `name` has another value; raise
         `PolicyError` if this value is not allowed.
         """
         parameter = next((p for p in self.model.parameters if p.name == name), None)
@@ -234,7 +234,7 @@ class Criterion:
 
     def require_people(self, subjects: int) -> None:
         """Raise `PolicyError` if the population, as the user states it, has fewer people than the
-        table.
+        table has rows or persons (`subjects`).
         """
         people = dict(self.parameters).get("population")
         if people is not None and people < subjects:

@@ -161,7 +161,8 @@ class _Alone:
 
 def _match(codes: Ints, fraction: float) -> float:
     """Return the probability that a match with a record that is unique in the sample is right
-    (Skinner and Elliot, JRSS B 64, 2002).
+    (Skinner and Elliot, JRSS B 64, 2002). `codes` has the values of each record, and `fraction` is
+    the share of the population in the sample.
     """
     keys = np.unique(codes, axis=0, return_counts=True)[1]
     unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())

@@ -163,9 +163,9 @@ def dankar(sizes: Ints, population: int) -> float:
     """Return the estimated share of people in the population with a combination of values that
     nobody else has, by the estimator that the rule of Dankar et al. selects.
 
-    If at most a tenth of the population is in the sample, this is Pitman's estimate. Otherwise it
-    is Zayatz's estimate, or the slide negative binomial estimate if its model fits and it is
-    smaller.
+    `sizes` has the number of rows per class. If at most a tenth of the population is in the sample,
+    this is Pitman's estimate. Otherwise it is Zayatz's estimate, or the slide negative binomial
+    estimate if its model fits and it is smaller.
     """
     if sizes.sum() <= SMALL_SAMPLE * population:
         return pitman(sizes, population)
@@ -187,7 +187,8 @@ def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float
     """Estimate, by the estimator with this name, which share of the people in the population have a
     combination of values that nobody else has.
 
-    It is 0 if no class of the sample has one row, and 1 if the model of the estimator does not fit.
+    `sizes` has the number of rows per class, shape (n_classes,). The result is 0 if no class of the
+    sample has one row, and 1 if the model of the estimator does not fit.
     """
     if not (sizes == 1).any():
         return 0.0

@@ -226,8 +226,8 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the name of the frequency band to which a value belongs if `share` of the rows have
-    it.
+    """Return the name of the frequency band (super-major, major, minor, super-minor) of a value
+    that `share` of the rows have. `limits` has the smallest shares of the first three.
     """
     return BANDS[sum(share < limit for limit in limits)]
 
@@ -380,7 +380,8 @@ def _strict(
     """Make a k-anonymous release: categories stay exact if at least k records share them, and all
     other records are clustered.
 
-    Return the released values, and the class of each record, -1 for suppressed records.
+    `violating` says which records violate the rule. Return the released values, and the class of
+    each record, -1 for suppressed records.
     """
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)

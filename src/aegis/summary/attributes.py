@@ -146,8 +146,9 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array | None) -> Int32s:
-    """Return the level of each of the V values, shape (V,). A level is a group; if there are more
-    than `max_levels` groups, those with few rows share one level.
+    """Return the level of each of the V values, shape (V,), from the grouping and the rows per
+    value. A level is a group; if there are more than `max_levels` groups, those with few rows share
+    one level.
 
     `model` lists the masked values of the groups that have a separate level; all other groups share
     one level. If it is None, each of the most frequent groups has a separate level.

@@ -217,7 +217,9 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:
-        """Return the code of each cell's value of a column, and the text of each code, in natural order."""
+        """Return the code of each cell's value in the column `name`, and the text of each code.
+        Codes are numbered in natural order.
+        """
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())
         order = natural_order(labels)
@@ -324,7 +326,9 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
 
 
 def cast_population(values: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    """Convert a quasi-identifier of the population to the type that it has in the table."""
+    """Convert the values of the quasi-identifier `name` in the population to the type `wanted`,
+    which it has in the table.
+    """
     try:
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -137,18 +137,18 @@ class CodedRows:
         )
 
     def tells_apart(self, name: str) -> bool:
-        """Return whether these rows have at least two different values in a column, not counting
-        null.
+        """Return whether these rows have at least two different values in the column `name`, not
+        counting null.
         """
         return int(np.count_nonzero(self.rows(name)[self.values[name].is_valid()])) > 1
 
     def rows(self, name: str) -> Codes:
-        """Return how many rows have each of the V values of a column, shape (V,)."""
+        """Return how many rows have each of the V values of the column `name`, shape (V,)."""
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Count the rows, or add up their weights, by the V values of a column and the C classes of
-        the label, shape (V, C + 1).
+        """Count the rows, or add up their weights, by the V values of the column `name` and the C
+        classes of the label, shape (V, C + 1).
 
         The last column counts the rows without a label.
         """

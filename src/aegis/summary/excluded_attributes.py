@@ -26,8 +26,8 @@ TOGETHER = 2_048
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how well a single unmasked attribute predicts the label, as Pillai's trace corrected
-    for chance.
+    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
+    label, as Pillai's trace corrected for chance.
 
     This is chi-square divided by the number of rows, minus the mean of this for a randomly permuted
     label, (levels - 1) (classes - 1) / (rows - 1). It is at least 0. If counts are sums of weights,

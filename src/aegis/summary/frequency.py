@@ -128,7 +128,7 @@ class FrequencyTable:
         """Return the equivalence classes that the cells form. If persons are counted, class sizes
         are numbers of persons.
 
-        `ids`, shape (cells,), is the class of each cell.
+        `ids`, shape (cells,), is the class of each cell; the other arguments are as in `roll_up`.
         """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)

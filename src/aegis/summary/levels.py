@@ -109,8 +109,8 @@ def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
     """Return the atom of each of the V values, shape (V,), and the level that each atom has under
     each grouping.
 
-    `pooled` has the level (or range) of each value under each grouping. Two values are in the same
-    atom if no grouping separates them (theory.md, section 2).
+    `pooled` has the level (or range) of each of V = `size` values under each grouping. Two values
+    are in the same atom if no grouping separates them (theory.md, section 2).
     """
     atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
         np.int32

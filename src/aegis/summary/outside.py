@@ -72,7 +72,9 @@ class Outside:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
-        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields."""
+        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields.
+        `label` is the name of the label, if known.
+        """
         few, implied = entries.get("singling"), entries.get("implied")
         return cls(
             rows=entries.get("rows"),

@@ -41,8 +41,8 @@ _NOWHERE = -1
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
     """Return the number of rows by atom, class and fold of an attribute with `size` atoms, shape
-    (size, width), from its counts as a pair with itself. `width` is the number of classes times
-    folds.
+    (size, width), from its counts as a pair with itself (the flat index and the rows of each cell).
+    `width` is the number of classes times folds.
     """
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
@@ -217,7 +217,7 @@ def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
     """Return the sums of a numeric label by fold and atom, from the number of rows with each value
-    of the label.
+    of the label. `sizes` has the number of atoms of each attribute.
     """
     weighted = "w" in small_table.columns
     total = small_table["r"].sum().cast("int64")

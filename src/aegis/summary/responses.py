@@ -362,8 +362,8 @@ class ResponseCounter:
         response: Ints | None,
         weights: Ints | None = None,
     ) -> ResponseSums | None:
-        """Return the sums of the numeric label over these rows; None if the label is not a
-        number.
+        """Return the sums of the numeric label over these rows; None if the label is not a number.
+        The arguments are those of `ResponseCounter` and `add`.
         """
         if response is None:
             return None

@@ -77,8 +77,8 @@ class AtomRows:
     response: Ints | None = None
 
     def deviation_sums(self, key: Ints, size: int, power: int = 1) -> Floats:
-        """Sum the deviations of the numeric label from its mean, or their squares, by the key of
-        each row.
+        """Sum the deviations of the numeric label from its mean (`power` 1), or their squares
+        (`power` 2), by the key of each row.
 
         The result has shape (size,). If rows have weights, each deviation counts as often as its
         row.
@@ -196,7 +196,7 @@ class _Part:
 
 
 def _together(sizes: Sequence[int]) -> list[list[int]]:
-    """Divide attributes, given their numbers of atoms, into sets with at most `_TOGETHER`
+    """Divide attributes, given their numbers of atoms (`sizes`), into sets with at most `_TOGETHER`
     combinations of atoms. An attribute with more atoms is a set by itself.
     """
     parts: list[list[int]] = []

@@ -59,7 +59,8 @@ class WeightSums:
 
     @classmethod
     def of(cls, weights: Ints, divisor: int = 1) -> WeightSums:
-        """Add up the weights of some rows, and the squares of these weights.
+        """Add up the weights of some rows, and the squares of these weights. `divisor` is the
+        greatest common divisor of the table's weights.
 
         Examples
         --------
@@ -213,7 +214,7 @@ class RowWeights:
         return cls(column.get_name(), values, unit, sums, zeros)
 
     def of(self, column: pa.Array) -> Ints:
-        """Return the weight of each row as a whole number of units."""
+        """Return the weight of each row as a whole number of units, from the column of weights."""
         return self.of_codes(code_values(column, self.values))
 
     def of_codes(self, codes: Integers) -> Ints:
@@ -255,7 +256,9 @@ def _is_number(text: str) -> bool:
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
-    """Return weights as floats; raise `DataError` if they are not valid weights."""
+    """Return the distinct weights of a column as floats; raise `DataError` if one of them is not a
+    valid weight.
+    """
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:
         raise DataError(

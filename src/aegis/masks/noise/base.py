@@ -107,7 +107,7 @@ class NoiseMask(Mask):
 
 def learnt_field(what: str) -> Any:
     """Return a dataclass field for a parameter that `fit` learns from the data if the policy does
-    not give it.
+    not give it. `what` describes the parameter.
     """
     doc = f"{what}. By default, Aegis learns it from the data"
     return field(default=None, metadata={"doc": doc})

@@ -275,7 +275,7 @@ def combined(
     case: str | None = None,
 ) -> Estimate:
     """Return the estimate for the configuration `name`: the mean of the estimates of its
-    attributes.
+    `attributes`. The other arguments are stored in the estimate.
     """
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]

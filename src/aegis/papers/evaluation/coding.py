@@ -172,8 +172,8 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> Floats | None:
-        """Return the mean number of each masked value, shape (groups,); None if the attribute has
-        no order.
+        """Return the mean of the numbers that each masked value of the attribute `name` stands for,
+        shape (groups,); None if the attribute has no order.
         """
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
@@ -193,8 +193,8 @@ class CodedTable:
         return tuple(shown or list(self.codes)[:1])
 
     def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
-        """Draw the value that a noise mask shows in each row; return the codes of these values and
-        the number of codes.
+        """Draw the value that a noise mask shows in each row for the attribute `name`; return the
+        codes of these values and the number of codes.
         """
         attribute = self.attributes[name]
         key = hashlib.sha256(f"{self.seed}\n{name}\n{noise}".encode()).digest()

@@ -154,7 +154,7 @@ def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _is_runs(codes: Ints) -> bool:
-    """Return whether every group consists of consecutive atoms."""
+    """Return whether every group consists of consecutive atoms; `codes` has the group of each atom."""
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
 

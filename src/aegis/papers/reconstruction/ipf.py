@@ -160,7 +160,9 @@ def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every margin that a larger margin contains, after checking that both agree."""
+    """Drop every margin that a larger margin contains, after checking that both agree within
+    `slack` rows.
+    """
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
     for number, (axes, family) in enumerate(margins):
@@ -269,8 +271,8 @@ def _require_feasible(
 
 
 def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
-    """Return the constraints that fix the joint counts of a mask's G groups and C classes in a
-    table of V values and C classes.
+    """Return the constraints that fix the joint counts of a mask's G groups and C classes, shape
+    (G, C), in a table of V values and C classes. `codes` has the group of each value.
     """
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()

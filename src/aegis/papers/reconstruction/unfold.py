@@ -299,7 +299,8 @@ def _maximise(
 
 
 def _extrapolated(start: Floats, first: Floats, second: Floats) -> Floats:
-    """Extrapolate two EM steps quadratically; values stay positive and totals unchanged.
+    """Extrapolate two EM steps, from `start` to `first` to `second`, quadratically; values stay
+    positive and totals unchanged.
 
     The step length is chosen for each label separately, because their problems are independent.
     """

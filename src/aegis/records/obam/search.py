@@ -401,6 +401,7 @@ def _scores(
 ) -> Floats:
     """Return the approximate objective after each of M possible exchanges, shape (M,). In each, a
     record of `joining` joins `cluster`, and the record `leaving` leaves it (None for a move).
+    `changes` has the changes of the loss.
 
     The entropy of `cluster`, up to `caps`, counts as the least entropy. The loss of entropy in the
     other cluster is ignored here, and checked before an exchange is applied.
@@ -455,8 +456,8 @@ def optimise(
     random: np.random.Generator,
     step: Step | None = None,
 ) -> list[Solution]:
-    """Search for clusters from several starts; return the best solution for each weight of
-    diversity.
+    """Search for clusters of at least k records from several starts; return the best solution for
+    each weight of diversity.
 
     Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
     weight above 0, each start then alternates between raising the least entropies and minimising

@@ -120,7 +120,9 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
-    """Print the joint counts of an attribute and the label, estimated from a protected summary."""
+    """Print the joint counts of an attribute and the label, estimated from the protected summary in
+    the file `path`.
+    """
     import numpy as np
 
     from aegis.safe.protect import load_protected, reconstruct_protected

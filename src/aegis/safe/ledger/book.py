@@ -162,7 +162,8 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of a population, with a ceiling that nobody can raise later.
+        """Open the budget of the population `name`. Nobody can raise its ceiling (rho) later.
+        `unit` says what is protected, `rows` or `persons`.
 
         Raises
         ------
@@ -191,7 +192,9 @@ class Ledger:
 
     @checks_types
     def population(self, name: str) -> LedgerPopulation:
-        """Return a population; if it does not exist, raise `PolicyError`, which lists the others."""
+        """Return the population `name`; if it does not exist, raise `PolicyError`, which lists all
+        populations.
+        """
         with self._connected() as connection:
             return self._population(connection, name)
 
@@ -206,7 +209,7 @@ class Ledger:
 
     @checks_types
     def balance(self, name: str) -> Balance:
-        """Return the balance of a population."""
+        """Return the spent and remaining budget of the population `name`."""
         with self._connected() as connection:
             population = self._population(connection, name)
             return Balance(population, _spent(connection, name))
@@ -281,7 +284,9 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if files of this table, together with earlier files, would reveal rows."""
+        """Raise `PolicyError` if a file made from this version of a population's table, together
+        with earlier files, would reveal rows.
+        """
         made = [
             entry
             for entry in _entries(connection).values()
@@ -327,14 +332,14 @@ class Ledger:
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
         """Record that the output of an entry was released, with its SHA-256 (`digest`) and the
-        scale of its noise.
+        sensitivity and the scale of its noise as texts.
         """
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     @checks_types
     def cancel(self, entry: int) -> None:
-        """Refund a reservation that was never used.
+        """Refund the reservation with this number, which was never used.
 
         Raises
         ------
@@ -344,7 +349,7 @@ class Ledger:
         self._move("cancel", entry, {})
 
     def refused(self, entry: int, error: BaseException) -> None:
-        """Refund a reservation after an error, unless noise had been drawn.
+        """Refund the reservation `entry` after an error, unless noise had been drawn.
 
         An error after noise was drawn is an answer about the table. If such answers were free,
         somebody could repeat a request until the refusals reveal the values that noise hides.
@@ -376,8 +381,8 @@ class Ledger:
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
-        """Record a release without differential privacy, such as a k-anonymous release; return the
-        number of its entry.
+        """Record a release for the population `name` without differential privacy, such as a
+        k-anonymous release; return the number of its entry. `digest` is the SHA-256 of the release.
         """
         with self._writing() as connection:
             self._population(connection, name)
@@ -411,7 +416,8 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> Iterator[Spending]:
-        """Reserve a cost for a block of work; refund it if the block fails before output or noise.
+        """Reserve a cost from the budget of the population `name` for a block of work; refund the
+        cost if the block fails before output begins or noise is drawn.
 
         The block calls `begin` before the first byte of output and `commit` after the last one.
         """
@@ -426,7 +432,8 @@ class Ledger:
 
     @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question; compute it and charge its cost only the first time.
+        """Return the answer to a question about the population `name`; compute it and charge its
+        cost only the first time.
 
         Later calls with the same question return the stored answer. If two processes call at the
         same time, both costs may be charged, and both get the answer that was stored first.

@@ -128,7 +128,7 @@ class Cells:
 
 def _moved(of_value: Ints, place: Ints) -> Ints:
     """Return the cell of each value after each of the K cells got the number in `place`, shape
-    (K,).
+    (K,). `of_value` has the old cell of each value.
     """
     moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
     named = of_value >= 0
@@ -255,7 +255,8 @@ def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return the names of attributes that the owner declares public; `*` stands for all attributes.
+    """Return the names of the attributes that the owner declares public in `given`; `*` stands for
+    all attributes.
 
     Raises
     ------

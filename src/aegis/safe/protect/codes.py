@@ -150,7 +150,8 @@ def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
     """Compute q codes for each of the K cells of an attribute, shape (K, q), in steps of `GRID`.
-    Codes describe how the cells are associated with the label.
+    Codes describe how the cells are associated with the label. The arguments are as in `explained`,
+    with one grouping per candidate mask.
 
     The codes are the first q principal components of the cells' codes under all masks, weighted by
     rows. The first component is common to the masks; the others distinguish the masks. Each

@@ -172,7 +172,8 @@ def _spread(
 
 def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
     """Return the indices of at most `most` choices, spread evenly over privacy, such that no other
-    choice is better in both privacy and utility.
+    choice is better in both privacy and utility. `private` and `useful` have both figures of each
+    choice.
     """
     order = np.lexsort((-useful, -private))
     best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])

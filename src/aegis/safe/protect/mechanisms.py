@@ -26,7 +26,7 @@ LEAST_KEY = 16
 
 
 def gaussian(sigma: float) -> Any:
-    """Return OpenDP's discrete Gaussian mechanism for vectors of integers.
+    """Return OpenDP's discrete Gaussian mechanism of scale `sigma` for vectors of integers.
 
     Raise `PolicyError`, which names the extra to install, if OpenDP is missing.
     """
@@ -100,7 +100,9 @@ def round_randomly(count: int, base: int, chance: float) -> int:
 
 
 def rounded_range(published: int, base: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that `round_randomly` can publish as `published`."""
+    """Return the smallest and the largest count that random rounding to multiples of `base` can
+    publish as `published`.
+    """
     return max(published - base + 1, 0), published + base - 1
 
 
@@ -175,8 +177,8 @@ def _soft(exponent: Floats) -> Floats:
 
 
 def _two_points(unit: Floats) -> Floats:
-    """Return the probability of each change if only the smallest and the largest change occur and
-    their mean is 0.
+    """Return the probability of each of the changes `unit` (ascending) if only the smallest and the
+    largest occur and their mean is 0.
     """
     chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
@@ -185,14 +187,18 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count changed by its cell key; `chance`, uniform in [0, 1), selects the change."""
+    """Return a count changed by its cell key; `chance`, uniform in [0, 1), selects the change among
+    those of `key_table`.
+    """
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
     return count + int(changes[min(place, len(changes) - 1)])
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that `apply_key` can publish as `published`."""
+    """Return the smallest and the largest count that cell keys can publish as `published`; the
+    other arguments are as in `key_table`.
+    """
     low = max(published - deviation, 0)
     possible = [
         count
@@ -203,6 +209,8 @@ def keyed_range(published: int, deviation: int, variance: float, least: int) -> 
 
 
 def spread_of_key(deviation: int, variance: float) -> float:
-    """Return the standard deviation of the change that a cell key makes to a large count."""
+    """Return the standard deviation of the change that a cell key makes to a large count, if
+    changes are at most `deviation` and should have the variance `variance`.
+    """
     changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
     return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

@@ -243,7 +243,9 @@ class Moments:
 
     @classmethod
     def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
-        """Return the moments whose entries above the diagonal are `upper`, row by row."""
+        """Return the moments of `size` codes whose entries above the diagonal are `upper`, row by
+        row. `error` is the standard deviation of an entry.
+        """
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size, 1)] = upper
         return cls(matrix + matrix.T, error)

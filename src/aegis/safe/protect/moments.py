@@ -262,8 +262,8 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: Flags | None = None,
 ) -> MomentSums:
-    """Return the moments (sums of products of codes) from co-occurrence counts, with each
-    attribute's codes clipped separately.
+    """Return the moments (sums of products of codes) from co-occurrence counts, with the codes of
+    each attribute i clipped separately to the squared length `longest[i]`.
 
     The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
     the C classes, only rows of the classes with True count.
@@ -291,7 +291,8 @@ def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
     """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
-    that no mask distinguishes), shape (A_i, q_i).
+    that no mask distinguishes), shape (A_i, q_i). Codes are clipped to the squared length
+    `longest[i]`.
     """
     if summary.sampled:
         raise PolicyError(
@@ -324,7 +325,8 @@ def _cross(sums: Ints, offsets: Ints) -> Ints:
 
 
 def rows_per_person(source: Source, person: str) -> int:
-    """Return the largest number of rows with the same value of a column; nulls do not count.
+    """Return the largest number of rows with the same value of the column `person`; nulls do not
+    count.
 
     Raises
     ------

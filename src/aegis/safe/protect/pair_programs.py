@@ -58,7 +58,9 @@ class Seen:
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Add a possible table that differs from the mean only at the indices `places`."""
+        """Add a possible table that differs from the mean only at the indices `places`, where it
+        has the counts `counts`.
+        """
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
@@ -122,8 +124,8 @@ class Nearby:
         """Return the index of a line of the table, followed by the lines with the largest counts
         and the lines with similar codes.
 
-        A line is a row or a column. `held` are the counts where the lines cross the line of the
-        cell.
+        A line is a row or a column; `own` is the index of the first. `held` are the counts where
+        the lines cross the line of the cell.
         """
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)
@@ -136,7 +138,7 @@ class Nearby:
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
         """Return the possible counts of a block of rows and columns in which the first cell is as
         small as possible (`sign` 1) or as large as possible (`sign` -1); None if the program has no
-        solution.
+        solution. `places` are the block's cells.
         """
         shape = self._program.shape
         aim = np.zeros(len(places))

@@ -161,7 +161,9 @@ class _Looked:
     stopped: str | None
 
     def figures(self, combinations: int, best: float | None) -> SearchFigures:
-        """Return these figures as `SearchFigures`, for an advice."""
+        """Return these figures as `SearchFigures`, for an advice, with the number of all
+        combinations and the best score.
+        """
         proven = self.complete and best is not None
         return SearchFigures(
             objective=MEASURE,
@@ -312,7 +314,9 @@ def _advice(
     policy: Policy | None,
     looked: _Looked | None = None,
 ) -> Advice:
-    """Build the advice of a ranking, or of a search over combinations."""
+    """Build the advice of a ranking, or of a search over combinations (with its figures `looked`).
+    `scored` has the name, the choice of masks and the score of each configuration.
+    """
     order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
     ranking = _ranked(summary, scorer, order)
     known = bool(order) and ranking[0].admissible is not False

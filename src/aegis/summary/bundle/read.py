@@ -72,7 +72,7 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Remove an array from those that remain to be read, and return it.
+        """Return the array `name`, and remove it from those that remain to be read.
 
         Raise `ValueError` if it is missing, or does not have `length` entries (None allows any
         number).
@@ -87,8 +87,8 @@ class Columns:
         return array
 
     def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
-        """Remove an array of integers from those that remain to be read, and return it as a NumPy
-        array.
+        """Return the array `name` of integers of the type `dtype` as a NumPy array, and remove it
+        from those that remain to be read. `length` is as in `array`.
         """
         return numbers(self.array(name, length), dtype)
 
@@ -398,7 +398,9 @@ def _folds_from(
 def _responses_from(
     columns: Columns, said: PairsShape, sizes: tuple[int, ...]
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label; None if the label has classes."""
+    """Return the sums of a numeric label by fold and atom; None if the label has classes. `sizes`
+    has the number of atoms of each attribute.
+    """
     if said.response_squares is None:
         return None
     folds = said.folds or 1
@@ -415,7 +417,9 @@ def _responses_from(
 
 
 def _large(columns: Columns, name: str, length: int | None = None) -> Array:
-    """Return integers of more than 64 bits, which are stored as upper and lower bits."""
+    """Return the array `name` of integers of more than 64 bits, which are stored as upper and lower
+    bits.
+    """
     high = columns.whole(name, np.int64, length)
     return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
 

@@ -190,7 +190,8 @@ def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
     """Return the range of possible counts for the cells `asked` of a label table, by two linear
-    programs for each. `totals` bounds the rows of each class.
+    programs for each. `low` and `high` bound the counts by cell and class, `threshold` is the least
+    number of rows of a cell, and `totals` bounds the rows of each class.
     """
     cells, classes = low.shape
     return ranges(
@@ -204,7 +205,9 @@ def _programmed(
 
 
 def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]:
-    """Return the range of each class's rows with which all label tables agree."""
+    """Return, for each class, the least and the largest number of rows with which the label tables
+    of all attributes agree. `bounds` has the known bounds by cell and class for each attribute.
+    """
     full = [pairs for pairs in bounds if len(pairs)]
     return [
         (
