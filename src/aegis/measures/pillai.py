@@ -66,8 +66,8 @@ def pillai_trace(
 
     The most frequent level of each attribute is dropped. The remaining indicators have a mean of at
     most 1/2, so centring them costs no digits. Their correlation matrix is factorised by Cholesky
-    with complete pivoting (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition of a semi-
-    definite matrix, 1990). The factorisation stops at the numerical rank, so levels that are
+    with complete pivoting (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition of a
+    semi-definite matrix, 1990). The factorisation stops at the numerical rank, so levels that are
     determined by other levels add exactly nothing. A pivot is the share of an indicator's variance
     that the previous indicators leave unexplained; a pivot below 128 d eps, with eps the machine
     precision, counts as zero. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W)
