@@ -74,9 +74,9 @@ def sums_alike(
 
 
 def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each attribute the rows by level, shape (K, C, L), and the score of each level, (K,
-    T, P, L), for K folds, C classes, T compared classes, P directions and L levels. `slopes` are
-    the directions, shape (K, T, P, d).
+    """Yield for each attribute the rows by level (masked value), shape (K, C, L), and the score of
+    each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions and L levels.
+    `slopes` are the directions, shape (K, T, P, d).
     """
     shown = counts.shown
     if shown is None:  # levels stand for themselves

@@ -53,7 +53,7 @@ class ClassCounts:
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
         """Return `ClassCounts` for counts in memory, shape (K, C, q, d): K folds, C classes, pairs
-        of q levels with d levels.
+        of q levels (masked values) with d levels.
         """
 
         def count(some: slice | None) -> Floats:
@@ -63,7 +63,7 @@ class ClassCounts:
 
     def of_class(self, own: int) -> Floats:
         """Return the counts of the class with index `own`, shape (K, q, d): K folds, pairs of q
-        levels with d levels. Calls are fastest in ascending order of classes.
+        levels (masked values) with d levels. Calls are fastest in ascending order of classes.
         """
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
@@ -73,15 +73,15 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """The counts of all classes added up, shape (K, q, d): K folds, pairs of q levels with d
-        levels.
+        """The counts of all classes added up, shape (K, q, d): K folds, pairs of q levels (masked
+        values) with d levels.
         """
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
-        """The counts of each of the C classes, shape (K, C, q, d): K folds, pairs of q levels with
-        d levels.
+        """The counts of each of the C classes, shape (K, C, q, d): K folds, pairs of q levels
+        (masked values) with d levels.
         """
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
@@ -108,7 +108,9 @@ class Square(NamedTuple):
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
-        """Return how many rows of each of K folds have each of d levels, shape (K, d)."""
+        """Return how many rows of each of K folds have each of d levels (masked values), shape (K,
+        d).
+        """
         first = self.corner.shape[-1]
         parts = self.corner, self.border[..., first:]
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
@@ -125,8 +127,8 @@ class Square(NamedTuple):
 
     def of_part(self, part: int, *, below: bool) -> Floats:
         """Return the counts of the fold with index `part` as a symmetric matrix, shape (d, d), for
-        d levels. `below` says that only the entries on and below the diagonal are stored; the
-        others are then copied from them.
+        d levels (masked values). `below` says that only the entries on and below the diagonal are
+        stored; the others are then copied from them.
         """
         first, levels = self.corner.shape[-1], self.border.shape[-1]
         total = np.zeros((levels, levels))
@@ -162,7 +164,7 @@ class Side(NamedTuple):
 
     def products(self, across: Floats, *, below: bool) -> Floats:
         """Multiply n vectors v per fold, shape (K, n, d), by the matrix G of the counts of pairs of
-        d levels.
+        d levels (masked values).
 
         If `below` is True, G has only the entries on and below the diagonal, and half of the
         diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
@@ -209,8 +211,8 @@ class ShownLevels(NamedTuple):
 
     @property
     def matrix(self) -> Floats:
-        """The d numbers that encode each of L levels, shape (L, d); the identity if levels have
-        indicators.
+        """The d numbers that encode each of L levels (masked values), shape (L, d); the identity if
+        levels have indicators.
         """
         return np.eye(self.joint.shape[2]) if self.told is None else self.told
 
@@ -283,8 +285,8 @@ class PartCounts:
         return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
     def square(self, own: int | None) -> Square:
-        """Return how many rows have both levels of each pair, in the class with index `own`, or in
-        all classes together if `own` is None.
+        """Return how many rows have both levels (masked values) of each pair, in the class with
+        index `own`, or in all classes together if `own` is None.
         """
         border = self.by_class.every if own is None else self.by_class.of_class(own)
         if self.common is None:
@@ -352,8 +354,8 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the share of rows outside each fold that have each level, for the rest and for the
-        class.
+        """Return the share of rows outside each fold that have each level (masked value), for the
+        rest and for the class.
 
         The shape is (K, T, 2, d), for K folds, T classes that are compared with the rest (all other
         rows), and d levels. `joint` has the number of rows by fold, class and level, shape (K, C,
@@ -395,8 +397,8 @@ class OtherParts:
     def within(
         self, counted: Sequence[Floats], means: Floats, targets: slice, first: int = 0
     ) -> Floats:
-        """Return the covariance of d levels within classes outside each of K folds, shape (K, d -
-        first, d).
+        """Return the covariance of d levels (masked values) within classes outside each of K folds,
+        shape (K, d - first, d).
 
         For one class against the rest (all other rows), the result is the mean of the covariance
         S_1 of the class and the covariance S_0 of the rest. For several classes, it is the
@@ -438,8 +440,8 @@ class OtherParts:
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """The factors of A + r I and its solutions. A is the covariance of c common levels outside each
-    of K folds, and r is one of P ridges.
+    """The factors of A + r I and its solutions. A is the covariance of c common levels (masked
+    values) outside each of K folds, and r is one of P ridges.
 
     Attributes
     ----------
@@ -495,7 +497,8 @@ class CommonLevels:
         penalties: tuple[float, ...],
     ) -> Floats:
         """Return the directions b = (W + r I)^-1 g that separate each of G classes from the rest
-        (all other rows). The shape is (K, G, P, d), for K folds, P penalties and d levels.
+        (all other rows). The shape is (K, G, P, d), for K folds, P penalties and d levels (masked
+        values).
 
         W is the covariance within class and rest, r the ridge that the penalty adds, and g the mean
         of the class minus the mean of the rest. Let A be the covariance of the common levels (index
@@ -550,9 +553,9 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors of the common levels for the classes `targets`, cached or newly
-        computed. `right` has the differences g of `directions` for the common levels, shape (K, c,
-        G).
+        """Return the factors of the common levels (masked values) for the classes `targets`, cached
+        or newly computed. `right` has the differences g of `directions` for the common levels,
+        shape (K, c, G).
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -575,7 +578,8 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return (A + r I)^-1 B for one attribute's q levels, shape (K, P, c, q), cached by `key`.
+        """Return (A + r I)^-1 B for one attribute's q levels (masked values), shape (K, P, c, q),
+        cached by `key`.
 
         A is the covariance of the c common levels, r one of P ridges, and `border` is B', the
         covariance of the q levels with the common levels, shape (K, q, c).
@@ -623,8 +627,8 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Drop the levels that all rows or no rows have; return the counts and the indices of the
-    remaining levels.
+    """Drop the levels (masked values) that all rows or no rows have; return the counts and the
+    indices of the remaining levels.
     """
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))

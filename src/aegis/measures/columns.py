@@ -122,7 +122,8 @@ def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return the matrix B that converts the d codes x of a column into indicators of its L levels.
+    """Return the matrix B that converts the d codes x of a column into indicators of its L levels
+    (masked values).
 
     B has shape (L, d). The indicators are B x plus a constant, where x are the indicators or
     thresholds that encode the column. For indicators B is the identity; for thresholds it takes

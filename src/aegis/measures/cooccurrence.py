@@ -38,7 +38,9 @@ class Coding(StrEnum):
 
 
 class Need(StrEnum):
-    """What a measure needs to know in addition to how many rows have both levels of each pair."""
+    """What a measure needs to know in addition to how many rows have both levels (masked values) of
+    each pair.
+    """
 
     PAIRS = "pairs"
     """The information of every pair of attributes: `Cooccurrence.pairs`."""
@@ -168,9 +170,9 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, by_class: Array, offsets: npt.ArrayLike) -> Cooccurrence:
-        """Build the counts from the number of rows that have both levels of each pair, by class,
-        shape (C, d, d), for C classes and d levels. `offsets` has the start of each attribute's
-        levels.
+        """Build the counts from the number of rows that have both levels (masked values) of each
+        pair, by class, shape (C, d, d), for C classes and d levels. `offsets` has the start of each
+        attribute's levels.
         """
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
@@ -189,8 +191,8 @@ class Cooccurrence:
 
     @cached_property
     def total(self) -> Array:
-        """How many rows have both levels of each pair, in all classes together, shape (d, d),
-        symmetric.
+        """How many rows have both levels (masked values) of each pair, in all classes together,
+        shape (d, d), symmetric.
 
         The diagonal has the number of rows of each level. Two levels of the same attribute never
         occur together, so their entry is 0.
@@ -287,8 +289,8 @@ class Cooccurrence:
 
     @cached_property
     def class_totals(self) -> Array:
-        """The number of rows in each of C classes, shape (C,), summed over the levels of the first
-        attribute.
+        """The number of rows in each of C classes, shape (C,), summed over the levels (masked
+        values) of the first attribute.
         """
         first = int(self.offsets[1]) if self.attributes else 0
         totals: Array = self.joint[:first].sum(axis=0)

@@ -173,7 +173,7 @@ class _Directions(NamedTuple):
     ----------
     slopes, offsets
         b and o of the scores b'x - o of a row with level indicators x, shapes (K, G, P, d) and (K,
-        G, P), for P directions and d levels.
+        G, P), for P directions and d levels (masked values).
     drawn
         Contribution of noise to the squared scores of the rest and of the class, shape (2, K, G,
         P).
@@ -191,7 +191,7 @@ class _Others:
     Attributes
     ----------
     counts
-        Counts by fold, without the levels that all rows or no rows have.
+        Counts by fold, without the levels (masked values) that all rows or no rows have.
     outside
         The rows outside each fold.
     """
@@ -211,16 +211,16 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """How much more the counts of d levels vary in drawn rows than these expected counts, shape
-        (d, k); k is 0 without noise.
+        """How much more the counts of d levels (masked values) vary in drawn rows than these
+        expected counts, shape (d, k); k is 0 without noise.
         """
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
 
     @cached_property
     def means(self) -> Floats:
-        """Share of rows outside each of K folds that have each of d levels, shape (K, T, 2, d), for
-        the rest and each of T classes.
+        """Share of rows outside each of K folds that have each of d levels (masked values), shape
+        (K, T, 2, d), for the rest and each of T classes.
         """
         return self.outside.means(self.counts.joint)
 
@@ -242,7 +242,7 @@ class _Others:
             All other rows, and the rows of the class.
         fitted
             Returns, for the position of a class in `told` and a fold, how much its slopes vary,
-            shape (P, d, k), if the counts of d levels vary by `PartCounts.chance`.
+            shape (P, d, k), if the counts of d levels (masked values) vary by `PartCounts.chance`.
         width
             Number of directions, P.
         """
@@ -340,7 +340,7 @@ class _Others:
         """Return the moments of each class's scores by the directions of all T compared classes.
 
         `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P), for K folds, P directions
-        per class and d levels.
+        per class and d levels (masked values).
         """
         counts, (parts, told, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
@@ -389,8 +389,9 @@ class _Others:
 
 def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
     """Return the sums of b'x and of its squares over the rows of `of`, by fold and direction, shape
-    (K, P) each. x are the level indicators of a row, and `slopes` the P directions b per fold.
-    `below` says that counts of pairs have only the entries on and below the diagonal.
+    (K, P) each. x are the indicators of a row's levels (masked values), and `slopes` the P
+    directions b per fold. `below` says that counts of pairs have only the entries on and below the
+    diagonal.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
@@ -429,8 +430,8 @@ def out_of_fold(
 
     Compare class t with the rest (if there are two classes, the second with the first), and leave
     out fold k. Consider only rows outside fold k, and let n be their number. Let m_1 and m_0 be the
-    means of the level indicators over the rows of the class and over the other rows, and S_1 and
-    S_0 the covariances. Then
+    means of the indicators of levels (masked values) over the rows of the class and over the other
+    rows, and S_1 and S_0 the covariances. Then
 
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
@@ -488,8 +489,8 @@ class _Fitted:
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
         """Return the directions b of G classes that share a covariance, shape (K, G, P, d), for K
-        folds, P penalties and d levels. `targets` are the positions of the classes in `told`, and
-        `sides` the counts of the rest and of the class.
+        folds, P penalties and d levels (masked values). `targets` are the positions of the classes
+        in `told`, and `sides` the counts of the rest and of the class.
         """
         self._known = targets, *self._solved(targets, sides)
         return self._known[1]
@@ -552,12 +553,12 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
     scores.
 
     Naive Bayes treats the level indicators x_v as independent (Bernoulli) within the class and
-    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v.
-    The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 - p_1v) / (1 -
-    p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by level and
-    class. The variance of the log-odds on the held-out fold also uses the counts of pairs, because
-    naive Bayes counts twice the information that two attributes share. `jointly` says whether to
-    also compute the scores of each class by the directions of all classes.
+    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level
+    (masked value) v. The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 -
+    p_1v) / (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by
+    level and class. The variance of the log-odds on the held-out fold also uses the counts of
+    pairs, because naive Bayes counts twice the information that two attributes share. `jointly`
+    says whether to also compute the scores of each class by the directions of all classes.
     """
     others = _Others.of(counts)
 
@@ -586,8 +587,8 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
     (P,).
 
     Directions that are fitted to drawn rows vary. Their covariance is `varied`, shape (P, d, k),
-    times its transpose, for P directions and d levels. `of` are the counts of the rows, `part` the
-    index of the fold.
+    times its transpose, for P directions and d levels (masked values). `of` are the counts of the
+    rows, `part` the index of the fold.
     """
     n = of.rows[part]
     if n <= 0:

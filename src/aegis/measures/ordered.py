@@ -26,7 +26,7 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 
 
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
-    """Return the counts of thresholds instead of the levels of ordered attributes.
+    """Return the counts of thresholds instead of the levels (masked values) of ordered attributes.
 
     For an ordered attribute, the indicator of level t becomes the indicator of level t or a later
     level. The coefficient of a threshold is then the *step* between neighbouring levels, and a

@@ -41,10 +41,10 @@ class Given:
         Residual covariance of the other attributes' D indicators, times the number of rows, shape
         (D, D).
     stacked_joint
-        Two blocks of columns, shape (D, C + C - 1), for the D levels of the other attributes and
-        the C classes that have rows. The first block has the number of rows per level and class.
-        The second has the residual covariances of the levels' indicators with all classes except
-        the last, times the number of rows.
+        Two blocks of columns, shape (D, C + C - 1), for the D levels (masked values) of the other
+        attributes and the C classes that have rows. The first block has the number of rows per
+        level and class. The second has the residual covariances of the levels' indicators with all
+        classes except the last, times the number of rows.
     classes
         Number of rows of each class that has rows, shape (C,).
     rows
@@ -71,8 +71,9 @@ class Given:
         Parameters
         ----------
         total, joint, n, offsets
-            The rows per pair of d levels, (d, d), and per level and class, (d, C), the number of
-            rows, and the start of each attribute's levels. The counts must not contain noise.
+            The rows per pair of d levels (masked values), (d, d), and per level and class, (d, C),
+            the number of rows, and the start of each attribute's levels. The counts must not
+            contain noise.
         stays
             Whether each attribute is fixed, shape (m,).
         """
@@ -111,7 +112,7 @@ class Given:
 
     def fit(self, total: Floats, joint: Floats, offsets: Ints) -> PillaiFit:
         """Return Pillai's trace of the fixed attributes together with the other attributes, whose
-        levels are grouped.
+        levels (masked values) are grouped.
 
         Parameters
         ----------
@@ -142,7 +143,7 @@ def _centred(
     columns: npt.NDArray[np.intp],
 ) -> Floats:
     """Return the covariances of the indicators `rows` with the indicators `columns`, times n.
-    `total` has the rows per pair of levels, and `levels` the rows per level.
+    `total` has the rows per pair of levels (masked values), and `levels` the rows per level.
     """
     counts = np.asarray(total[np.ix_(rows, columns)], dtype=np.float64)
     return counts - (levels[rows] / n)[:, None] * levels[columns]

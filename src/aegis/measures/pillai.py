@@ -44,8 +44,9 @@ class PillaiFit:
 
 
 def _correlation(total: Array, count: Floats, scale: Floats, n: float) -> Floats:
-    """Return the correlations of level indicators, from the rows per pair of levels, the rows per
-    level, and the number n of rows. `scale` has 1 / the standard deviation of each indicator.
+    """Return the correlations of level indicators, from the rows per pair of levels (masked
+    values), the rows per level, and the number n of rows. `scale` has 1 / the standard deviation of
+    each indicator.
     """
     correlation: Floats = total - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
@@ -143,7 +144,7 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
     The matrix is overwritten. A pivot counts as 0 if it is smaller than `noise` times the rounding
-    error of a level's indicator.
+    error of the indicator of a level (masked value).
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf

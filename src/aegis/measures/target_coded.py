@@ -33,7 +33,8 @@ Noise may make the estimate smaller.
 
 
 def class_codes(joint: Array, classes: Array) -> Floats:
-    """Return the code of each of d levels for each of C classes except the last, shape (d, C - 1).
+    """Return the code of each of d levels (masked values) for each of C classes except the last,
+    shape (d, C - 1).
 
     A code is the share of the class among the rows of the level minus its share in the table. It is
     0 for a level without rows.
@@ -171,7 +172,7 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
     """Return the degrees of freedom of a ridge regression on an attribute; `levels` has the rows of
-    each level.
+    each level (masked value).
     """
     total = float(levels.sum())
     if total <= 0:
@@ -208,9 +209,9 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace on held-out rows, averaged over learners with different
     penalties.
 
-    It estimates the measure `held-out-pillai-values` from the rows by level and class and one small
-    matrix. Let V be the trace of the codes of all attributes, without the adjustment of
-    `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
+    It estimates the measure `held-out-pillai-values` from the rows by level (masked value) and
+    class and one small matrix. Let V be the trace of the codes of all attributes, without the
+    adjustment of `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
     `held_out_reached` of V_p and f_p. V_p is V times the share of the levels' strength that a
     learner with penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over
     attributes, times V, divided by the sum of the attributes' separate traces, because attributes
@@ -247,13 +248,14 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
 def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
-    Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. The
-    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_trace`, where
-    `degrees_of_freedom` gives the number f of fitted parameters. Codes are functions of the levels,
-    so V is at most the plug-in Pillai's trace of the same configuration. For a single attribute
-    both are equal, and their adjusted forms are equal, too. For C classes, the value is at most C -
-    1. It is 0 if there is only one class, if all attributes are constant, if there are no rows, or
-    if f is too large for the number of rows. `counts.chance` lowers f as in `adjusted-pillai`.
+    Let x be the codes of all masked attributes (`class_codes` of their levels, the masked values)
+    and u the label. The trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by
+    `adjusted_trace`, where `degrees_of_freedom` gives the number f of fitted parameters. Codes are
+    functions of the levels, so V is at most the plug-in Pillai's trace of the same configuration.
+    For a single attribute both are equal, and their adjusted forms are equal, too. For C classes,
+    the value is at most C - 1. It is 0 if there is only one class, if all attributes are constant,
+    if there are no rows, or if f is too large for the number of rows. `counts.chance` lowers f as
+    in `adjusted-pillai`.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -266,8 +268,8 @@ def target_coded(counts: Cooccurrence) -> float:
 
 
 def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
-    """Return rows per level and class, shape (d, C), and per class, shape (C,), for classes with
-    rows.
+    """Return rows per level (masked value) and class, shape (d, C), and per class, shape (C,), for
+    classes with rows.
 
     None if nothing can be predicted: no attribute, no row, or fewer than two classes.
     """
@@ -281,7 +283,9 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 
 
 def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return the trace of the codes, given rows per level and class, shape (d, C), and per class, (C,)."""
+    """Return the trace of the codes, given rows per level (masked value) and class, shape (d, C),
+    and per class, (C,).
+    """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
     covariance = _covariance(counts, spread)
@@ -292,14 +296,14 @@ def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -
 
 def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
     """Return the covariance of codes, shape (p, p), for p columns of codes with mean 0 in `spread`,
-    which has one row per level.
+    which has one row per level (masked value).
     """
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return `trace_by_separation` of the codes of two classes, from rows per level and class,
-    shape (d, 2), and per class, shape (2,).
+    """Return `trace_by_separation` of the codes of two classes, from rows per level (masked value)
+    and class, shape (d, 2), and per class, shape (2,).
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -339,8 +343,8 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes of d levels, shape (d, C - 1), with separate columns for each of m
-    attributes, shape (d, m (C - 1)); all other entries are 0.
+    """Return the codes of d levels (masked values), shape (d, C - 1), with separate columns for
+    each of m attributes, shape (d, m (C - 1)); all other entries are 0.
     """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))

@@ -139,7 +139,7 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
     """The cells (combinations of values) of a table, and the masks of each attribute, for the
-    search over schemes.
+    search over schemes (one mask for each attribute).
 
     Attributes
     ----------
@@ -285,7 +285,8 @@ def _guessed(shown: _Shown, target: int) -> float:
 
 @dataclass(frozen=True)
 class SchemeScore:
-    """A score of the utility of a table, by which the search compares schemes.
+    """A score of the utility of a table, by which the search compares schemes (one mask for each
+    attribute).
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ def added_pairs(
     parts: Sequence[PartOfPairs], sizes: tuple[int, ...], classes: int, factor: int = 1
 ) -> PairCounts:
     """Add up the counts of pairs of attributes in all parts of a table, after converting them to
-    the new atoms and classes.
+    the new atoms (sets of values) and classes.
 
     The result has folds if all parts have the same number of folds.
 
@@ -85,8 +85,8 @@ def added_pairs(
 
 
 def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
-    """Return the number of rows by fold and, for each attribute, by atom, class and fold. Without
-    folds, all rows are in one fold.
+    """Return the number of rows by fold and, for each attribute, by atom (set of values), class and
+    fold. Without folds, all rows are in one fold.
     """
     if folds == 1 or pairs.folds is None:
         return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
@@ -94,8 +94,8 @@ def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
 
 
 def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:
-    """Return the non-empty cells of the pair of attributes i and j as five arrays: atom of i, atom
-    of j, class, fold, number of rows.
+    """Return the non-empty cells of the pair of attributes i and j as five arrays: atom (set of
+    values) of i, atom of j, class, fold, number of rows.
     """
     a, b, y, n = pairs.cells(i, j)
     if folds == 1 or pairs.folds is None:

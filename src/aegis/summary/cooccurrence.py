@@ -184,8 +184,8 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Ints:
-        """The index of each attribute's first atom, if the atoms of all m attributes are numbered
-        in one sequence, shape (m + 1,).
+        """The index of each attribute's first atom (set of values), if the atoms of all m
+        attributes are numbered in one sequence, shape (m + 1,).
         """
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
@@ -206,8 +206,8 @@ class PairCounts:
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Compute `total`, the rows that have both atoms of each pair, from the counts of the
-        separate pairs of attributes.
+        """Compute `total`, the rows that have both atoms (sets of values) of each pair, from the
+        counts of the separate pairs of attributes.
         """
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
@@ -234,8 +234,9 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Ints) -> Ints:
-        """Return where the cells of a pair of attributes are in the matrix of all D atoms, as flat
-        indices of shape (D, D). `index` has the flat indices of the cells within the pair.
+        """Return where the cells of a pair of attributes are in the matrix of all D atoms (sets of
+        values), as flat indices of shape (D, D). `index` has the flat indices of the cells within
+        the pair.
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
@@ -243,8 +244,8 @@ class PairCounts:
         return places
 
     def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the non-empty cells of a pair as four arrays: the atom of attribute i, the atom of
-        attribute j, the class, and the number of rows.
+        """Return the non-empty cells of a pair as four arrays: the atom (set of values) of
+        attribute i, the atom of attribute j, the class, and the number of rows.
         """
         if i > j:
             b, a, y, n = self.cells(j, i)
@@ -284,7 +285,7 @@ def count_pairs(
     seed: int = 0,
     divisor: int | None = None,
 ) -> PairCounts:
-    """Count the rows by class and by the atoms of each pair of attributes, in chunks of rows.
+    """Count rows by class and by the atoms (sets of values) of each pair of attributes.
 
     Parameters
     ----------
@@ -351,7 +352,7 @@ def with_folds(
     Parameters
     ----------
     names, sizes, classes
-        The attributes, the number of atoms of each, and the number of classes.
+        The attributes, the number of atoms (sets of values) of each, and the number of classes.
     joints
         Number of rows per atom, class and fold, shape (A_i, C F).
     cells

@@ -27,8 +27,8 @@ class Dealer:
     Parameters
     ----------
     names
-        Names of the attributes. The hash of an attribute's atoms includes its name, so the order of
-        attributes does not matter.
+        Names of the attributes. The hash of an attribute's atoms (sets of values) includes its
+        name, so the order of attributes does not matter.
     folds
         Number of folds F.
     seed
@@ -105,8 +105,8 @@ class Dealer:
         self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
     ) -> tuple[Any, Any]:
         """Return the two sums modulo a prime from which a row's fold is computed, as 64-bit integer
-        expressions for an engine. The arguments are expressions of the row's atoms, class, numeric
-        label and weight.
+        expressions for an engine. The arguments are expressions of the row's atoms (sets of
+        values), class, numeric label and weight.
         """
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (

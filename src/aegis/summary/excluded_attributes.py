@@ -66,10 +66,10 @@ def set_aside(
     of whole configurations leave them out.
 
     Attributes keep their levels in descending order of `told_alone` (of equal ones, fewer atoms
-    come first), as long as they have at most `together` atoms in total. An attribute with too many
-    atoms is skipped, unless it is the first. Attributes with noise masks are never reduced, because
-    the levels of their noisy values are not known here. For a numeric label, `explained` replaces
-    `told_alone`.
+    (sets of values) come first), as long as they have at most `together` atoms in total. An
+    attribute with too many atoms is skipped, unless it is the first. Attributes with noise masks
+    are never reduced, because the levels of their noisy values are not known here. For a numeric
+    label, `explained` replaces `told_alone`.
 
     Examples
     --------

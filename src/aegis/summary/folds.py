@@ -22,8 +22,8 @@ _FEW = 16
 
 
 class _CountsWithoutFold(Mapping[tuple[int, int], Ints]):
-    """For each pair of attributes, the number of rows outside one fold in each cell (two atoms and
-    a class). A pair is computed when it is first read.
+    """For each pair of attributes, the number of rows outside one fold in each cell (two sets of
+    values and a class). A pair is computed when it is first read.
     """
 
     def __init__(self, whole: PairCounts, folds: FoldCounts, left_out: int) -> None:
@@ -119,8 +119,8 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
 
 
 def _flat(pairs: PairCounts) -> tuple[Ints, npt.NDArray[np.int8], Int32s]:
-    """Return the counts by fold of all pairs of atoms as three arrays of entries: the flat index in
-    the (D, D) matrix of all atoms, the fold, and the number of rows.
+    """Return the counts by fold of all pairs of atoms (sets of values) as three arrays of entries:
+    the flat index in the (D, D) matrix of all atoms, the fold, and the number of rows.
     """
     flat_folds = pairs.__dict__.get("_flat_folds")
     if flat_folds is None:

@@ -41,8 +41,8 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return which share of all leaves of the hierarchy is in the group to which each of the V
-    values belongs, shape (V,).
+    """Return, for each of the V values, which share of all leaves (original values) of the
+    hierarchy is in its group under a candidate, shape (V,).
 
     The result is None if there is no hierarchy.
     """
@@ -215,8 +215,8 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show
-    their leaves.
+    """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show how
+    many original values a masked value stands for.
     """
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]

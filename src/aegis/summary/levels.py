@@ -106,8 +106,8 @@ def _quantiles(rows: Floats, size: int) -> Int32s:
 
 
 def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
-    """Return the atom of each of the V values, shape (V,), and the level that each atom has under
-    each grouping.
+    """Return the atom (set of values) of each of the V values, shape (V,), and the level that each
+    atom has under each grouping.
 
     `pooled` has the level (or range) of each of V = `size` values under each grouping. Two values
     are in the same atom if no grouping separates them (theory.md, section 2).

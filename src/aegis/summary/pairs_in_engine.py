@@ -40,9 +40,9 @@ _NOWHERE = -1
 
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
-    """Return the number of rows by atom, class and fold of an attribute with `size` atoms, shape
-    (size, width), from its counts as a pair with itself (the flat index and the rows of each cell).
-    `width` is the number of classes times folds.
+    """Return the number of rows by atom (set of values), class and fold of an attribute with `size`
+    atoms, shape (size, width), from its counts as a pair with itself (the flat index and the rows
+    of each cell). `width` is the number of classes times folds.
     """
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
@@ -134,8 +134,8 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return a table with the class and the atoms of each labelled row and, if `labelled` has them,
-    its unit (`u`), numeric label (`r`) and weight (`w`).
+    """Return a table with the class and the atoms (sets of values) of each labelled row and, if
+    `labelled` has them, its unit (`u`), numeric label (`r`) and weight (`w`).
     """
     more = [name for name in ("u", "r", "w") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
@@ -147,7 +147,7 @@ def _atoms(
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
     """Add a column `f` with the fold to a table. The table has the columns `y` (class), `a0`, `a1`,
-    ... (atoms), and possibly `r` (numeric label) and `w` (weight).
+    ... (atoms, which are sets of values), and possibly `r` (numeric label) and `w` (weight).
 
     If the table has a column `u`, all rows with the same `u` get the same fold.
     """
@@ -216,8 +216,8 @@ def _coded(
 def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
-    """Return the sums of a numeric label by fold and atom, from the number of rows with each value
-    of the label. `sizes` has the number of atoms of each attribute.
+    """Return the sums of a numeric label by fold and atom (set of values), from the number of rows
+    with each value of the label. `sizes` has the number of atoms of each attribute.
     """
     weighted = "w" in small_table.columns
     total = small_table["r"].sum().cast("int64")
@@ -244,10 +244,10 @@ def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
     """Return sets of attributes such that each attribute, and each pair of attributes, is in at
     least one set.
 
-    A set of more than two attributes has at most `most` combinations of atoms. Each new set starts
-    with the pair that has the most combinations among the pairs in no set. Attributes are added as
-    long as there are not too many combinations: first the attribute that adds the most missing
-    pairs, relative to the logarithm of its size.
+    A set of more than two attributes has at most `most` combinations of atoms (sets of values).
+    Each new set starts with the pair that has the most combinations among the pairs in no set.
+    Attributes are added as long as there are not too many combinations: first the attribute that
+    adds the most missing pairs, relative to the logarithm of its size.
     """
     size = np.asarray(sizes, dtype=np.float64)
     uncovered = np.ones((len(size), len(size)), dtype=bool)
@@ -269,8 +269,8 @@ def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class _JointCounts:
-    """The number of rows by the atoms of several attributes, by class and by fold, for the cells
-    that have rows.
+    """The number of rows by the atoms (sets of values) of several attributes, by class and by fold,
+    for the cells that have rows.
 
     Attributes
     ----------
@@ -296,8 +296,8 @@ class _JointCounts:
     def of(self, pair: tuple[int, int]) -> tuple[Ints, Ints]:
         """Return the cells of a pair that have rows: flat index, ascending, and number of rows.
 
-        The flat index is the index of the pair of atoms times `width`, plus class times folds, plus
-        fold.
+        The flat index is the index of the pair of atoms (sets of values) times `width`, plus class
+        times folds, plus fold.
         """
         cell, last = np.divmod(self.index, self.width)
         digits = np.unravel_index(cell, self.sizes)
@@ -317,8 +317,8 @@ def _count(
     width: int,
     folds: int,
 ) -> Iterator[_JointCounts]:
-    """Yield the counts of each set of attributes in `together`, by atoms, class and fold, all from
-    one query.
+    """Yield the counts of each set of attributes in `together`, by atoms (sets of values), class
+    and fold, all from one query.
     """
     # A key of one number: PostgreSQL takes longer to group by four columns.
     last = small_table["y"].cast("int64") * folds + small_table["f"]

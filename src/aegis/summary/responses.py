@@ -229,7 +229,7 @@ class ResponseSums:
 
     def plus(self, other: ResponseSums) -> ResponseSums:
         """Return the sums over these rows and other rows together. Both must have the same atoms
-        and folds.
+        (sets of values) and folds.
         """
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
@@ -253,7 +253,8 @@ class ResponseSums:
         Parameters
         ----------
         joints
-            For each attribute, the weights by fold and atom, in units, shape (F, A_i).
+            For each attribute, the weights by fold and atom (set of values), in units, shape (F,
+            A_i).
         rows
             The weights by fold, in units, shape (F,).
         scale
@@ -328,8 +329,8 @@ class ResponseCounter:
     def add(
         self, codes: Sequence[Integers], fold: Ints, response: Ints, weights: Ints | None = None
     ) -> None:
-        """Add a chunk of rows: for each attribute the atom of each row; then the fold, the label in
-        units, and the weight of each row.
+        """Add a chunk of rows: for each attribute the atom (set of values) of each row; then the
+        fold, the label in units, and the weight of each row.
         """
         of_rows = response if weights is None else response * weights
         for own, code, size in zip(self._sums, codes, self._sizes, strict=True):

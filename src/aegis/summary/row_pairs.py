@@ -93,8 +93,8 @@ class AtomRows:
         return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
     def pair(self, i: int, j: int) -> Tally:
-        """Count the rows by the atoms of the attributes i and j, by class and by fold; return the
-        flat indices of the non-empty cells, and their numbers of rows.
+        """Count the rows by the atoms (sets of values) of the attributes i and j, by class and by
+        fold; return the flat indices of the non-empty cells, and their numbers of rows.
         """
         columns = self.classes * self.folds
         key = (self.codes[i].astype(np.int64) * self.sizes[j] + self.codes[j]) * columns
@@ -106,8 +106,8 @@ class AtomRows:
         return self.label * self.folds + self.fold
 
     def joint(self, i: int) -> Ints:
-        """Count the rows by the A_i atoms of attribute i, and by C classes and F folds, shape (A_i,
-        C F).
+        """Count the rows by the A_i atoms (sets of values) of attribute i, and by C classes and F
+        folds, shape (A_i, C F).
         """
         columns = self.classes * self.folds
         own = self.codes[i].astype(np.int64) * columns + self._column
@@ -188,8 +188,8 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: Array) -> Floats:
-        """Return the number of rows of each atom of the attributes, from the number of rows of each
-        combination of atoms.
+        """Return the number of rows of each atom (set of values) of the attributes, from the number
+        of rows of each combination of atoms.
         """
         rows: Floats = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
@@ -197,7 +197,7 @@ class _Part:
 
 def _together(sizes: Sequence[int]) -> list[list[int]]:
     """Divide attributes, given their numbers of atoms (`sizes`), into sets with at most `_TOGETHER`
-    combinations of atoms. An attribute with more atoms is a set by itself.
+    combinations of atoms (sets of values). An attribute with more atoms is a set by itself.
     """
     parts: list[list[int]] = []
     combined = 1
@@ -264,8 +264,8 @@ class RowPairCounts(PairCounts):
 
     @property
     def dense(self) -> bool:
-        """Whether the matrix of the pairs of all atoms is small enough to be counted from the
-        rows.
+        """Whether the matrix of the pairs of all atoms (sets of values) is small enough to be
+        counted from the rows.
         """
         return int(self.offsets[-1]) ** 2 <= _MOST_CELLS
 
@@ -303,7 +303,7 @@ def count_row_pairs(
     Parameters
     ----------
     names, sizes, classes
-        The attributes, their numbers of atoms, and the number of classes.
+        The attributes, their numbers of atoms (sets of values), and the number of classes.
     codes, label
         For each attribute, the atom of each row; and the class of each row.
     folds, seed

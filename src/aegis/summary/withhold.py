@@ -141,9 +141,9 @@ def _coarse(
 
 
 def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int) -> Int32s | None:
-    """Return the range (neighbouring values with about equally many rows) of each new atom, if the
-    attribute is unmasked; None if its values have no order. `atoms` has the new atom of each old
-    atom.
+    """Return the range (neighbouring values with about equally many rows) of each new atom (set of
+    values), if the attribute is unmasked; None if its values have no order. `atoms` has the new
+    atom of each old atom.
     """
     if not attribute.kind.ordered:
         return None

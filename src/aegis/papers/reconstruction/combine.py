@@ -141,9 +141,9 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
 
 
 def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
-    """Return the blocks of the common refinement of several groupings of the same atoms: the index
-    of each atom's block, and the number of blocks. Atoms are in one block if all groupings put them
-    together.
+    """Return the blocks of the common refinement of several groupings of the same atoms (sets of
+    values): the index of each atom's block, and the number of blocks. Atoms are in one block if all
+    groupings put them together.
     """
     block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
     blocks = 1
@@ -154,7 +154,9 @@ def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _is_runs(codes: Ints) -> bool:
-    """Return whether every group consists of consecutive atoms; `codes` has the group of each atom."""
+    """Return whether every group consists of consecutive atoms (unmasked values); `codes` has the
+    group of each atom.
+    """
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
 
@@ -175,8 +177,9 @@ def _fit_blocks(
     max_sweeps: int,
     progress: Progress,
 ) -> Reconstruction:
-    """Return the joint counts of blocks (sets of atoms that no mask distinguishes) and the label:
-    in closed form for one mask, by IPF for several masks. `block` has the block of each atom.
+    """Return the joint counts of blocks (sets of values that no mask distinguishes) and the label:
+    in closed form for one mask, by IPF for several masks. `block` has the block of each unmasked
+    value (atom).
     """
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))

@@ -261,7 +261,7 @@ def _trace_of_quotient(
 
 def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
     """Return the basis of the curve, shape (V, K), for V = `atoms` values and K coefficients: the
-    identity for few atoms, otherwise cubic B-splines over the rank of the atom.
+    identity for few atoms (unmasked values), otherwise cubic B-splines over the rank of the atom.
     """
     size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
     if atoms <= size:

@@ -186,13 +186,16 @@ class _Seen:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
-        """Return the smooth counts of the V' ordered atoms in all C label classes, shape (V', C)."""
+        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label classes,
+        shape (V', C).
+        """
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return a copy of `table` in which the curves replace the counts of ordered atoms; with no
-        fits, return `table`. `weight` is the curves' weight in a mean with a flat table.
+        """Return a copy of `table` in which the curves replace the counts of ordered atoms (sets of
+        values); with no fits, return `table`. `weight` is the curves' weight in a mean with a flat
+        table.
         """
         if not fits:
             return table

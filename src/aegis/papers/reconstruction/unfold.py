@@ -55,7 +55,8 @@ def unfold(
     direct: bool = True,
     progress: Progress = SILENT,
 ) -> Unfolding:
-    """Return the maximum-likelihood estimate of the true counts, from the reports of a channel.
+    """Return the maximum-likelihood estimate of the true counts, from the reports (noisy values) of
+    a channel, which has the probability of each report for each true value.
 
     For each label class, let w_j be the rows with report j, K the channel and theta_i the estimated
     rows with true value i. A step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the
@@ -114,13 +115,14 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table estimated from noisy reports, in agreement with all exact evidence.
+    """Return the table estimated from reports (noisy values), in agreement with all exact evidence.
 
-    The function unfolds all channels together, as one channel with the reports of all masks. The
-    estimate maximises the sum of the log likelihoods of the masks. For a single noise mask, this is
-    the exact likelihood; for several masks of the same rows, it is a composite likelihood. The
-    function uses deterministic masks as channels of zeros and ones. Then IPF, with the unfolded
-    table as the seed, makes the table agree exactly with deterministic masks and the histogram.
+    The function unfolds the channels (probabilities of reports) of all masks together, as one
+    channel with the reports of all masks. The estimate maximises the sum of the log likelihoods of
+    the masks. For a single noise mask, this is the exact likelihood; for several masks of the same
+    rows, it is a composite likelihood. The function uses deterministic masks as channels of zeros
+    and ones. Then IPF, with the unfolded table as the seed, makes the table agree exactly with
+    deterministic masks and the histogram.
 
     Parameters
     ----------
@@ -218,8 +220,8 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Check that each report that has rows is possible under the channel, and return the rows per
-    report and label class, shape (R, C).
+    """Check that the channel gives each report that has rows a probability above 0, and return the
+    rows per report and label class, shape (R, C).
     """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen

@@ -22,8 +22,8 @@ from aegis.safe.protect.model import (
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
-    """Estimate the variance that protection added to each count of a label table with K cells and C
-    classes, shape (K, C).
+    """Estimate the variance that protection added to each count of a label table (rows by cell and
+    class) with K cells and C classes, shape (K, C).
 
     Noise adds the same variance to all counts. The variance that rounding and cell keys add depends
     on the true count, and is 0 for a count of 0. The true count is not known, so the function

@@ -25,7 +25,7 @@ class TablesSearch:
     Parameters
     ----------
     scorer
-        Scorer of a summary without moments.
+        Scorer of a summary without moments (mean products of codes).
     top
         Number of best configurations to return.
     expired

@@ -59,7 +59,7 @@ def protect(
     ----------
     subject
         Anything that `aegis.summarize` accepts, or a `Summary`. If you give the table itself,
-        moments need less noise, and no sample is used.
+        moments (mean products of codes) need less noise, and no sample is used.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options

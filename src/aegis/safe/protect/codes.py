@@ -140,8 +140,8 @@ def weights_of(table: Floats, rows: float) -> Floats:
 
 
 def dimensions_for(classes: int) -> int:
-    """Return the largest number of codes per cell: 3 if the label has two classes, 4 with three,
-    else 5.
+    """Return the largest number of codes that describe a cell (a set of values): 3 if the label has
+    two classes, 4 with three, else 5.
     """
     return 3 + min(max(classes - 2, 0), 2)
 
@@ -177,8 +177,8 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Regress the codes under one mask on the q codes of the cells; return the coefficients, shape
-    (q, C).
+    """Regress the codes of cells under one mask on the q codes that describe the cells under all
+    masks; return the coefficients, shape (q, C).
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Compute from the label tables how long the vector of all codes of a row is: the mean squared
-    length over rows.
+    """Compute from the label tables (rows by cell and class) how long the vector of a row's codes
+    for all attributes is: the mean squared length over rows.
     """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):

@@ -165,8 +165,8 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables and moments; no small cell can be derived from
-    them.
+    """Return the summary with perturbed label tables (rows by cell and class) and moments (mean
+    products of codes). No small cell can be derived from these figures.
 
     Parameters
     ----------

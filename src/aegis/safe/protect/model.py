@@ -188,7 +188,7 @@ class ProtectedAttribute:
     codes
         q numbers (codes) that describe how each of the K cells is associated with the label, shape
         (K, q), in steps of `GRID`. They are computed from protected tables. None if the summary has
-        no moments.
+        no moments (mean products of codes).
     """
 
     name: str
@@ -243,8 +243,8 @@ class Moments:
 
     @classmethod
     def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
-        """Return the moments of `size` codes whose entries above the diagonal are `upper`, row by
-        row. `error` is the standard deviation of an entry.
+        """Return the moments (mean products of codes) of `size` codes whose entries above the
+        diagonal are `upper`, row by row. `error` is the standard deviation of an entry.
         """
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size, 1)] = upper

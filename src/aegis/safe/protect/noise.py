@@ -96,8 +96,8 @@ class Noise:
         Configurations for which the file states whether they meet the rule.
     most_error
         Largest acceptable standard error of a correlation between codes of two attributes (see
-        `aegis.safe.protect.codes`). If the expected error is larger, no moments of codes are
-        published, and their budget pays for a second measurement of the label tables.
+        `aegis.safe.protect.codes`). If the expected error is larger, no moments (mean products of
+        codes) are published, and their budget pays for a second measurement of the label tables.
     """
 
     epsilon: float
@@ -143,7 +143,8 @@ def protect_with_noise(
         The privacy rule, if verdicts are requested.
     source
         The table, if available. Its rows are clipped as a whole, which needs less noise. If it is
-        not given, the moments come from the summary's co-occurrence counts.
+        not given, the moments (mean products of codes) come from the summary's co-occurrence
+        counts.
 
     Raises
     ------
@@ -199,7 +200,9 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The exact data from which moments are computed: the summary and, if available, the table."""
+    """The exact data from which moments (mean products of codes) are computed: the summary and, if
+    available, the table.
+    """
 
     summary: Summary
     source: Source | None
@@ -255,8 +258,8 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Add noisy moments (mean products of codes) to the label tables or, if the moments would be
-    too noisy, measure the tables again. Both cost `rho`.
+    """Add noisy moments (mean products of codes) to the label tables (rows by cell and class) or,
+    if the moments would be too noisy, measure the tables again. Both cost `rho`.
     """
     codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
@@ -282,8 +285,9 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Return the summary with label tables that are the mean of two noisy measurements, and without
-    moments. `error` is the standard error that correlations of codes would have had.
+    """Return the summary with label tables (rows by cell and class) that are the mean of two noisy
+    measurements, and without moments (mean products of codes). `error` is the standard error that
+    correlations of codes would have had.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = budget.spend(

@@ -92,7 +92,8 @@ class Nearby:
     lines
         Number of rows and of columns of the table that may change, in addition to the row and the
         column of the cell. Half of them have the largest counts in the cell's column or row. The
-        other half have codes similar to the cell's codes, so that a change hardly affects a moment.
+        other half have codes similar to the cell's codes, so that a change hardly affects a moment
+        (mean product of codes).
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:

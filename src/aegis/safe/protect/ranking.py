@@ -97,9 +97,10 @@ def search_protected(
     """Return the best configurations among all combinations, scored from a protected summary.
 
     If the summary has verdicts, only configurations that are known to be admissible are returned.
-    Scores from label tables alone have a bound, so the search proves that its result is the best.
-    Scores from codes have no bound. If there are at most 200,000 combinations, the search scores
-    all of them, if time allows. Otherwise it exchanges one mask at a time, and proves nothing.
+    Scores from label tables (rows by cell and class) alone have a bound, so the search proves that
+    its result is the best. Scores from codes have no bound. If there are at most 200,000
+    combinations, the search scores all of them, if time allows. Otherwise it exchanges one mask at
+    a time, and proves nothing.
 
     Parameters
     ----------

@@ -253,8 +253,8 @@ def _equal(first: pa.Array, two: pa.Array) -> bool:
 
 
 def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
-    """Raise `ValueError` unless the atoms of an attribute, and the groups, levels and ranges of
-    every candidate mask, agree with one another.
+    """Raise `ValueError` unless the atoms (sets of values) of an attribute, and the groups, levels
+    and ranges of every candidate mask, agree with one another.
     """
     atoms = attribute.n_atoms
     _all_used(attribute.atoms, atoms, f"{what}, atoms")
@@ -377,8 +377,8 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
 
 def _left(index: Array, width: int, classes: int) -> Array:
     """Return, for each cell of a pair of attributes, a number that identifies the first attribute's
-    atom and the class. `index` has the flat indices of the cells, `width` is the number of the
-    second attribute's atoms, and `classes` the number of classes.
+    atom (set of values) and the class. `index` has the flat indices of the cells, `width` is the
+    number of the second attribute's atoms, and `classes` the number of classes.
     """
     keys: Array = index // (width * classes) * classes + index % classes
     return keys
@@ -386,8 +386,8 @@ def _left(index: Array, width: int, classes: int) -> Array:
 
 def _right(index: Array, width: int, classes: int) -> Array:
     """Return, for each cell of a pair of attributes, a number that identifies the second
-    attribute's atom and the class. `index` has the flat indices of the cells, `width` is the number
-    of the second attribute's atoms, and `classes` the number of classes.
+    attribute's atom (set of values) and the class. `index` has the flat indices of the cells,
+    `width` is the number of the second attribute's atoms, and `classes` the number of classes.
     """
     return index % (width * classes)
 

@@ -398,8 +398,8 @@ def _folds_from(
 def _responses_from(
     columns: Columns, said: PairsShape, sizes: tuple[int, ...]
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label by fold and atom; None if the label has classes. `sizes`
-    has the number of atoms of each attribute.
+    """Return the sums of a numeric label by fold and atom (set of values); None if the label has
+    classes. `sizes` has the number of atoms of each attribute.
     """
     if said.response_squares is None:
         return None

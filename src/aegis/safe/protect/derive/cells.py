@@ -48,7 +48,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table whose range of possible counts is narrower than the threshold.
+    """A cell of a label table (rows by cell and class) whose range of possible counts is narrower
+    than the threshold.
 
     Attributes
     ----------
@@ -132,7 +133,8 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the cells of label tables with a range narrower than the threshold.
+    """Return the cells of label tables (rows by cell and class) with a range narrower than the
+    threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
     things: the range of true counts for each published count; that every cell has at least

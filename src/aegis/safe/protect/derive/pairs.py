@@ -86,7 +86,7 @@ class PairAudit:
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
     """Return the pairs of cells (of two attributes) whose number of rows can be derived from
-    moments and label tables.
+    moments (mean products of codes) and label tables (rows by cell and class).
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine. The caller got this number for finer moments, so these
-        reveal nothing about earlier pairs. Coarser moments reveal even less, so earlier pairs need
-        no second examination.
+        Number of the first pair to examine. The caller got this number for finer moments (mean
+        products of codes), so these reveal nothing about earlier pairs. Coarser moments reveal even
+        less, so earlier pairs need no second examination.
 
     Returns
     -------
@@ -138,7 +138,9 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
 
 
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
-    """Yield the linear program of each pair of attributes that has moments."""
+    """Yield the linear program of each pair of attributes that has moments (mean products of
+    codes).
+    """
     attributes = list(protected.attributes.values())
     bounds = [known_bounds(protected, a) for a in attributes]
     for i, j in combinations(range(len(attributes)), 2):
@@ -192,7 +194,7 @@ class _Program:
 
     def asked(self) -> Ints:
         """Return the indices of the combinations to examine: all of them or, in large tables, those
-        with the largest effect on moments.
+        with the largest effect on moments (mean products of codes).
         """
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
