@@ -42,7 +42,7 @@ class Grid:
 
     @classmethod
     def of(cls, width: float, origin: float = 0) -> Grid:
-        """Return the grid of a width and an origin as a policy states them."""
+        """Return the interval bounds for a width and an origin as a policy states them."""
         digits = max(decimals(width), decimals(origin))
         scaled = int(as_fraction(width) * 10**digits)
         return cls(scaled, int(as_fraction(origin) * 10**digits) % scaled, digits)

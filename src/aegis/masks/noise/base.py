@@ -87,7 +87,8 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return the masked value of each row of a column, in the type of `reports`.
+        """Return the masked value of each row of a column, in the type of `reports` (the possible
+        noisy values).
 
         Parameters
         ----------
@@ -116,9 +117,9 @@ def learnt_field(what: str) -> Any:
 def channel_blocks(
     mask: NoiseMask, data: ValueCounts, reports: int
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield the channel of a noise mask (the probability of each of R reports for each of V values)
-    in blocks of values, each with the slice of its values. So the whole matrix is never in memory.
-    `reports` is R.
+    """Yield the channel of a noise mask (the probability of each of R reports, or noisy values, for
+    each of V values) in blocks of values, each with the slice of its values. So the whole matrix is
+    never in memory. `reports` is R.
     """
     size = max(1, _CELLS // max(reports, 1))
     for start in range(0, len(data.values), size):

@@ -61,7 +61,7 @@ class GridNoise(NoiseMask):
         """
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind` if the grid preserves it, else a number."""
+        """Return `kind` if all numbers that the mask can show are whole, else the kind `number`."""
         whole = not self.fitted or self.grid().whole
         return kind if whole else Kind.NUMBER
 

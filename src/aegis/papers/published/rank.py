@@ -162,7 +162,8 @@ def _with_errors(
 
     Each table is scored again without each fold of its rows. Folds depend on the masked values, so
     the folds of two tables are unrelated. So the function adds the errors of two tables to estimate
-    the error of their difference. This sum reports ties too often rather than too rarely.
+    the error of their difference. With this sum, two tables count as tied too often rather than too
+    rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)

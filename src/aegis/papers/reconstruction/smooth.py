@@ -175,8 +175,8 @@ class _Seen:
 
     def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
         """Return the smooth curve fitted to each label class; None for a class without rows.
-        `penalty` is the penalty of all classes (None chooses it), and `step` the step width on the
-        grid of penalties.
+        `penalty` is the penalty of all classes (None chooses it), and `step` the step width in the
+        list of penalties that are tried.
         """
         return [
             composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)

@@ -44,7 +44,7 @@ class Fit(Protocol):
         """
 
     def cells(self) -> Floats:
-        """Return the current table."""
+        """Return the cells of the table as they are after the sweeps so far."""
 
 
 class FamilySweep(NamedTuple):
@@ -101,7 +101,7 @@ class CellFit:
         )
 
     def cells(self) -> Floats:
-        """Return the current table."""
+        """Return the cells of the table as they are after the sweeps so far."""
         return self._values
 
 
@@ -142,7 +142,7 @@ class PairFit:
 
     @property
     def settled(self) -> bool:
-        """Whether no cell is left to fit."""
+        """Whether no cell is left to fit: always False, because all cells are fitted."""
         return False
 
     def sweep(self) -> float:
@@ -167,7 +167,7 @@ class PairFit:
         return max((off_first, self._names[0]), (two, self._names[1]))
 
     def cells(self) -> Floats:
-        """Return the current table."""
+        """Return the cells of the table as they are after the sweeps so far."""
         first, two = self._codes
         factors = self._first[first] * self._second[two]
         return self._seed * factors.reshape(self._seed.shape)

@@ -195,7 +195,7 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
     """Compute from the label tables (rows by cell and class) how long the vector of a row's codes
-    for all attributes is: the mean squared length over rows.
+    is (the numbers that describe its cells, for all attributes): the mean squared length over rows.
     """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):

@@ -111,8 +111,8 @@ class LeakAudit:
     findings
         Other facts for the reader, one sentence each.
     exceptions
-        Content that the level does not cover, in words: content that the owner declares public, or
-        that level counts does not change. Empty if there is no such content.
+        In words, the content that the protection level does not cover. It may be declared public by
+        the owner, or come from the table unchanged (at level `counts`). Empty if there is none.
     shortfalls
         Reasons why the file does not keep the demanded level; empty if it does.
     """

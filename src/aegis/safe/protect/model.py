@@ -243,8 +243,9 @@ class Moments:
 
     @classmethod
     def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
-        """Return the moments (mean products of codes) of `size` codes whose entries above the
-        diagonal are `upper`, row by row. `error` is the standard deviation of an entry.
+        """Return the moments (mean products of codes) of `size` codes, which describe cells, whose
+        entries above the diagonal are `upper`, row by row. `error` is the standard deviation of an
+        entry.
         """
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size, 1)] = upper

@@ -61,7 +61,7 @@ class MomentSums:
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
     """Return at which index the codes of each of the m attributes begin in the list of all codes,
-    shape (m + 1,).
+    and the number of all codes, shape (m + 1,). Codes are numbers that describe a cell.
     """
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
@@ -76,8 +76,8 @@ def between_attributes(offsets: Ints) -> Flags:
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Shorten each vector of codes to a squared length of at most `longest`, and return whole
-    numbers.
+    """Shorten the vector of codes of each row to a squared length of at most `longest`, and return
+    whole numbers. Codes describe how a row's values are associated with the label.
 
     `rows` has shape (n, p): one vector of p codes for each of n rows. Vectors that are too long are
     scaled down and rounded towards zero, so that rounding never makes a vector longer.
@@ -135,7 +135,8 @@ def moments_of_rows(
     attributes
         The distinct values and the cells of each attribute.
     codes
-        For each attribute i, q_i codes of each of its K_i cells, shape (K_i, q_i).
+        For each attribute i, the q_i codes (whole numbers) that describe each of its K_i cells,
+        shape (K_i, q_i).
     longest
         Largest squared length of a row's vector of codes; longer vectors are shortened.
     labelled
@@ -245,8 +246,8 @@ def _products(rows: Ints, alike: Ints) -> Ints:
 
 
 def _padded(cells: Cells, codes: Ints) -> Ints:
-    """Return the codes of an attribute's K cells, followed by the codes of values without a cell,
-    shape (K + 1, q).
+    """Return the q codes that describe each of an attribute's K cells, followed by the codes of
+    values without a cell, shape (K + 1, q).
 
     If `codes` has no such last row (a cell of unnamed values), zeros are added.
     """

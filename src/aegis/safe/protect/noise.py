@@ -183,7 +183,9 @@ def _drawn(
     source: Source | None,
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
-    """Draw the noise of all rounds; return the protected summary, and the verdicts."""
+    """Draw all noise; return the protected summary, and the verdicts whether configurations meet
+    the rule.
+    """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
     decisions = _decisions(summary, asked, policy.privacy, plan)
@@ -259,7 +261,7 @@ def _with_moments(
     rho: float,
 ) -> ProtectedSummary:
     """Add noisy moments (mean products of codes) to the label tables (rows by cell and class) or,
-    if the moments would be too noisy, measure the tables again. Both cost `rho`.
+    if the moments would be too noisy, measure the tables again. Either costs `rho`.
     """
     codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
@@ -287,7 +289,7 @@ def _measured_again(
 ) -> ProtectedSummary:
     """Return the summary with label tables (rows by cell and class) that are the mean of two noisy
     measurements, and without moments (mean products of codes). `error` is the standard error that
-    correlations of codes would have had.
+    correlations between codes of two attributes would have had.
     """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = budget.spend(

@@ -88,7 +88,9 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """The data from which scores are computed: `codes`, or only the label `tables`."""
+        """The data from which scores are computed: `codes` if the summary has moments of codes,
+        otherwise only the label `tables` (rows by cell and class).
+        """
         return "tables" if self._moments is None else "codes"
 
     @property
