@@ -80,11 +80,14 @@ class OrderedCounts:
     Attributes
     ----------
     total, joint, offsets
-        As in `Cooccurrence`, for the same rows. The levels may be different ones.
+        The rows that have both levels of each pair, (d, d), the rows per level and class, (d, C),
+        and the start of each attribute's levels, (m + 1,), as in `Cooccurrence` for the same rows.
+        The levels may be different ones.
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
-        As in `Cooccurrence`.
+        How much more drawn rows vary than these expected counts, shape (d, k); None if the counts
+        are not expected counts.
     """
 
     total: Array

@@ -331,8 +331,9 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     offsets
         Start of the levels of each attribute, shape (m + 1,).
     chance
-        As in `Cooccurrence`, shape (d, k). The correction is computed from it, because expected
-        counts fit less by chance than drawn rows. None: there is no correction.
+        How much more drawn rows vary than expected counts, shape (d, k). The correction is computed
+        from it, because expected counts fit less by chance than drawn rows. None: there is no
+        correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

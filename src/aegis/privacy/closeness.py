@@ -142,8 +142,9 @@ def enhanced_gain(counts: SensitiveCounts) -> Floats:
     """Return, for each class, the smallest beta for which the class meets enhanced beta-likeness.
     The result is infinite if there is no such beta.
 
-    Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value (Cao and
-    Karras 2012). A gain above -ln p_v violates it for any beta.
+    Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value v (Cao
+    and Karras 2012), where q_v and p_v are the shares of v in the class and in the table. A gain
+    above -ln p_v violates it for any beta.
     """
     p = counts.reference[counts.values]
     gain = np.maximum(counts.shares / p - 1.0, 0.0)

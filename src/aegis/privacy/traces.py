@@ -37,7 +37,7 @@ def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
         The trace of each cell before this release, shape (cells,); 0 if no release shows the cell.
     classes
         The class of each cell in the release, shape (cells,). Cells with different traces must be
-        in different classes: see `joined`.
+        in different classes, as `joined` makes them.
     released
         Whether the release shows each cell, shape (cells,).
     """

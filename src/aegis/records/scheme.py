@@ -57,8 +57,8 @@ def drawn_masks(
     Raises
     ------
     PolicyError
-        A candidate learns from the table or is random, or the score needs leaves of an attribute
-        without a hierarchy.
+        A candidate learns from the table or is random, or the score needs a hierarchy that an
+        attribute does not have.
     """
     given = options.masks or {}
     quasi = policy.quasi_identifiers

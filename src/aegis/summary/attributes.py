@@ -39,7 +39,7 @@ def describe(
     Parameters
     ----------
     name, role, weight
-        As in the policy.
+        Name, role and weight of the attribute in the policy.
     data
         The distinct values and the number of rows of each.
     joint

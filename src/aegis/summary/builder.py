@@ -68,9 +68,9 @@ class NumberColumn:
     Attributes
     ----------
     name
-        Name of its column.
+        Name of the label's column.
     values
-        Its distinct values.
+        The distinct values of the label.
     shown
         The number that each value shows, which is the value itself unless the policy masks the
         label.

@@ -124,7 +124,8 @@ class Dealer:
         """Add the numeric label, which may be negative, and the weight of each row to the row's
         first (`place` 0) or second (`place` 1) sum.
 
-        So rows that differ only in weight get the same folds in any order of the rows.
+        `total` has the sums without both. Because the weight is added, rows that differ only in
+        weight get the same folds in any order of the rows.
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder

@@ -95,7 +95,7 @@ def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -
     held
         The rows, with the columns that the policy names.
     policy, seed
-        As for `summarize`.
+        Roles, candidate masks and label; and the seed of the folds.
     origin
         Name of the rows in messages.
     """

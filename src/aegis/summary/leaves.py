@@ -58,8 +58,8 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return how many leaves the hierarchy of an attribute has. Without a hierarchy, return how
-    many distinct values it has.
+    """Return how many leaves (original values) the hierarchy of an attribute has. Without a
+    hierarchy, return how many distinct values the attribute has in the table.
     """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:

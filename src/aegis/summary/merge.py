@@ -354,7 +354,9 @@ class _Merger:
         return added_pairs(parts, sizes, len(self.classes))
 
     def _in_unit(self, summary: Summary) -> PairCounts:
-        """Return the pair counts of a part, with the sums of a numeric label in the common unit."""
+        """Return the counts of pairs of attributes of a part, with the sums of a numeric label
+        converted to the unit that all parts share.
+        """
         sums, own, unit = summary.pairs.responses, summary.label.unit, self._unit()
         if sums is None or own is None or unit is None:
             return summary.pairs

@@ -154,7 +154,7 @@ class AttributeSummary:
     Attributes
     ----------
     name, role, kind, weight
-        As in the policy and in the table's schema.
+        Name, role and weight in the policy, and the kind of the values.
     values
         Distinct values, shape (V,), in ascending order, with NaN before null and null last.
     counts

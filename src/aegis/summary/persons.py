@@ -74,7 +74,8 @@ class PersonCells:
         rows
             Number of rows of each cell, shape (cells,).
         sensitive, hierarchies
-            As in `ClassTable.from_cells`.
+            For each sensitive attribute, the code of each cell's value with the labels of the
+            codes; and the levels of its values. See `ClassTable.from_cells`.
         """
         unique, index = number(ids)
         classes, persons, sizes = self._distinct(index, len(unique))

@@ -52,7 +52,7 @@ def publish(
     locked
         Whether a later ranking refuses rules that are weaker than the rule of the policy.
     exact, seed, progress
-        As in `aegis.summarize`.
+        Whether to count pairs on all rows; seed of the sample; progress.
 
     Raises
     ------

@@ -189,7 +189,9 @@ def _known(published: Published) -> Information:
 
 
 def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
-    """Raise `PolicyError` if the request needs more than the contingency tables contain."""
+    """Raise `PolicyError` if only contingency tables are known of some configurations, and the
+    measure or the policy's rule needs more.
+    """
     if not published.marginal:
         return
     names = ", ".join(sorted(published.marginal))
@@ -225,7 +227,7 @@ def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -
 
 
 def _shows(published: Published, name: str, attribute: str) -> str:
-    """Describe in words how many values a column of a masked table shows."""
+    """Describe in words how many values the column `attribute` of the masked table `name` shows."""
     size = published.tables[name].attributes[attribute].unmasked.size
     if size <= 1:
         return f"{name}: hidden"

@@ -44,7 +44,7 @@ def all_evidence(
     evidence
         Joint counts of at least one deterministic mask. A note says that noise masks are ignored.
     tolerance, max_sweeps, progress
-        As in `ipf`.
+        When IPF stops, and the receiver of progress.
 
     Returns
     -------

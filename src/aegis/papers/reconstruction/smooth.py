@@ -60,7 +60,7 @@ def smooth(
         Penalty lambda for all label classes; then the curve has the full weight. None chooses a
         penalty for each class by AIC, and the weight of the curve by predictions.
     tolerance, max_sweeps, progress
-        As in `ipf`.
+        When IPF stops, and the receiver of progress.
 
     Returns
     -------

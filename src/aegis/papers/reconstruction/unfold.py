@@ -130,9 +130,9 @@ def channel_em(
         Evidence with the joint counts of at least one noise mask. Those of deterministic masks and
         the histogram are used, too.
     tolerance, max_iterations, progress
-        As in `unfold`.
+        When EM stops, and the receiver of progress; see `unfold`.
     max_sweeps
-        As in `ipf`.
+        Largest number of sweeps of IPF.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class Cells:
     Attributes
     ----------
     name, role, kind, weight
-        As in the attribute's summary.
+        Name, role, kind of values, and weight in a mean over attributes.
     of_value
         Number of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
         the value has no cell.

@@ -167,8 +167,8 @@ def moments_of_rows(
 def _counted_rows(
     source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
 ) -> ir.Table:
-    """Return the values of the attributes in the labelled rows, as columns a0, a1, ..., and in the
-    column `rows` the number of rows that each line represents.
+    """Return the values of the columns `names` in the labelled rows, as columns a0, a1, ..., and in
+    the column `rows` the number of rows that each line represents.
 
     If rows repeat, the engine counts the distinct ones, which is less work than to transfer all
     rows. If hardly any row repeats, it transfers them.

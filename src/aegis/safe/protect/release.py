@@ -47,12 +47,13 @@ def release_protected(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Protect a table or its summary, charge its cost to a ledger if one is given, and write the file.
+    """Protect a table or its summary, charge its cost to a ledger if one is given, and write the
+    file.
 
     Parameters
     ----------
     subject, policy
-        As in `protect`.
+        The table or its summary, and its policy.
     output
         The file, with the extension `.protected`.
     ledger, population
