@@ -63,7 +63,8 @@ class Grouped:
     seconds
         Wall time of the method, without the computation of the loss.
     notes, details, columns, claims_k
-        As in `Outcome`.
+        Sentences for readers, figures of the method, released values (None if groups are shown),
+        and whether each released combination must occur k times; as in `Outcome`.
     """
 
     method: str
@@ -148,12 +149,16 @@ class TradeOff:
 
 
 class FrontSearch(Protocol):
-    """A function that searches settings near the given options, for methods that balance two aims."""
+    """A function that tries several settings near the given options, for methods that balance
+    information loss and diversity.
+    """
 
     def __call__(
         self, records: Records, options: Options, seed: int, progress: Progress
     ) -> tuple[TradeOff, ...]:
-        """Return one point for each setting; its field `efficient` marks the Pareto-optimal points."""
+        """Return the result of each setting. Its field `efficient` is True if no other result is
+        better in loss and entropy.
+        """
 
 
 class DrawnMasks(Protocol):
@@ -316,7 +321,8 @@ def by_cells(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Run `method` inside each Mondrian cell of at least `options.cell_size` records.
+    """Cut the records into cells of at least `options.cell_size` records by Mondrian, and run
+    `method` inside each cell.
 
     Each cell uses the domains and scales of the whole table, and contains l distinct sensitive
     values. So if the table can meet the options, each cell can, too. The result has the notes of

@@ -29,7 +29,7 @@ def encode(
     hierarchies: Mapping[str, HierarchyRows] | None = None,
     degenerate: bool = False,
 ) -> Records:
-    """Encode `table` for the record-level methods.
+    """Encode `table` as records: each attribute becomes a column of integer codes.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def encode(
 
 
 def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `DataError` if a kind, order or hierarchy is given for a column that is not a
-    quasi-identifier.
+    """Raise `DataError` if a kind, order or hierarchy (in `told`) is given for a column that is not
+    a quasi-identifier.
     """
     for what, given in told.items():
         for name in given:
@@ -125,7 +125,7 @@ def encode_declared(
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> Records:
     """Encode `table` with the given roles, and with the kinds, orders and hierarchies of `policy`;
-    see `encode_for`.
+    `kinds` and `orders` override those of the policy, as in `encode_for`.
     """
     quasi = policy.quasi_identifiers
     declared_kinds = {
@@ -249,7 +249,9 @@ def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
 
 
 def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
-    """Renumber the codes so that value order[i] gets code i; missing gets the last code."""
+    """Renumber codes so that the value with code order[i] gets the code i. Code -1 (missing) gets
+    the last code.
+    """
     place = np.empty(len(order) + 1, dtype=np.int32)
     place[list(order)] = np.arange(len(order))
     place[-1] = len(order)
@@ -388,8 +390,7 @@ def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
 
 
 def _resolution(numbers: Floats) -> float:
-    """Return the largest power of ten, from 1 to 1e-6, of which all numbers are multiples; 0 if
-    there is none.
+    """Return the largest power of ten, from 1 to 1e-6, of which all numbers are multiples.
 
     The result is 0 if there is none.
     """

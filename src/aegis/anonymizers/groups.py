@@ -32,7 +32,9 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Ints) -> RecordGroups:
-        """Return the groups of records with equal labels; records with negative labels are suppressed."""
+        """Return the groups of records with equal labels; `labels` has shape (N,); records with
+        negative labels are suppressed.
+        """
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
         _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)
@@ -89,10 +91,11 @@ class Centroid:
 def centroid(
     attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool = False
 ) -> Centroid:
-    """Return the mean, median or mode of each group, by the kind of the attribute.
+    """Return the value of an attribute that represents each group: its mean (numeric), median
+    (ordinal) or most frequent value (categorical).
 
-    The result is missing if more than half of the group's values are missing. `rounded` rounds
-    means to the attribute's resolution, if it has one.
+    The value is missing if more than half of the group's values are missing. `rounded` rounds means
+    to the attribute's resolution, if it has one.
     """
     if attribute.kind is AttributeKind.NUMERIC:
         return Centroid(_means(attribute, groups, rounded=rounded), np.empty(0, dtype=np.int32))
@@ -117,8 +120,8 @@ def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -
 
 
 def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
-    """Return the lower median of the ranks of each group, missing ones ignored; missing if most are
-    missing.
+    """Return the code of the lower median of each of G groups, without missing values, shape (G,).
+    If most values of a group are missing, its code is that of the missing value.
     """
     of = groups.of[groups.order]
     codes = attribute.codes[groups.order]
@@ -144,7 +147,8 @@ def _modes(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """The range of values that each group covers in one attribute.
+    """The range of values, and their common ancestor, that each of G groups of records covers in
+    one attribute.
 
     Attributes
     ----------
@@ -175,8 +179,8 @@ def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
 
 
 def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Ints, Codes]:
-    """Return the P distinct pairs of group and code, in ascending order, as two arrays of shape
-    (P,).
+    """Return the P distinct pairs of a group and a value of the attribute, in ascending order: the
+    groups, and the codes of the values, shape (P,) each.
     """
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)
@@ -185,8 +189,8 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Return the squared distance between each of the N values and the value that represents it,
-    shape (N,).
+    """Return the squared distance between the values of N records and the values that represent
+    them in a release, shape (N,).
 
     Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
     V - 1, where V is the number of values. For categories the distance is 0 or 1. A missing value

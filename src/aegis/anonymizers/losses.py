@@ -69,8 +69,8 @@ class InformationLoss:
         penalty: float,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return the given figures together with figures on class sizes, which it computes from the
-        groups.
+        """Return the given figures together with the figures on group sizes, which are computed
+        from `groups`.
 
         `left_out` is the number of further records that count as suppressed.
         """
@@ -83,10 +83,10 @@ class InformationLoss:
 def information_loss(
     records: Records, groups: RecordGroups, k: int, *, rounded: bool = False
 ) -> InformationLoss:
-    """Return all measures of information loss of the groups.
+    """Return all measures of information loss of the groups, in which k records are required.
 
-    Suppressed records count in the penalty and in discernibility. They do not count in the centroid
-    figures, which compare released records with their originals.
+    Suppressed records count in the penalty and in discernibility. They do not count in `scaled` and
+    `unscaled`, which compare released records with their originals.
     """
     return InformationLoss.of(
         groups,
@@ -100,11 +100,12 @@ def information_loss(
 def centroid_loss(
     records: Records, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> float:
-    """Return the information loss of Wei et al., from the deviations of the records from centroids.
+    """Return the information loss of Wei et al.: how far records deviate from the centroid of their
+    group, relative to their deviation from the centroid of the table.
 
-    It is the sum of the deviations from the centroid of the group, divided by the sum of the
-    deviations from the centroid of the table. Deviations are squared differences or mismatches. The
-    result is 0 if all records are equal or there is no group.
+    It is the ratio of two sums of deviations, which are squared differences or mismatches. With
+    `scaled`, numbers are compared as z-scores; with `rounded`, means are rounded as in `centroid`.
+    The result is 0 if all records are equal or there is no group.
     """
     if not len(groups):
         return 0.0

@@ -64,7 +64,9 @@ def shown_by_masks(
 
 
 def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table with a mask applied to each of the columns in `shown`; the order of rows stays."""
+    """Return the table with a mask applied to each of the columns in `shown`; the order of rows
+    does not change.
+    """
     if not shown:
         return read.table
     rows = pa.array(np.arange(read.table.num_rows))
@@ -89,8 +91,8 @@ def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
 
 
 def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
-    """Return the mask that an option names; None for `identity`. Raises `PolicyError` if the mask
-    is random.
+    """Return the mask that the option `masks` names for an attribute, as a policy writes it; None
+    for `identity`. Raises `PolicyError` if the mask is random.
     """
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
@@ -103,7 +105,8 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
 
 
 def least_mask(attribute: Attribute) -> Mask | None:
-    """Return the default mask of a column; None if the column may be released unmasked.
+    """Return the first candidate of a column that is not random; None if the column may be released
+    unmasked.
 
     Raises
     ------

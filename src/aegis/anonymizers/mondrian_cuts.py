@@ -18,10 +18,10 @@ from aegis.progress import Step
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """One possible cut of each of P partitions.
+    """One possible cut of each of P partitions of N records into a left and a right side.
 
-    `left` flags the records that go to the left side, (N,); `allowed` the partitions that may be
-    cut, (P,).
+    `left` says which records go to the left side, shape (N,). `allowed` says for which partitions
+    both sides are large and diverse enough, shape (P,).
     """
 
     left: Flags
@@ -29,7 +29,9 @@ class _Cut:
 
 
 class _Partitions:
-    """Records sorted by partition, and the size of each partition."""
+    """A division of records into partitions: the records sorted by partition, and the size of each
+    partition.
+    """
 
     def __init__(self, records: Records, rows: Ints, sizes: Ints) -> None:
         self.records = records
@@ -46,7 +48,9 @@ class _Partitions:
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
     def widths(self) -> Floats:
-        """Return the normalised width of each partition in each attribute, shape (A, P)."""
+        """Return the range of each of P partitions in each of A attributes, divided by the range of
+        the attribute, shape (A, P).
+        """
         starts = self.starts
         widths = np.empty((len(self.records.attributes), len(self.sizes)))
         for row, attribute in zip(widths, self.records.attributes, strict=True):
@@ -109,7 +113,9 @@ def mondrian(
 def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
-    """Cut all partitions that can be cut; return the halves, and which of the partitions cannot be cut."""
+    """Cut all partitions that can be cut; return the halves, and for each partition whether it was
+    not cut. `open_` says which partitions to try.
+    """
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)
@@ -138,7 +144,9 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
-    """Cut the partitions that may be cut; the order of the records within each half stays."""
+    """Return both halves of each partition that may be cut. The order of the records within each
+    half does not change.
+    """
     keep = np.repeat(cut.allowed, part.sizes)
     left = cut.left[keep]
     chosen = part.select(cut.allowed)
@@ -176,8 +184,9 @@ def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which records go to the left side, shape (N,), by the more even of the two cuts at the
-    median.
+    """Return which records go to the left side, shape (N,), if each partition is cut below or above
+    its median value, whichever cut is more even. `codes` has the value of each record, and `size`
+    the number of values.
     """
     of = part.of
     key = np.sort(of * size + codes)
@@ -191,8 +200,9 @@ def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which records go to the left side, shape (N,): the lower half of each partition, by
-    value and then by order.
+    """Return which records go to the left side, shape (N,): the lower half of each partition,
+    sorted by value; equal values keep their order. `codes` has the value of each record, and `size`
+    the number of values.
     """
     order = np.argsort(part.of * size + codes, kind="stable")
     place = np.arange(len(codes)) - np.repeat(part.starts, part.sizes)
@@ -202,8 +212,9 @@ def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _diverse(part: _Partitions, of: Ints, left: Flags, distinct: int) -> Flags:
-    """Return which partitions would have `distinct` values of every sensitive attribute on both
-    sides, shape (P,).
+    """Return, for each of P partitions, whether both sides of its cut would have at least
+    `distinct` values of every sensitive attribute, shape (P,). `of` has the partition of each
+    record, and `left` its side.
     """
     side = 2 * of + left
     fine = np.ones(len(part.sizes), dtype=bool)

@@ -60,8 +60,8 @@ def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
 
 
 def _attributes(doc: str) -> dict[str, str]:
-    """Return the entries of a docstring's section `Attributes` by name; an entry "a, b" describes
-    both names.
+    """Return the descriptions in a docstring's section `Attributes` by name; an entry "a, b"
+    describes both names.
     """
     _, heading, section = doc.partition("Attributes\n----------\n")
     entries: dict[str, str] = {}
@@ -123,7 +123,7 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
 
 
 def _moderate(number: Any) -> bool:
-    """Return whether a number is small enough for an option; False for NaN."""
+    """Return whether a number is not too large for an option; False for NaN."""
     return bool(-LARGEST <= number <= LARGEST)
 
 

@@ -90,7 +90,9 @@ class Recipe:
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
-        """Return the recipe with this seed, unless it has one or its draws protect the table."""
+        """Return the recipe with this seed. If the recipe already has a seed, or its random draws
+        protect the table, return it unchanged.
+        """
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
@@ -185,7 +187,8 @@ def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
 def demanded_options(
     anonymizer: Anonymizer, policy: Policy, records: Records, given: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the k and l that the policy's rule requires, if the method can guarantee them.
+    """Return the options k and l that the policy's rule requires, if the method can guarantee them.
+    `given` has the options that the recipe sets.
 
     The methods guarantee l for all sensitive attributes together. So the result includes l only if
     every sensitive attribute has at least l values. Suppression ensures all other requirements of

@@ -32,9 +32,9 @@ class ValueTree:
     Attributes
     ----------
     levels
-        Shape (V, L), int32: `levels[v, h]` is the group of value v at height h. In column 0 each
-        value is a group of its own; in the last column, all values are in one group. Each column is
-        coarser than the previous one.
+        Shape (V, L), int32, for V values and L heights: `levels[v, h]` is the group of value v at
+        height h. In column 0 each value is a group of its own; in the last column, all values are
+        in one group. Each column is coarser than the previous one.
     labels
         For each height, the text of each group.
 
@@ -81,7 +81,9 @@ class ValueTree:
 
     @classmethod
     def flat(cls, labels: tuple[str, ...]) -> ValueTree:
-        """Return a hierarchy with only a root above all values."""
+        """Return a hierarchy with only a root above all values; `labels` has the text of each
+        value.
+        """
         levels = np.zeros((len(labels), 2), dtype=np.int32)
         levels[:, 0] = np.arange(len(labels))
         return cls(levels, (labels, ("*",)))
@@ -98,7 +100,7 @@ class RecordAttribute:
     kind
         Whether the attribute is numeric, ordinal or categorical.
     codes
-        Shape (N,), int32, indices into `domain`.
+        For each of the N records, the index of its value in `domain`, shape (N,), int32.
     domain
         The V values in the attribute's order. None means missing and, if it occurs, is last.
     hierarchy
@@ -140,7 +142,7 @@ class RecordAttribute:
 
     @property
     def missing(self) -> int:
-        """The code of the missing value; -1 if no value is missing."""
+        """The code of the missing value, its index in `domain`; -1 if no value is missing."""
         return self.size - 1 if self.size and self.domain[-1] is None else -1
 
     @property
@@ -150,7 +152,7 @@ class RecordAttribute:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest value of a numeric attribute; zeros if all values are missing."""
+        """The least and the largest value of a numeric attribute; (0, 0) if all values are missing."""
         if not self.present:
             return 0.0, 0.0
         return float(self.numbers[0]), float(self.numbers[self.present - 1])
@@ -166,7 +168,7 @@ class RecordAttribute:
         is at 2.
 
         Numeric values are placed by size, others by rank. The missing value is one whole range
-        above the largest, so that cuts separate it first.
+        above the largest, so that Mondrian's cuts separate it first.
         """
         places = np.arange(self.size, dtype=np.float64)
         if self.kind is AttributeKind.NUMERIC:
@@ -272,15 +274,15 @@ class Records:
 
     @cached_property
     def combinations(self) -> tuple[Ints, Ints]:
-        """The distinct combinations of quasi-identifier values, and which combination each record
-        has.
+        """The D distinct combinations of quasi-identifier values, and which of them each of the N
+        records has.
 
         Returns
         -------
         first
-            Shape (D,): the first record of each combination, ascending.
+            The index of the first record of each combination, ascending, shape (D,).
         of
-            Shape (N,): the combination of each record.
+            The number of each record's combination, shape (N,).
         """
         return distinct_rows([a.codes for a in self.attributes])
 
@@ -293,10 +295,11 @@ class Records:
 
 
 def distinct_rows(columns: list[Codes]) -> tuple[Ints, Ints]:
-    """Number the distinct combinations of codes in the order of their first record.
+    """Number the distinct rows of several columns of codes, each of shape (N,), in the order in
+    which they first occur.
 
-    Returns the first row of each distinct combination, shape (D,), and for each row the number of
-    its combination, shape (N,).
+    Return the index of the first row with each of the D combinations, shape (D,), and the number of
+    each row's combination, shape (N,).
     """
     keys = combine(columns, len(columns[0]))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

@@ -104,7 +104,9 @@ def _centroids(
 
 
 def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
-    """Return, for each of the G groups, the generalised value as text, shape (G,)."""
+    """Return, for each of G groups of records, the value that represents all their values of an
+    attribute (a range, an ancestor or a set), as text, shape (G,).
+    """
     if attribute.hierarchy is None and not attribute.ordered:
         return pa.array(_sets(attribute, groups), pa.string())
     covered = extent(attribute, groups)
@@ -126,9 +128,10 @@ def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
 def ancestors(
     attribute: RecordAttribute, codes: Codes | Ints, heights: Codes | Ints
 ) -> list[str | None]:
-    """Return the label of each value's group at the given height of the hierarchy.
+    """Return, for each value, the label of its group at a height of the attribute's hierarchy.
 
-    The arrays have M codes and M heights, and the result has M labels.
+    `codes` has M values and `heights` the height for each, shape (M,) both; the result has M
+    labels.
     """
     tree = attribute.tree
     return [
@@ -140,7 +143,9 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return a range of codes as text; None if it contains only the missing value."""
+    """Return the values from code `low` to code `high` as text, such as "[5, 9]"; None if the range
+    contains only the missing value.
+    """
     if low == attribute.missing:
         return None
     if high == attribute.missing:

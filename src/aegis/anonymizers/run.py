@@ -47,9 +47,10 @@ class Anonymized:
     rows
         Number of rows of the original table.
     persons
-        The person of each row of the original table, as in `RecordTable`; None if rows are counted.
+        The person of each row of the original table, shape (N,), numbered from 0; None if rows are
+        counted.
     shown
-        The masks that were applied to quasi-identifiers before the method, as in `RecordTable`.
+        Mask, as text, of each quasi-identifier that was masked before the method.
     """
 
     recipe: Recipe
@@ -103,7 +104,8 @@ def read_records(
     policy
         Roles, hierarchies, and masks of columns that are not quasi-identifiers.
     kinds, orders
-        As in `encode`; they override the kinds and orders of the policy.
+        The kind of each quasi-identifier (numeric, ordinal, categorical), and all values of ordinal
+        ones in ascending order. They override the policy's; see `encode`.
 
     Raises
     ------
@@ -193,7 +195,9 @@ def anonymize_records(
 
 
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
-    """Return the result with the masks of the quasi-identifiers in its notes and details."""
+    """Return the result of a method with the masks of the quasi-identifiers added to its notes and
+    details.
+    """
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
     note = "masks before the method: " + ", ".join(f"{n}: {mask}" for n, mask in masks.items())
     details = {**grouped.details, "masks": masks}

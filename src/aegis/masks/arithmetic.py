@@ -31,9 +31,9 @@ SAFE_INT64 = 9 * 10**18
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of multiples of `width`, shifted by `origin`.
+    """Evenly spaced interval bounds: all multiples of `width`, shifted by `origin`.
 
-    Both are in units of 10**-digits, and 0 <= origin < width.
+    Width and origin are integers in units of 10**-digits, and 0 <= origin < width.
     """
 
     width: int
@@ -42,7 +42,7 @@ class Grid:
 
     @classmethod
     def of(cls, width: float, origin: float = 0) -> Grid:
-        """Return the grid of a width and an origin as a policy states them."""
+        """Return the interval bounds for a width and an origin as a policy states them."""
         digits = max(decimals(width), decimals(origin))
         scaled = int(as_fraction(width) * 10**digits)
         return cls(scaled, int(as_fraction(origin) * 10**digits) % scaled, digits)
@@ -54,7 +54,7 @@ class Grid:
 
     @property
     def outermost(self) -> int:
-        """Number of cells on either side of the origin whose bounds are exact as floats."""
+        """Number of intervals on either side of the origin whose bounds are exact as 64-bit floats."""
         return (EXACT - self.origin) // self.width - 2
 
 
@@ -79,7 +79,9 @@ def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.Bool
 
 
 def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a literal of the column's type, which may exceed 63 bits if the type allows."""
+    """Return `value` as a literal of the column's type; it may need 64 bits if the type is
+    unsigned.
+    """
     return ibis.literal(value, type=column.type())
 
 
@@ -131,12 +133,13 @@ def remainder(value: ir.IntegerValue, width: int, origin: int = 0) -> ir.Integer
 
 
 def quotient(column: ir.NumericValue, grid: Grid, *, half: bool = False) -> ir.IntegerValue:
-    """Return floor((v - origin) / width) as int64; with `half`, floor((v - origin) / width + 1/2).
+    """Return the index of the interval that contains each number v, floor((v - origin) / width), as
+    int64; with `half`, floor((v - origin) / width + 1/2).
 
     Floats are divided with a tolerance of 1e-9 plus four units in the last place (of 32 bits for a
     32-bit column), so that decimal fractions give the expected result: 0.3 with width 0.1 gives 3.
     Every engine performs the same IEEE operations. The caller must keep |v| within `grid.outermost`
-    cells.
+    intervals of the origin.
     """
     relative = 2.0**-22 if column.type().is_float32() else 2.0**-51
     x = column.cast("float64")
@@ -160,13 +163,13 @@ def scaled_text(value: ir.IntegerValue, digits: int) -> ir.StringValue:
 
 
 def interval(low: ir.Value | str, high: ir.Value | str) -> ir.StringValue:
-    """Return the text of a half-open interval: "[20, 30["."""
+    """Return the text of the interval from `low` to below `high`, such as "[20, 30["."""
     return "[" + low + ibis.literal(", ") + high + "["
 
 
 def by_bisection(column: ir.Value, starts: Sequence[ir.Value], values: Sequence[Any]) -> Any:
-    """Return, for each number, the value of the interval that contains it. `starts` lists where all
-    intervals except the first begin.
+    """Return, for each number of `column`, the entry of `values` for the interval that contains the
+    number. `starts` lists where all intervals except the first begin.
     """
     if not starts:
         return values[0]

@@ -79,7 +79,8 @@ class ValueCounts:
     counts
         Number of rows with each of the V values, shape (V,), int64.
     shared_rows
-        Number of rows that must share each bound that a mask learns.
+        Smallest number of rows that must share a bound (a smallest or largest value) that a mask
+        learns.
     """
 
     kind: Kind
@@ -151,22 +152,26 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that is equal for two values if and only if the mask merges them.
+        """Return an expression that has the same result for two values of `column` if and only if
+        the mask merges them.
 
         This is the masked value, unless the mask draws the masked value at random.
         """
         return self.expression(column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
-        """Return the Ibis condition that the mask knows a value; None if it knows every value.
+        """Return the Ibis condition that the mask defines a result for a value of `column`; None if
+        it does so for every value.
 
-        The mask defines no result for an unknown value, for example one that its hierarchy lacks.
-        It shows `SUPPRESSED` instead. The policy decides whether an unknown value is also an error.
+        The mask has no result for an unknown value, for example one that its hierarchy lacks. It
+        then shows `SUPPRESSED`. The policy decides whether an unknown value is also an error.
         """
         return None
 
     def targets(self, dtype: dt.DataType) -> Targets | None:  # noqa: ARG002 - few masks have them
-        """Return the mask as a list of values and masked values; None if no list describes it."""
+        """Return the mask as a list of original values, in the type `dtype`, with their masked
+        values; None if no list describes the mask.
+        """
         return None
 
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell

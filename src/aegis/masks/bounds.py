@@ -37,7 +37,8 @@ def rows_to_share(smallest_class: int) -> int:
 
 
 def shared_range(numbers: Floats, counts: Array, rows: int) -> tuple[Fraction, Fraction]:
-    """Return a lower and an upper bound of the numbers, each shared by at least `rows` rows.
+    """Return a lower and an upper bound of the numbers, each rounded outward so that at least
+    `rows` rows share it.
 
     If no interval narrower than the range of the numbers contains `rows` rows, the bound is a
     multiple of a step that is at least as large as this range. The step is 1, 2 or 5 times a power

@@ -164,7 +164,9 @@ def _parse(spec: object, hierarchy: Hierarchy | None) -> Mask:
 
 
 def _checked(mask: type[Mask], given: object) -> dict[str, Any]:
-    """Return the parameters by name; raise `PolicyError` if one is unknown or missing."""
+    """Return the parameters `given` in a policy by name; raise `PolicyError` if one is unknown or
+    missing.
+    """
     names = [field.name for field in mask.declared()]
     if not isinstance(given, Mapping):
         raise PolicyError(

@@ -63,7 +63,7 @@ class KeepFrequent(Mask):
                 )
 
     def _learn(self, data: ValueCounts) -> KeepFrequent:
-        """Find the most frequent values of `data`."""
+        """Return the mask with `values` set to the most frequent values of `data`."""
         order = np.argsort(-data.counts, kind="stable").tolist()
         frequent: list[Value] = []
         for index in order:

@@ -23,14 +23,16 @@ from aegis.measures.checks import check_channel
 def laplace_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, epsilon: float, sensitivity: float
 ) -> Floats:
-    """Return the channel of Laplace noise of scale sensitivity / epsilon, on a clipped grid.
+    """Return the channel of Laplace noise of scale sensitivity / epsilon: the probability that each
+    of V values is released as each of R values, shape (V, R). Noisy values move to the nearest of
+    the R values.
 
     Parameters
     ----------
     values
         The V true values, shape (V,).
     reports
-        Grid of the R values that can be released, shape (R,), strictly ascending.
+        The R values that can be released, shape (R,), strictly ascending.
     epsilon
         Privacy loss between two values that differ by `sensitivity`; above 0. The loss for values
         that differ by d is epsilon * d / sensitivity. The release of a row is epsilon-locally
@@ -56,7 +58,8 @@ def laplace_channel(
 def geometric_channel(
     values: npt.ArrayLike, lower: int, upper: int, *, epsilon: float, sensitivity: float = 1.0
 ) -> Floats:
-    """Return the channel of two-sided geometric noise on integers, clipped to lower..upper.
+    """Return the channel of two-sided geometric noise on integers, clipped to lower..upper: the
+    probability of each released value (columns) for each true value (rows).
 
     P(v + k | v) = (1 - alpha) / (1 + alpha) * alpha^|k| with alpha = exp(-epsilon / sensitivity).
     Column j is the released value `lower` + j. The first and the last column also contain the
@@ -69,8 +72,8 @@ def geometric_channel(
     lower, upper
         Smallest and largest released value, chosen without looking at the data.
     epsilon, sensitivity
-        As for `laplace_channel`; the default sensitivity of 1 protects neighbouring integers
-        only.
+        The privacy loss between two values that differ by `sensitivity`, both above 0. The default
+        sensitivity of 1 protects neighbouring integers only.
 
     References
     ----------
@@ -102,7 +105,8 @@ def geometric_channel(
 def absolute_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, amount: float
 ) -> Floats:
-    """Return the channel of v + U, rounded to the grid `reports` and clipped.
+    """Return the channel of uniform noise v + U: the probability that each of V values is released
+    as each of the R `reports`, shape (V, R). The noisy value moves to the nearest report.
 
     v is the true value, and U is uniform in [-amount, amount]. `amount` is at least 0, in units of
     the attribute. Bounded noise gives no differential privacy: a released value shows that the
@@ -119,7 +123,8 @@ def absolute_uniform_channel(
 def relative_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, ratio: float
 ) -> Floats:
-    """Return the channel of v (1 + U), rounded to the grid `reports` and clipped.
+    """Return the channel of uniform noise v (1 + U): the probability that each of V values is
+    released as each of the R `reports`, shape (V, R). The noisy value moves to the nearest report.
 
     v is the true value, and U is uniform in [-ratio, ratio]; `ratio` is at least 0. A value of 0
     does not change. The noise gives no differential privacy.
@@ -135,7 +140,8 @@ def relative_uniform_channel(
 def randomised_response_channel(
     size: int, *, epsilon: float | None = None, keep: float | None = None
 ) -> Floats:
-    """Return the channel of randomised response over V = `size` unordered values.
+    """Return the channel of randomised response over V = `size` unordered values: the probability
+    that each value is released as each value, shape (V, V).
 
     Give exactly one of
 
@@ -198,7 +204,10 @@ Cumulative = Callable[[Floats, Floats], Floats]
 
 
 def _discretised(values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumulative) -> Floats:
-    """Return P(nearest grid point is j | value i) from the cumulative distribution of the noisy value."""
+    """Return the probability that report j is the nearest one to noisy value i, shape (V, R).
+    `cumulative` returns the probability that the noisy value is below a cut, given the cut and the
+    true value.
+    """
     true, grid = _numbers(values, "values"), _numbers(reports, "reports")
     if (np.diff(grid) <= 0).any():
         raise PolicyError("The grid of released values must be strictly ascending.")

@@ -72,7 +72,7 @@ class Compose(Mask):
         return all(mask.fitted for mask in self.masks)
 
     def _learn(self, data: ValueCounts) -> Compose:
-        """Fit each mask to the result of the previous mask."""
+        """Return the composition with each mask fitted to the result of the previous mask."""
         fitted = []
         for mask in self.masks:
             fitted.append(mask.fit(data))
@@ -94,7 +94,9 @@ class Compose(Mask):
         return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return the condition that all masks know their input; None if they know every value."""
+        """Return the condition that each mask defines a result for its input; None if all masks do
+        so for every value.
+        """
         all_known = None
         for mask in self.masks:
             known = mask.known(column)

@@ -40,10 +40,10 @@ class Grouping:
     Attributes
     ----------
     codes
-        Group of each distinct value, shape (V,), int32. Groups are numbered from 0 in order of
-        first appearance. NaN is one value, null is one value, and -0.0 counts as 0.0.
+        Group of each of the V distinct values, shape (V,), int32. Groups are numbered from 0 in
+        order of first appearance. NaN is one value, null is one value, and -0.0 counts as 0.0.
     shown
-        The masked value that each group shows, shape (size,).
+        The masked value of each group, shape (size,).
     """
 
     codes: Int32s
@@ -102,7 +102,8 @@ def evaluate(
 def evaluate_columns(
     columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any = None
 ) -> list[list[Grouping]]:
-    """Evaluate the masks of several columns on their distinct values, as `evaluate` does for one.
+    """Return, for each of several columns, the grouping of its distinct values by each of its
+    masks. Each column is given as its masks and its distinct values.
 
     Columns with few values share one query, because starting a query takes longer than masking few
     values.
@@ -150,7 +151,9 @@ def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
 def _masked(
     columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any
 ) -> list[pa.ChunkedArray]:
-    """Return the masked values of each mask of each column, in the order of its values."""
+    """Return, for each column and each of its masks, the masked values of the column's distinct
+    values, in the same order.
+    """
     most = max(len(values) for _, values in columns)
     rows = np.arange(most, dtype=np.int64)
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
@@ -191,8 +194,8 @@ def _group(column: pa.ChunkedArray) -> Grouping:
 def refines(fine: Codes, coarse: Codes) -> bool:
     """Return whether each group of `fine` is a subset of a group of `coarse`.
 
-    Both are arrays of shape (V,) with codes from 0. Every grouping refines itself and the grouping
-    with a single group.
+    Both are groupings of the same V values: the group of each value, shape (V,), numbered from 0.
+    Every grouping refines itself and the grouping with a single group.
     """
     _check_sizes(fine, coarse)
     if not len(fine):
@@ -205,8 +208,9 @@ def refines(fine: Codes, coarse: Codes) -> bool:
 def common_refinement(groupings: Sequence[Codes]) -> Int32s:
     """Return the coarsest grouping that refines all `groupings`, numbered by first appearance.
 
-    Each grouping is an array of shape (V,) with codes from 0. The result has the same form, with
-    type int32. Raises `InternalError` if there are no groupings, or if their shapes differ.
+    Each grouping is the group of each of V values, shape (V,), numbered from 0. The result has the
+    same form, with type int32. Raises `InternalError` if there are no groupings, or if their shapes
+    differ.
     """
     if not groupings:
         raise InternalError("There is no grouping to refine.")
@@ -227,7 +231,9 @@ def _refined(left: Int32s, right: Codes) -> Int32s:
 
 
 def _renumbered(keys: Ints) -> Int32s:
-    """Return codes for `keys`, numbered from 0 in order of first appearance."""
+    """Return a code for each entry of `keys`: equal keys get equal codes, numbered from 0 in order
+    of first appearance.
+    """
     if not len(keys):
         return np.zeros(0, dtype=np.int32)
     size = int(keys.max()) + 1

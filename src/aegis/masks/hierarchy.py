@@ -94,7 +94,9 @@ class Hierarchy:
 
     @classmethod
     def from_levels(cls, levels: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
-        """Return the hierarchy for `{value: [group on level 1, on level 2, ...]}`; None is null."""
+        """Return the hierarchy that lists for each value its groups, `{value: [group on level 1, on
+        level 2, ...]}`; None is null.
+        """
         rows = []
         for value, groups in levels.items():
             listed = (
@@ -159,7 +161,7 @@ class Hierarchy:
         return {group: tuple(values) for group, values in by_group.items()}
 
     def targets(self, level: int) -> dict[str | None, str | None]:
-        """Return the group of each value on `level`."""
+        """Return the group of each value on `level`, as texts; None is null."""
         self.require(level)
         return {row[0]: row[level] for row in self.rows}
 
@@ -269,7 +271,9 @@ def _without_collection() -> Iterator[None]:
 
 
 def _type_of(values: Any, listed: list[Any]) -> Any:
-    """Return the Ibis type of an Arrow array, or of the first value of a list that is not null."""
+    """Return the Ibis type of `values` if they are an Arrow array, otherwise of the first entry of
+    `listed` that is not null.
+    """
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return ibis.dtype(values.type)
     first = next((value for value in listed if value is not None), "")
@@ -281,12 +285,14 @@ def _type_of(values: Any, listed: list[Any]) -> Any:
 
 
 def _comparable(value: object) -> object:
-    """Return a value as `keyed_by` reads it: decimals are compared as floats."""
+    """Return a value in the form in which `keyed_by` converts it: a decimal as a float."""
     return float(value) if isinstance(value, Decimal) else value
 
 
 def _split(text: str, name: str) -> list[list[str]]:
-    """Return the rows of a hierarchy file under the separator that fits best."""
+    """Return the rows of a hierarchy file, split at the first separator with which all rows have
+    equally many columns.
+    """
     best: list[list[str]] = []
     wrong: csv.Error | None = None
     for separator in SEPARATORS:
@@ -375,9 +381,10 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
 
 
 def _sound(columns: Sequence[pa.Array]) -> bool:
-    """Return whether values are unique and groups nested.
+    """Return whether the values are unique, and each group of a level lies within one group of the
+    next level. `columns` are the values and their groups on each level.
 
-    If not, another function finds the offending values.
+    If not, `_check_rows` finds the offending values.
     """
     coded = [column.dictionary_encode(null_encoding="encode") for column in columns]
     if len(coded[0].dictionary) < len(columns[0]):
@@ -392,7 +399,9 @@ def _sound(columns: Sequence[pa.Array]) -> bool:
 
 
 def _plain_rows(columns: Sequence[pa.Array]) -> bytes | None:
-    """Return the rows as sorted JSON lines; None if a cell is null or needs escapes."""
+    """Return the rows of a hierarchy as sorted JSON lines; None if a cell is null or needs escapes.
+    `columns` are the values and their groups on each level.
+    """
     for column in columns:
         if column.null_count or pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
             return None
@@ -408,7 +417,7 @@ def _shown(row: Row) -> str:
 
 
 def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:
-    """Raise `DataError` if level `upper` distinguishes values that level `lower` does not."""
+    """Raise `DataError` if level `upper` splits a group of level `lower`."""
     first: dict[str | None, Row] = {}
     for row in rows:
         other = first.setdefault(row[lower], row)
@@ -432,7 +441,9 @@ def _group_name(group: object, name: str) -> str:
 
 
 def _leaves(node: Any, above: tuple[str, ...], name: str) -> Iterator[Row]:
-    """Yield the row of each value below `node`; `above` lists its groups, the nearest first."""
+    """Yield the row of each value below `node` of a tree of nested mappings: the value, then its
+    groups. `above` lists the groups that contain `node`, the nearest first.
+    """
     if isinstance(node, Mapping):
         for group, below in node.items():
             yield from _leaves(below, (_group_name(group, name), *above), name)

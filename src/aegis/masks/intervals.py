@@ -122,8 +122,8 @@ class Bucketize(Mask):
         return start is not None and end is not None and end - start == grid.width
 
     def _whole(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
-        """Return the mask's expression for integers; `wide` means that they may be near the ends of
-        64 bits.
+        """Return the mask's expression for integers. `grid` holds the interval bounds; `wide` means
+        that the integers may be near the ends of the 64-bit range.
         """
         rest = arithmetic.remainder(value, grid.width, grid.origin)
         least, most = arithmetic.limits(value.type())
@@ -170,7 +170,10 @@ class Bucketize(Mask):
         outer: tuple[int, int],
         digits: int,
     ) -> ir.Value:
-        """Return `shown` where `inside` holds, and the special and outermost values elsewhere."""
+        """Return `shown` where `inside` is true. Elsewhere return the outer intervals, which start
+        or end at the bounds `outer`, or NaN and the infinities. Bounds are integers in units of
+        10**-digits.
+        """
         low, high = outer
         floating = column.type().is_floating()
         number = column.cast("float64")
@@ -203,7 +206,9 @@ def _number(text: str) -> Fraction | None:
 
 
 def _on_grid(number: Fraction, grid: Grid) -> int | None:
-    """Return an interval bound in units of the last decimal place; None if it is not on the grid."""
+    """Return an interval bound in units of the last decimal place; None if no interval of the grid
+    starts at `number`.
+    """
     scaled = number * grid.scale
     whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
     return int(scaled) if whole else None
@@ -216,7 +221,9 @@ def _outer(grid: Grid, cells: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Cuts(Mask):
-    """Base class of the masks with cut points, which builds the expression over `edges`."""
+    """Base class of masks that show the interval between two cut points (`edges`) that contains a
+    number.
+    """
 
     count: int = field(metadata={"doc": "number of intervals, at least 2"})
     edges: tuple[int | float, ...] | None = field(
@@ -271,7 +278,9 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
 
 
 def _digits(numbers: Floats) -> int:
-    """Return the number of decimal places of finite numbers, at most as many as a double represents."""
+    """Return the number of decimal places of finite numbers, at most as many as a 64-bit float
+    represents.
+    """
     largest = float(np.abs(numbers).max(initial=1.0))
     most = max(15 - ceil(log10(largest)), 0)
     few = (d for d in range(most) if np.array_equal(np.round(numbers, d), numbers))
@@ -364,16 +373,16 @@ class Quantiles(_Cuts):
 def _rounded(
     values: pa.Array, below: Ints, exact: Sequence[int], rows: int
 ) -> Iterator[int | float]:
-    """Yield a round cut point near each exact one.
+    """Yield, for each exact cut point, a round number near it.
 
     Parameters
     ----------
     values, below
-        The values, ascending, and the rows below each.
+        The distinct values, ascending, and the number of rows below each.
     exact
         Places of the exact cuts among the values, ascending.
     rows
-        Rows of an interval.
+        Number of rows that an interval should have.
     """
 
     def at(place: int) -> Fraction:

@@ -63,7 +63,9 @@ class Level(Mask):
         return kind if self.level == 0 else Kind.TEXT
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is a group of the level, or "*"; None for level 0."""
+        """Return whether the mask can show a text: a group of the level, or "*". None for level 0,
+        which can show any text.
+        """
         return among(text, self._texts) if self.level else None
 
     @cached_property
@@ -80,7 +82,9 @@ class Level(Mask):
         return shown if of_null is None else ibis.ifelse(column.isnull(), of_null, shown)
 
     def targets(self, dtype: dt.DataType) -> Targets | None:
-        """Return the group of each value; None for level 0, which shows the values unchanged."""
+        """Return the list of the hierarchy's values, in the type `dtype`, with the group of each;
+        None for level 0, which shows the values unchanged.
+        """
         if self.level == 0:
             return None
         targets = self._targets()

@@ -29,7 +29,7 @@ MANY = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """The list of a mask: values and the masked text of each.
+    """A mask as a list of values and the masked text of each.
 
     Attributes
     ----------
@@ -56,15 +56,17 @@ class Lookup:
         return pc.if_else(pc.is_null(column), null, shown)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column from the joined column; the joined column is null where no row
-        matched.
+        """Return the masked `column`, given `joined`, the masked texts that a join with the list
+        found; it is null where no value of the list matched.
         """
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return the lookup of a mask for a column of this type; None if its expression is short."""
+    """Return a mask as a list of values and masked texts, for a column of the type `dtype`; None if
+    the mask has a short expression instead, or no list.
+    """
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:
@@ -94,7 +96,9 @@ def _remembered(mask: Mask, dtype: dt.DataType) -> Lookup | None:
 
 
 def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
-    """Return the lookup of texts on a hierarchy's level, with the result of `Level.targets`."""
+    """Return the list of a hierarchy's values, which are texts, and their groups on `level`. The
+    result is the same as from `Level.targets`.
+    """
     values, shown = hierarchy.columns[0], hierarchy.columns[level]
     of_null = None
     if values.null_count:
@@ -105,7 +109,8 @@ def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """A table joined with the lookups of some of its columns.
+    """A table joined with lookups for some of its columns. A lookup is a list of values and their
+    masked texts.
 
     Attributes
     ----------
@@ -133,9 +138,10 @@ class Joined:
 
 
 def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | None]) -> Joined:
-    """Return a table of the source's engine with the lookups of `masks` joined to it.
+    """Return a table of the source's engine, joined with a list of values and masked texts for each
+    mask that needs one.
 
-    Masks that need no lookup do not change the table.
+    Masks with a short expression do not change the table.
     """
     lookups: dict[str, Lookup] = {}
     handed: dict[str, ir.Table] = {}
@@ -152,7 +158,9 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
 def joined_with(
     table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
 ) -> Joined:
-    """Return a table joined with lookup tables; it adds the columns aegis_v0, aegis_g0, aegis_v1 ..."""
+    """Return a table joined with lookup tables, one for each column name in `handed`. The join adds
+    the columns aegis_v0 (values), aegis_g0 (masked texts), aegis_v1, ...
+    """
     for place, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{place}"])
     columns = {name: table[f"aegis_g{place}"] for place, name in enumerate(handed)}

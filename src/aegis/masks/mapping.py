@@ -105,7 +105,8 @@ def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
 
 
 def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -> ir.Value:
-    """Return the target of each value of `column`, or `otherwise` if it has none; null stays null.
+    """Return the entry of `targets` for each value of `column`, or `otherwise` if it has none; null
+    stays null.
 
     `targets` is keyed by the text of the values (`text_of`); all targets have the type of
     `otherwise`.
@@ -124,7 +125,9 @@ def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -
 
 
 def _by_runs(column: ir.IntegerValue, keyed: Mapping[int, Any], otherwise: ir.Value) -> ir.Value:
-    """Return the target of each integer, by bisection over runs of integers with the same target."""
+    """Return the entry of `keyed` for each integer, or `otherwise` if there is none, by bisection
+    over runs of neighbouring integers with the same entry.
+    """
     starts: list[int] = []
     targets: list[Any] = [otherwise]
     following: int | None = None

@@ -26,7 +26,9 @@ LARGEST = 1e300
 
 
 def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
-    """Return the error for a parameter with a value that is not allowed."""
+    """Return the error for a parameter of the mask called `mask` whose value `given` is not
+    allowed.
+    """
     return PolicyError(
         f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
     )
@@ -60,7 +62,7 @@ def number(mask: str, parameter: str, given: object, *, positive: bool = False) 
 
 
 def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Check that `given` is a number with few enough decimal places for exact bounds."""
+    """Check that `given` is a number with so few decimal places that interval bounds are exact."""
     checked = number(mask, parameter, given, positive=positive)
     digits = decimals(checked)
     if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
@@ -84,7 +86,9 @@ def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> 
 
 
 def either(mask: str, example: str, **given: object) -> None:
-    """Check that exactly one of two parameters has a value."""
+    """Check that exactly one of two parameters of the mask called `mask` has a value; `example`
+    shows how to write it.
+    """
     missing = [value is None for value in given.values()]
     if all(missing) or not any(missing):
         raise PolicyError(
@@ -95,7 +99,9 @@ def either(mask: str, example: str, **given: object) -> None:
 
 
 def together(what: str, hint: str, **given: object) -> None:
-    """Check that both or neither of two parameters of a mask have a value."""
+    """Check that both or neither of two parameters have a value. `what` names the mask, and `hint`
+    says what to write.
+    """
     if len({value is None for value in given.values()}) > 1:
         raise PolicyError(
             f"{what} takes {' and '.join(map(repr, given))} together; one given.", hint=hint

@@ -30,11 +30,11 @@ def sums_alike(
     class and for its rest.
 
     The rest are the rows of all other classes. The score of a row is b'x: x has an indicator for
-    each of the d levels, and b is a direction. The shapes are (K, T, 2), (K, T, 2, P) and (K, T, 2,
-    P), for K folds, T classes, and P directions per class and fold; on the axis of length 2, the
-    rest is first. The sum of squares over the rest and the class together is exact. The variance of
-    each attribute's separate score in the rest and in the class shows how to divide this sum
-    between both; the division is an estimate.
+    each of the d levels (masked values), and b is a direction. The shapes are (K, T, 2), (K, T, 2,
+    P) and (K, T, 2, P), for K folds, T classes, and P directions per class and fold; on the axis of
+    length 2, the rest is first. The sum of squares over the rest and the class together is exact.
+    The variance of each attribute's separate score in the rest and in the class shows how to divide
+    this sum between both; the division is an estimate.
 
     Parameters
     ----------
@@ -74,8 +74,9 @@ def sums_alike(
 
 
 def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each attribute the rows by level, shape (K, C, L), and the score of each level, (K,
-    T, P, L).
+    """Yield for each attribute the rows by level (masked value), shape (K, C, L), and the score of
+    each level, (K, T, P, L), for K folds, C classes, T compared classes, P directions and L levels.
+    `slopes` are the directions, shape (K, T, P, d).
     """
     shown = counts.shown
     if shown is None:  # levels stand for themselves
@@ -90,8 +91,8 @@ def _by_attribute(counts: PartCounts, slopes: Floats) -> Iterator[tuple[Floats, 
 
 
 def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) -> float:
-    """Return the upper bound on the AUC of `reachable_auc`, for scores whose squares are estimated
-    by `sums_alike`.
+    """Return an upper bound on the AUC of any linear score of the masked values, if one covariance
+    serves all classes. The bound holds for scores whose squares are estimated by `sums_alike`.
 
     Let p and q be the shares of the class and of the rest in the scored folds, v_1 and v_0 the
     variances of a score in the class and in the rest, and v = p v_1 + q v_0. Then v_1 + v_0 is at
@@ -105,7 +106,7 @@ def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) 
     Parameters
     ----------
     counts, every, told
-        As in `sums_alike`.
+        Counts by fold, the counts of all rows, and the indices of the T compared classes.
     scored
         Whether each fold has a direction for each class, shape (K, T).
     """

@@ -33,15 +33,15 @@ def reachable_auc(counts: PartCounts) -> float:
 
     The result bounds the measure `held-out-auc`. Compare one class (index 1) with all other classes
     (the rest, index 0). In fold k, let the vectors J_1k and J_0k contain the number of rows that
-    have each level, and let the matrices G_1k and G_0k contain the number of rows that have both
-    levels of each pair. Let n_1 and n_0 be the numbers of rows in all scored folds. Let V be the
-    sum over folds k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and M_k = (G_1k /
-    n_1 + G_0k / n_0) / 2. V is an R^2: least squares, fitted separately in each fold, predicts +1
-    for the class and -1 for the rest from the indicators of levels, and class and rest have the
-    same total weight. If scores are normal, no scores that are linear in the indicators have an AUC
-    above Phi(sqrt(2 V / (1 - V))), where Phi is the normal distribution function. The result is the
-    mean over classes, or 1/2 if no class can be scored. If there are more than `OWN_COVARIANCES`
-    classes, it is the bound of `reachable_alike`.
+    have each level (masked value), and let the matrices G_1k and G_0k contain the number of rows
+    that have both levels of each pair. Let n_1 and n_0 be the numbers of rows in all scored folds.
+    Let V be the sum over folds k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and
+    M_k = (G_1k / n_1 + G_0k / n_0) / 2. V is an R^2: least squares, fitted separately in each fold,
+    predicts +1 for the class and -1 for the rest from the indicators of levels, and class and rest
+    have the same total weight. If scores are normal, no scores that are linear in the indicators
+    have an AUC above Phi(sqrt(2 V / (1 - V))), where Phi is the normal distribution function. The
+    result is the mean over classes, or 1/2 if no class can be scored. If there are more than
+    `OWN_COVARIANCES` classes, it is the bound of `reachable_alike`.
     """
     told, scored = told_apart(counts.rows)
     if len(told) > OWN_COVARIANCES:
@@ -61,7 +61,9 @@ def reachable_auc(counts: PartCounts) -> float:
 
 
 def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
-    """Return c' M^+ c of one fold; `weights` are the weights of a row of the rest and of the class."""
+    """Return c' M^+ c for the fold with index `part`, as in `reachable_auc`. `sides` are the rest
+    and the class, and `weights` the weight of one row of each.
+    """
     rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
     both = rest + own
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.

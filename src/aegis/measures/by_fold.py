@@ -29,15 +29,15 @@ _ROUNDING = 1e-13
 
 
 class ClassCounts:
-    """Counts of pairs of levels by fold and class, of which only a few classes are in memory at a
-    time.
+    """How many rows have both levels of each pair, by fold and class, counted a few classes at a
+    time to save memory. A level is a masked value.
 
     Parameters
     ----------
     count
-        Function that returns, for K folds, c consecutive classes, and pairs of q and d levels, how
-        many rows have both levels, shape (K, c, q, d). It can also return the counts of all classes
-        together, with c = 1.
+        Function that counts the rows with both levels of each pair. A slice selects c consecutive
+        classes; the result has shape (K, c, q, d), for K folds and the pairs of q levels with d
+        levels. None adds up all classes, so that c = 1.
     classes
         The number of classes, C.
     at_once
@@ -52,7 +52,9 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts that are already in memory."""
+        """Return `ClassCounts` for counts in memory, shape (K, C, q, d): K folds, C classes, pairs
+        of q levels (masked values) with d levels.
+        """
 
         def count(some: slice | None) -> Floats:
             return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
@@ -60,8 +62,8 @@ class ClassCounts:
         return cls(count, total.shape[1], max(total.shape[1], 1))
 
     def of_class(self, own: int) -> Floats:
-        """Return the counts of one class, shape (K, q, d). Calls are fastest in ascending order of
-        classes.
+        """Return the counts of the class with index `own`, shape (K, q, d): K folds, pairs of q
+        levels (masked values) with d levels. Calls are fastest in ascending order of classes.
         """
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
@@ -71,43 +73,51 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """The counts of all classes added up, shape (K, q, d), as in `count`."""
+        """The counts of all classes added up, shape (K, q, d): K folds, pairs of q levels (masked
+        values) with d levels.
+        """
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
-        """The counts of each of the C classes, shape (K, C, q, d), as in `count`."""
+        """The counts of each of the C classes, shape (K, C, q, d): K folds, pairs of q levels
+        (masked values) with d levels.
+        """
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
 
 class Square(NamedTuple):
-    """How many rows in each of K folds have both levels of each pair, for d levels. Many
-    configurations share the first c levels.
+    """The number of rows that have both levels of each pair, in each of K folds. A level is one of
+    d masked values. The first c levels, which many configurations share, are stored separately.
 
     Attributes
     ----------
     corner
-        Co-occurrence of the shared levels, shape (K, c, c); c may be 0.
+        Number of rows for pairs of two shared levels, shape (K, c, c); c may be 0.
     border
-        Co-occurrence of the other levels with all levels, shape (K, d - c, d).
+        Number of rows for pairs of another level with any level, shape (K, d - c, d).
     """
 
     corner: Floats
     border: Floats
 
     def less(self, other: Square) -> Square:
-        """Subtract the counts of `other`."""
+        """Return these counts minus the counts of `other`, such as all rows minus the rows of a
+        class.
+        """
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
-        """Return how many rows of each of K folds have each of d levels, shape (K, d)."""
+        """Return how many rows of each of K folds have each of d levels (masked values), shape (K,
+        d).
+        """
         first = self.corner.shape[-1]
         parts = self.corner, self.border[..., first:]
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Multiply n directions per fold, shape (K, n, d), by the counts; the result has the same
-        shape.
+        """Multiply n vectors per fold, shape (K, n, d), by the matrix of counts, shape (d, d); the
+        result has the same shape.
         """
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
@@ -116,7 +126,10 @@ class Square(NamedTuple):
         return products
 
     def of_part(self, part: int, *, below: bool) -> Floats:
-        """Return the counts of one fold as one symmetric matrix, shape (d, d)."""
+        """Return the counts of the fold with index `part` as a symmetric matrix, shape (d, d), for
+        d levels (masked values). `below` says that only the entries on and below the diagonal are
+        stored; the others are then copied from them.
+        """
         first, levels = self.corner.shape[-1], self.border.shape[-1]
         total = np.zeros((levels, levels))
         total[:first, :first] = self.corner[part]
@@ -132,9 +145,9 @@ class Side(NamedTuple):
     rows
         Number of rows in each of K folds, shape (K,).
     joint
-        How many rows in each fold have each of d levels, shape (K, d).
+        How many rows in each fold have each of d levels (masked values), shape (K, d).
     square
-        Co-occurrence of the levels.
+        How many rows in each fold have both levels of each pair.
     """
 
     rows: Floats
@@ -142,17 +155,19 @@ class Side(NamedTuple):
     square: Square
 
     def less(self, other: Side) -> Side:
-        """Subtract the counts of `other`."""
+        """Return these counts minus the counts of `other`, such as all rows minus the rows of a
+        class.
+        """
         return Side(
             self.rows - other.rows, self.joint - other.joint, self.square.less(other.square)
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply n directions per fold, shape (K, n, d), by the counts of pairs of levels.
+        """Multiply n vectors v per fold, shape (K, n, d), by the matrix G of the counts of pairs of
+        d levels (masked values).
 
-        If `below` is True, the product uses only the entries below the diagonal and half of the
-        diagonal. Then the scalar product of the result with the same direction is half of the
-        quadratic form.
+        If `below` is True, G has only the entries on and below the diagonal, and half of the
+        diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
         """
         products = self.square.times(across)
         if below:
@@ -166,8 +181,8 @@ class Response(NamedTuple):
     Attributes
     ----------
     sums
-        The sum of the label over the rows that have each of d levels, in each of K folds, shape (K,
-        d).
+        The sum of the label over the rows that have each of d levels (masked values), in each of K
+        folds, shape (K, d).
     total, squares
         The sum of the label, and the sum of the squared label, over all rows of each fold, shape
         (K,).
@@ -179,8 +194,8 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """The masked values of one attribute, encoded as indicators of levels or as a few numbers per
-    level.
+    """The masked values (levels) of one attribute, each encoded as an indicator or as a few
+    numbers.
 
     Attributes
     ----------
@@ -196,15 +211,18 @@ class ShownLevels(NamedTuple):
 
     @property
     def matrix(self) -> Floats:
-        """The numbers for each level, shape (L, d)."""
+        """The d numbers that encode each of L levels (masked values), shape (L, d); the identity if
+        levels have indicators.
+        """
         return np.eye(self.joint.shape[2]) if self.told is None else self.told
 
 
 @dataclass(frozen=True, eq=False)
 class PartCounts:
-    """Counts of pairs of levels of one configuration, by fold and class.
+    """Number of rows with each level, and with both levels of each pair, by fold and class.
 
-    There are K folds, C classes, and d levels of all attributes together. A row either has a level
+    A level is a masked value. One configuration (a mask for each attribute) has d levels in all
+    attributes together. The rows are divided into K folds and C classes. A row either has a level
     or does not have it. Thresholds and numbers are weighted sums of levels, so their counts are the
     same weighted sums of the counts of levels.
 
@@ -215,24 +233,26 @@ class PartCounts:
     joint
         Number of rows per fold, class and level, shape (K, C, d).
     total
-        Co-occurrence of levels per fold and class, shape (K, C, d, d), symmetric, or an object that
-        counts it. The matrix rows of common levels are left out.
+        How many rows have both levels of each pair, per fold and class, shape (K, C, d, d),
+        symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
+        c, d).
     chance
-        As in `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than these
-        expected counts. None if the counts are not expected counts.
+        Shape (d, k): how much more the counts of drawn rows vary than these expected counts; see
+        `Cooccurrence`. None if the counts are not expected counts.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
-        The `OtherParts` of these rows, if it has already been computed. Then the levels that all
-        rows or no rows have are already removed, too.
+        The `OtherParts` of these rows, if already computed. Then the levels that all rows or no
+        rows have are already removed, too.
     shown
-        The masked values of each attribute, with d columns in total; None if unknown.
+        The masked values of each attribute, encoded with d columns in total; None if unknown.
     response
         Sums of a numeric label, whose rows all count as one class; None if the label has classes.
     common
-        The first levels, if other configurations share them; `total` leaves out their matrix rows.
+        The first c levels, if other configurations share them; None if there are no such levels.
     blocks
-        If there are common levels, the key and the number of levels of each other attribute.
+        If `common` is set: for each other attribute, a key of its mask (for a cache) and its number
+        of levels.
     """
 
     rows: Floats
@@ -261,11 +281,13 @@ class PartCounts:
 
     @cached_property
     def by_class(self) -> ClassCounts:
-        """`total` as an object that counts a few classes at a time."""
+        """`total` as a `ClassCounts`, which counts a few classes at a time."""
         return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
     def square(self, own: int | None) -> Square:
-        """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
+        """Return how many rows have both levels (masked values) of each pair, in the class with
+        index `own`, or in all classes together if `own` is None.
+        """
         border = self.by_class.every if own is None else self.by_class.of_class(own)
         if self.common is None:
             return Square(np.zeros((len(border), 0, 0)), border)
@@ -273,17 +295,17 @@ class PartCounts:
 
 
 def side(counts: PartCounts, own: int | None) -> Side:
-    """Return the counts of the class `own`, or of all rows if it is None."""
+    """Return the counts by fold of the class with index `own`, or of all rows if `own` is None."""
     if own is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
 def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Side]]:
-    """Yield, for each class in `told`, the counts of all other classes (the rest) and of this
-    class.
+    """Yield, for each class, the counts of all other rows (the rest), then the counts of the class.
 
-    The rest are the rows of all other classes. Only few classes are in memory at a time.
+    `told` has the indices of the classes. If the label has two classes, only one pair is yielded:
+    class 0 as the rest, and class 1. Only a few classes are in memory at a time.
     """
     if not len(told):
         return
@@ -298,19 +320,20 @@ def against_the_rest(counts: PartCounts, told: Ints) -> Iterator[tuple[Side, Sid
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """How many rows lie outside each fold, for each class that is compared with all other classes.
+    """How many rows lie outside each of K folds, for each of T classes and for its rest (all other
+    rows).
 
     Attributes
     ----------
     told
-        As in `Scores`, shape (T,).
+        The indices of the T classes that are compared with the rest, shape (T,).
     rows
         Number of rows of the rest and of the class outside each fold, shape (K, T, 2).
     scored
         Whether both the rest and the class have rows outside the fold, shape (K, T).
     weights
-        Weights to average the counts of all folds outside each fold: 1 / `rows` for each other
-        fold, 0 for the fold itself, shape (K, T, 2, K).
+        Weights that turn counts by fold into means over the rows outside a fold: 1 / `rows` for
+        each other fold, 0 for the fold itself, shape (K, T, 2, K).
     """
 
     told: Ints
@@ -320,7 +343,9 @@ class OtherParts:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
-        """Compute these numbers from `rows`, the number of rows in each of K folds and C classes."""
+        """Return the counts of rows outside each fold, from `rows`, the number of rows in each of K
+        folds and C classes, shape (K, C).
+        """
         told, scored = told_apart(rows)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -329,11 +354,12 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the means of the level indicators outside each fold, for the rest and for the
-        class.
+        """Return the share of rows outside each fold that have each level (masked value), for the
+        rest and for the class.
 
-        The shape is (K, T, 2, d), for K folds, T classes that are compared with the rest, and d
-        levels. Means that differ only by rounding are made equal.
+        The shape is (K, T, 2, d), for K folds, T classes that are compared with the rest (all other
+        rows), and d levels. `joint` has the number of rows by fold, class and level, shape (K, C,
+        d). Shares that differ only by rounding are made equal.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -345,7 +371,9 @@ class OtherParts:
 
     @property
     def pooled(self) -> bool:
-        """Whether there are so many classes that all classes share one covariance."""
+        """Whether more than `OWN_COVARIANCES` classes are compared, so that all share one
+        covariance.
+        """
         return len(self.told) > OWN_COVARIANCES
 
     @property
@@ -354,12 +382,14 @@ class OtherParts:
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the folds that have a direction for at least one of the classes `targets`."""
+        """Return the indices of the folds that have a direction for at least one of some classes;
+        `targets` are the positions of these classes in `told`.
+        """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return the ridges to add to a covariance: each penalty divided by the number of rows
-        outside a fold.
+        """Return the ridges to add to the covariance of all rows outside the fold with index
+        `part`: each of the `penalties`, in rows, divided by the number of these rows.
         """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
@@ -367,25 +397,29 @@ class OtherParts:
     def within(
         self, counted: Sequence[Floats], means: Floats, targets: slice, first: int = 0
     ) -> Floats:
-        """Return the covariance within classes outside each fold, shape (K, d - first, d).
+        """Return the covariance of d levels (masked values) within classes outside each of K folds,
+        shape (K, d - first, d).
 
-        For one class against the rest, it is the mean of the two covariances S_1 and S_0. For
-        several classes, it is the covariance of all rows. This covariance equals p S_1 + q S_0,
-        where p and q are the shares of rows, plus p q times the square of the difference of the
-        means. The last term changes only the length of a direction. If the counts have only the
-        entries on and below the diagonal, only these entries of the result are correct.
+        For one class against the rest (all other rows), the result is the mean of the covariance
+        S_1 of the class and the covariance S_0 of the rest. For several classes, it is the
+        covariance of all rows. The latter equals p S_1 + q S_0, where p and q are the shares of
+        rows, plus p q times the square of the difference of the means. This last term changes only
+        the length of a direction. If `counted` has only the entries on and below the diagonal, only
+        these entries of the result are correct.
 
         Parameters
         ----------
         counted
-            Co-occurrence by fold of the levels from `first` on with all levels. It has one entry, for
-            all rows, or two entries, for the rest and the class. Each has shape (K, d - first, d).
+            How many rows have both levels of each pair, by fold, for the levels from `first` on
+            with all levels. It has one entry, for all rows, or two entries, for the rest and the
+            class. Each entry has shape (K, d - first, d).
         means
-            Means of all levels, shape (K, T, 2, d).
+            Means of all levels outside each fold, for the rest and each of T classes, shape (K, T,
+            2, d).
         targets
-            The indices of classes in `told` that share a covariance.
+            Positions in `told` of the classes that share a covariance.
         first
-            Index of the first level in the counts.
+            Index of the first level of the matrix rows of `counted`.
         """
         if len(counted) == 2:
             weights = 0.5 * self.weights[:, targets.start]  # (K, 2, K)
@@ -406,14 +440,16 @@ class OtherParts:
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """The factors of (A + r I), and their solutions for means: see `CommonLevels.directions`.
+    """The factors of A + r I and its solutions. A is the covariance of c common levels (masked
+    values) outside each of K folds, and r is one of P ridges.
 
     Attributes
     ----------
     factors
         For each scored fold, one upper triangle per penalty.
     alone
-        (A + r I)^-1 (m_1 - m_0) of the common levels for G classes, shape (K, P, c, G).
+        (A + r I)^-1 (m_1 - m_0), where m_1 and m_0 are the means of the common levels in each of G
+        classes and in the rest, shape (K, P, c, G).
     """
 
     factors: dict[int, list[Floats]]
@@ -421,11 +457,11 @@ class _Base:
 
 
 class CommonLevels:
-    """Levels that many configurations share, and the factors of their covariance.
+    """Levels (masked values) that many configurations share, and the factors of their covariance.
 
     The configurations of a search have some masked attributes in common, such as features without a
     mask. In the covariance matrix within classes, the block of their levels is then the same for
-    all configurations, and the other levels border it. Directions are computed by block
+    all configurations, and the other levels border this block. Directions are computed by block
     elimination, so the common block is factorised only once.
 
     Parameters
@@ -446,7 +482,9 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """The number of floats that the factors for one penalty need."""
+        """The number of floats that the factors of the common levels' covariances need for one
+        penalty.
+        """
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def directions(
@@ -458,13 +496,13 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return the directions b = (W + r I)^-1 g that separate each of G classes from the rest.
-        The shape is (K, G, P, d), for K folds, P penalties and d levels.
+        """Return the directions b = (W + r I)^-1 g that separate each of G classes from the rest
+        (all other rows). The shape is (K, G, P, d), for K folds, P penalties and d levels (masked
+        values).
 
-        W is the covariance within the class and the rest, r the ridge that the penalty adds, and g
-        the mean of the class minus the mean of the rest. Let A be the covariance of the common
-        levels (index 1), D the covariance of the other levels (index 2), and B the covariance
-        between both. Then
+        W is the covariance within class and rest, r the ridge that the penalty adds, and g the mean
+        of the class minus the mean of the rest. Let A be the covariance of the common levels (index
+        1), D that of the other levels (index 2), and B the covariance between both. Then
 
             b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
 
@@ -480,11 +518,11 @@ class CommonLevels:
         means
             Means of all levels outside each fold, shape (K, T, 2, d).
         gaps
-            The differences g of the means, for G classes, shape (K, d, G).
+            The differences g, shape (K, d, G).
         targets
-            The indices of the G classes in `told`.
+            Positions in `told` of the G classes.
         penalties
-            As in `out_of_fold`.
+            The P ridge penalties, in rows.
         """
         first = self.counts.joint.shape[-1]
         base = self._base(squares, gaps[:, :first], targets, penalties)
@@ -515,7 +553,10 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors of the common levels for some classes, from the cache or newly made."""
+        """Return the factors of the common levels (masked values) for the classes `targets`, cached
+        or newly computed. `right` has the differences g of `directions` for the common levels,
+        shape (K, c, G).
+        """
         key = targets.start, penalties
         if key not in self._bases:
             outside = self.outside
@@ -537,9 +578,11 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return (A + r I)^-1 B for one other attribute, shape (K, P, c, q), cached by its key.
+        """Return (A + r I)^-1 B for one attribute's q levels (masked values), shape (K, P, c, q),
+        cached by `key`.
 
-        `border` is B', the covariance of its q levels with the common levels, shape (K, q, c).
+        A is the covariance of the c common levels, r one of P ridges, and `border` is B', the
+        covariance of the q levels with the common levels, shape (K, q, c).
         """
 
         def make() -> Floats:
@@ -553,8 +596,9 @@ class CommonLevels:
 
 
 def sides_of(told: Ints, classes: int) -> Floats:
-    """Return 0/1 flags for each compared class, shape (T, 2, C): which classes form the rest, and
-    which one is the class.
+    """Return 0/1 flags, shape (T, 2, C): for each of T compared classes, the flags of the classes
+    that form the rest, then the flag of the class itself. `told` has the indices of the T classes;
+    `classes` is C.
     """
     sides = np.zeros((len(told), 2, classes))
     sides[:, 0] = 1.0
@@ -563,11 +607,12 @@ def sides_of(told: Ints, classes: int) -> Floats:
 
 
 def told_apart(rows: Floats) -> tuple[Ints, Flags]:
-    """Return the T classes that are compared with the rest, and whether each fold has rows to score
-    them.
+    """Return the indices of the T classes to compare with the rest (all other rows), shape (T,),
+    and whether the rows outside each of K folds can score them, shape (K, T).
 
-    The shapes are (T,) and (K, T). `rows` has the number of rows in each of K folds and C classes,
-    shape (K, C).
+    `rows` has the number of rows in each fold and class, shape (K, C). Of two classes with rows,
+    only the second is compared. A fold can be scored if both the class and the rest have rows
+    outside the fold.
 
     >>> import numpy as np
     >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -582,7 +627,9 @@ def told_apart(rows: Floats) -> tuple[Ints, Flags]:
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Drop the levels that all rows or no rows have; return the other levels' counts and indices."""
+    """Drop the levels (masked values) that all rows or no rows have; return the counts and the
+    indices of the remaining levels.
+    """
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
     if len(varying) == len(count):
@@ -604,5 +651,7 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
 
 
 def later(values: Floats, axis: int) -> Floats:
-    """Return the cumulative sums from the end: each entry plus all later entries along an axis."""
+    """Return the cumulative sums of `values` from the end: each entry plus all later entries along
+    an axis.
+    """
     return np.flip(np.cumsum(np.flip(values, axis), axis), axis)

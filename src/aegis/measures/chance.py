@@ -65,7 +65,10 @@ def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
 
 
 def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
-    """Return E[o ln(o / e) - o + e] for each pair of totals, and on request for the complement."""
+    """Return E[o ln(o / e) - o + e] for each pair of totals a and b, where the count o is
+    hypergeometric with mean e = a b / n. With `complement`, add the same term of the other a - o
+    rows, which have the value but another class.
+    """
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
     chunk = np.cumsum(points) // _CHUNK
@@ -76,7 +79,9 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return for each pair of totals the first count to visit, the stride, and the number of counts."""
+    """Return, for each pair of totals a and b, the first count to visit, the stride, and the number
+    of counts, for the sum over hypergeometric counts in `expected_mutual_information`.
+    """
     share = b / n
     mean = a * share
     variance = mean * (1 - share) * (n - a) / (n - 1)
@@ -110,14 +115,18 @@ def _sum_windows(a: Ints, b: Ints, n: int, window: tuple[Ints, ...], *, compleme
 
 
 def _deviance(observed: Floats, expected: Floats) -> Floats:
-    """Return o ln(o / e) - o + e, which equals e if o is 0."""
+    """Return o ln(o / e) - o + e for each observed count o and expected count e; it equals e if o
+    is 0.
+    """
     difference = observed - expected
     ratio = np.where(observed > 0, difference / expected, 0.0)
     return observed * np.log1p(ratio) - difference
 
 
 def _factorial_remainder(observed: Floats) -> Floats:
-    """Return ln o! - o ln o + o, from a table for small o, else by Stirling's series."""
+    """Return ln o! - o ln o + o for each observed count o, from a table for small o, else by
+    Stirling's series.
+    """
     large = np.maximum(observed, _SMALL)
     inverse = 1 / large
     square = inverse * inverse

@@ -13,12 +13,12 @@ ROW_SUM = 1e-9
 
 
 def check_channel(matrix: npt.ArrayLike, what: str = "") -> Floats:
-    """Check a channel, shape (V, R): the probability that each of V values is reported as each of R
-    reports.
+    """Check a noisy mask's probabilities: `matrix` has the probability that each of V values is
+    reported as each of R reports, shape (V, R).
 
-    Return the channel, scaled so that its rows sum to 1 exactly. Raise `PolicyError` if a row has a
+    Return the matrix, scaled so that its rows sum to 1 exactly. Raise `PolicyError` if a row has a
     negative or missing probability, or if its sum differs from 1 by more than 1e-9; the message
-    names the first such row, and calls the owner of the channel `what`.
+    names the first such row, and calls the matrix the channel `what`.
     """
     channel = np.asarray(matrix, dtype=np.float64)
     title = f"The channel {what}".strip()
@@ -44,7 +44,7 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> Floats:
 
 def counts(values: npt.ArrayLike, what: str) -> Floats:
     """Return `values` as float64. Raise `DataError` unless all are finite and at least 0; the
-    message names `what`.
+    message calls them `what`.
     """
     array = np.asarray(values, dtype=np.float64)
     # A missing count makes the least and the greatest one missing, too.
@@ -58,7 +58,9 @@ def counts(values: npt.ArrayLike, what: str) -> Floats:
 
 
 def group_codes(values: npt.ArrayLike, groups: int, what: str) -> Ints:
-    """Return `values` as int64 codes; raise `DataError` unless all lie in 0..groups-1."""
+    """Return `values` as int64 codes; raise `DataError`, which calls them `what`, unless all lie in
+    0..groups-1.
+    """
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise DataError(

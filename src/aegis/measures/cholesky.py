@@ -13,7 +13,7 @@ from aegis.errors import InternalError
 
 
 def factor(matrix: Floats, ridge: float) -> Floats:
-    """Return the upper Cholesky factor of a matrix plus a ridge. Only the lower triangle of the
+    """Return the upper Cholesky factor of `matrix` + `ridge` * I. Only the lower triangle of the
     matrix is read.
     """
     from scipy.linalg.lapack import dpotrf
@@ -31,7 +31,9 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Solve linear equations whose matrix is factorised, for several right-hand sides or for none."""
+    """Return the solutions of linear equations, given the Cholesky factor of their matrix, for
+    several right-hand sides or for none.
+    """
     from scipy.linalg.lapack import dpotrs
 
     return dpotrs(factorised, right, lower=0)[0] if right.size else right

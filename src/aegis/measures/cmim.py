@@ -76,8 +76,8 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
     This is the fast implementation of Fleuret, Fast binary feature selection with conditional
     mutual information, JMLR 5, 2004. An attribute's gain can only fall as more attributes are
     chosen. So the minimum over the pairs evaluated so far is an upper bound of the gain, and most
-    pairs are never evaluated. Null counts as a value; levels without rows are skipped. A gain of at
-    most 1e-12 bits counts as 0.
+    pairs are never evaluated. Null counts as a value; levels (masked values) without rows are
+    skipped. A gain of at most 1e-12 bits counts as 0.
     """
     alone = attribute_information(counts)
     lazy = _LazyMinimum(counts, alone)
@@ -89,7 +89,9 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
 
 
 class _LazyMinimum:
-    """Partial minima of I(A; Y | B) over the chosen B, updated only if needed."""
+    """The minimum of I(A; Y | B) over the attributes B chosen so far, for each attribute A and the
+    label Y. A minimum is updated only if the choice of the next attribute needs it.
+    """
 
     def __init__(self, counts: Cooccurrence, alone: Floats) -> None:
         if counts.pairs is None:

@@ -42,9 +42,9 @@ class ColumnFigures:
     ----------
     learnt
         V / (1 + V), from 0 to 1, shape (1 + K, m): first over all K folds, then without each fold.
-        V adds, over the column's levels, the reduction in squared errors divided by the rows of the
-        level. For two columns, V is the mean square contingency, and V / (1 + V) is the square of
-        Pearson's contingency coefficient.
+        V is the sum over the column's levels (masked values) of the reduction in squared errors,
+        divided by the rows of the level. For two columns, V is the mean square contingency, and V /
+        (1 + V) is the square of Pearson's contingency coefficient.
     explained
         Share of the variance of the column's levels that the other columns explain, with the
         penalty that is best over all folds, shape (m,).
@@ -59,15 +59,14 @@ def column_errors(counts: PartCounts) -> Floats:
     columns.
 
     The shape is (K, P, L): the errors are summed over each of the K held-out folds, for each of the
-    P `PENALTIES`, and for the indicator of each of the L levels that all columns have together. If
-    the counts have several classes, these are added up.
+    P `PENALTIES`, and for the indicator of each of the L levels (masked values) that all columns
+    have together. If the counts have several classes, these are added up.
 
     Let x be the indicators of a row. Over the rows outside fold k, let x_k be their means and S
-    their scatter, and let P = (S + p I)^-1 for the penalty p. The residual of column A is T'(x -
-    x_k) with T = P_.A P_AA^-1. For the indicators of A itself T is the identity; for all others it
-    has the coefficients times -1. The squared errors are the diagonal of T' M T, where M is the
-    scatter of x - x_k over fold k. If one fold has all rows, the prediction is the mean of all
-    rows.
+    their scatter, and let R = (S + p I)^-1 for the penalty p. The residual of column A is T'(x -
+    x_k) with T = R_.A R_AA^-1. For the indicators of A, T is the identity; for all others, T has
+    the coefficients times -1. The squared errors are the diagonal of T' M T, where M is the scatter
+    of x - x_k over fold k. If one fold has all rows, the prediction is the mean of all rows.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -100,7 +99,9 @@ def column_errors(counts: PartCounts) -> Floats:
 
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
-    """Return the matrix T of `column_errors`, shape (d, d), which maps all columns to residuals."""
+    """Return the matrix T of `column_errors`, shape (d, d), which maps the d codes of all columns
+    to residuals. `scatter` is S, shape (d, d); `columns` are the slices of the columns in it.
+    """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)
     for own in columns:
@@ -121,7 +122,8 @@ def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return the matrix B that converts the d codes x of a column into indicators of its L levels.
+    """Return the matrix B that converts the d codes x of a column into indicators of its L levels
+    (masked values).
 
     B has shape (L, d). The indicators are B x plus a constant, where x are the indicators or
     thresholds that encode the column. For indicators B is the identity; for thresholds it takes
@@ -170,8 +172,8 @@ def _columns(counts: Cooccurrence) -> ColumnCounts:
 
 
 def explained_by_others(counts: PartCounts) -> list[Floats]:
-    """Return, for each column, how much of the scatter of its L levels all other columns explain,
-    as a matrix of shape (L, L).
+    """Return, for each column, how much of the scatter of its L levels (masked values) all other
+    columns explain, as a matrix of shape (L, L).
 
     `counts` must encode each level by an indicator. No ridge regression on coarser masks explains
     more of any sum of levels, on the same or on held-out rows (theory.md, section 5). A small

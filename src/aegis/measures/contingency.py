@@ -135,7 +135,9 @@ def _merge_equal_rows(table: Ints) -> tuple[Ints, Ints]:
 
 
 def _sorted_runs(table: Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return an order that makes equal rows neighbours, and where each run of equal rows starts."""
+    """Return an order of the table's rows that makes equal rows neighbours, and the positions in
+    this order at which each run of equal rows starts.
+    """
     base = [int(limit) + 1 for limit in table.max(axis=0)]
     key = np.zeros(len(table), dtype=np.int64)
     capacity = 1

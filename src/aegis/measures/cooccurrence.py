@@ -38,7 +38,9 @@ class Coding(StrEnum):
 
 
 class Need(StrEnum):
-    """What a measure needs to know in addition to how many rows have both levels of each pair."""
+    """What a measure needs to know in addition to how many rows have both levels (masked values) of
+    each pair.
+    """
 
     PAIRS = "pairs"
     """The information of every pair of attributes: `Cooccurrence.pairs`."""
@@ -54,7 +56,8 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """A function that counts all columns by fold, and the weight of each column.
+    """A function that counts the rows of all columns by fold, and the weight of each column in the
+    mean of their scores.
 
     Attributes
     ----------
@@ -71,16 +74,20 @@ class ColumnCounts:
 
 @dataclass(frozen=True, eq=False)
 class OrderedCounts:
-    """Counts of pairs of levels of one configuration, with levels in the order of their values.
+    """How many rows have both levels of each pair, with levels (masked values) in the order of
+    their values.
 
     Attributes
     ----------
     total, joint, offsets
-        As in `Cooccurrence`, for the same rows. The levels may be different ones.
+        The rows that have both levels of each pair, (d, d), the rows per level and class, (d, C),
+        and the start of each attribute's levels, (m + 1,), as in `Cooccurrence` for the same rows.
+        The levels may be different ones.
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
-        As in `Cooccurrence`.
+        How much more drawn rows vary than these expected counts, shape (d, k); None if the counts
+        are not expected counts.
     """
 
     total: Array
@@ -98,13 +105,12 @@ class OrderedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """The number of rows that have both levels of each pair of levels, for the masked attributes of
-    one configuration.
+    """How many rows have both levels of each pair, for the masked attributes of one configuration.
 
     A level is a masked value. The levels of all m attributes form one sequence of d levels, in
     which attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed;
-    every measure skips them. theory.md calls the counts of class y S' G_y S. C is the number of
-    classes.
+    every measure skips them. C is the number of label classes. In theory.md, the counts of class y
+    are S' G_y S.
 
     Attributes
     ----------
@@ -132,9 +138,9 @@ class Cooccurrence:
         The sum over attributes of `pooled_losses`, one figure for each penalty of `UNPOOLED`: the
         loss because rare values are pooled in a level. None: no level counts as pooled.
     parts
-        The counts by fold and class in each coding, or a function that counts them. They need much
-        memory and are used only once, to compute scores. Codings with equal counts share one
-        object.
+        The counts by fold and class in each coding of numbers and dates, or a function that counts
+        them. They need much memory and are used only once, to compute scores. Codings with equal
+        counts share one object.
     tables_of_pairs
         Function that counts every pair of attributes by fold and class, and returns the gain of
         each pair (`pair_gains`). Only measures of interactions call it.
@@ -167,8 +173,9 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, by_class: Array, offsets: npt.ArrayLike) -> Cooccurrence:
-        """Build the counts from one matrix of counts G_y for each of C classes, shape (C, d, d),
-        for d levels.
+        """Build the counts from the number of rows that have both levels (masked values) of each
+        pair, by class, shape (C, d, d), for C classes and d levels. `offsets` has the start of each
+        attribute's levels.
         """
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
@@ -187,8 +194,8 @@ class Cooccurrence:
 
     @cached_property
     def total(self) -> Array:
-        """How many rows have both levels of each pair, in all classes together, shape (d, d),
-        symmetric.
+        """How many rows have both levels (masked values) of each pair, in all classes together,
+        shape (d, d), symmetric.
 
         The diagonal has the number of rows of each level. Two levels of the same attribute never
         occur together, so their entry is 0.
@@ -200,15 +207,15 @@ class Cooccurrence:
         return {}
 
     def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return the result of `compute`. It is called only if the key is used for the first time;
-        later, the first result is returned.
+        """Return the result of `compute`. `compute` is called only the first time that `key` is
+        used; later calls return the first result.
         """
         if key not in self._remembered:
             self._remembered[key] = compute()
         return self._remembered[key]
 
     def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts:
-        """Return the counts by fold, in one coding.
+        """Return the counts by fold, with numbers and dates encoded as `coding` says.
 
         Raises
         ------
@@ -221,7 +228,8 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, coding: Coding) -> Coding:
-        """Return the first coding that shares its counts by fold with `coding`.
+        """Return the first coding of numbers and dates whose counts by fold equal those of
+        `coding`.
 
         Codings differ only for attributes with an order (numbers, dates). If there are no such
         attributes, all codings share their counts. If there are no counts by fold, the result is
@@ -233,7 +241,8 @@ class Cooccurrence:
     @cached_property
     def pair_gains(self) -> Floats:
         """How much better each pair of attributes predicts the label together than by the sum of
-        their effects. The shape is (M, T, 1 + K), as in the function `pair_gains`.
+        their effects. The shape is (M, T, 1 + K), for M pairs, T classes that are compared with all
+        other classes, and all K folds, then all folds except one.
 
         Raises
         ------
@@ -246,7 +255,7 @@ class Cooccurrence:
 
     @property
     def in_order(self) -> OrderedCounts:
-        """The counts with levels in the order of their values."""
+        """The counts with levels (masked values) in the order of their values."""
         if self.order is not None:
             return self.order
         unordered = [False] * self.attributes
@@ -254,11 +263,15 @@ class Cooccurrence:
 
     @property
     def losses(self) -> Floats:
-        """The losses of a held-out trace because values are pooled in a level; see `pooled_losses`."""
+        """How much the held-out trace falls, for each penalty of `UNPOOLED`, if models have a
+        coefficient for each rare value that a level pools; see `pooled_losses`.
+        """
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:
-        """Return a copy of the counts with more fields; the copy has the cached results."""
+        """Return a copy of the counts in which the fields `more` are set; the copy keeps the cached
+        results.
+        """
         other = replace(self, **more)
         names = ("total", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
@@ -279,8 +292,8 @@ class Cooccurrence:
 
     @cached_property
     def class_totals(self) -> Array:
-        """The number of rows in each of C classes, shape (C,), summed over the levels of the first
-        attribute.
+        """The number of rows in each of C classes, shape (C,), summed over the levels (masked
+        values) of the first attribute.
         """
         first = int(self.offsets[1]) if self.attributes else 0
         totals: Array = self.joint[:first].sum(axis=0)

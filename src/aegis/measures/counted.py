@@ -24,7 +24,8 @@ one row.
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Counts of pairs of levels, centred, for the levels that some but not all rows have.
+    """Counts to compute covariances of levels (masked values), for the levels that some but not all
+    rows have.
 
     Attributes
     ----------
@@ -51,7 +52,10 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts; None if no level varies, or if there is only one class."""
+        """Return the centred counts, from the rows per pair of levels (masked values), (D, D), per
+        level and class, (D, C), and per class, (C,); None if no level varies, or if there is only
+        one class.
+        """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)
@@ -62,7 +66,7 @@ class Centred:
         return cls(total, varying, count, rows, label, n)
 
     def covariance(self) -> Floats:
-        """Return n times the covariance of the varying levels, shape (d, d)."""
+        """Return n times the covariance of the varying levels (masked values), shape (d, d)."""
         both: Floats = self.total[np.ix_(self.varying, self.varying)].astype(np.float64)
         both -= np.outer(self.count / self.n, self.count)
         return both

@@ -62,7 +62,8 @@ class JointMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Moments of the out-of-fold scores of rows: for each class, a direction separates it from the rest.
+    """Sums of the out-of-fold scores of rows and of their squares. For each class, a direction
+    separates the class from the rest (all other rows).
 
     Attributes
     ----------
@@ -73,19 +74,19 @@ class Scores:
     scored
         Whether each fold has a direction for each of these classes, shape (K, T).
     counted
-        Number of rows in each scored fold: first rows of all other classes, then rows of the class,
-        shape (K, T, 2).
+        Number of rows in each scored fold, shape (K, T, 2): first rows of the rest, then rows of
+        the class.
     first, second
         Sums of the scores and of the squared scores of these rows, for each of P directions,
         shape (K, T, 2, P). The squares include the contribution of noise.
     together
-        The moments per class of the scores in the directions of all classes; None if nobody asked
-        for them.
+        The moments per class of the scores in the directions of all classes; None if they were not
+        requested.
     log_odds
         Whether the scores are the log-odds of a model, so that they need no calibration.
     shape
-        For two classes, the `shape_factors`, shape (1 + K,); None if the shape of the distributions
-        is unknown.
+        For two classes, the factors that correct for scores that are not normal (`shape_factors`),
+        shape (1 + K,); None if the shape of the distributions is unknown.
     """
 
     rows: Floats
@@ -107,18 +108,20 @@ class Scores:
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
     def summed(self, values: Floats) -> Floats:
-        """Sum values by fold, shape (K, ...), over the folds that each of the `variants` uses."""
+        """Sum values by fold, shape (K, ...), first over all K folds, then over all folds except
+        one, shape (1 + K, ...).
+        """
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """The numbers of rows, and the means and variances of the scores, for the rest and for each
-        class.
+        """The numbers of rows, and the means and variances of the scores, for each of T classes and
+        for its rest (all other rows).
 
-        Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P); the
-        first axis is for the `variants`. A variance counts as 0 if it is only a rounding error of
-        the mean square.
+        Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P), for P
+        directions; the first axis is for all K folds, then for all folds except one. A variance
+        counts as 0 if it is only a rounding error of the mean square.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -129,14 +132,13 @@ class Scores:
 
     @cached_property
     def areas(self) -> Floats:
-        """The AUC that each of P directions reaches if scores are normal, averaged over classes,
-        shape (1 + K, P).
+        """The AUC that each of P directions reaches if scores are normal, averaged over classes:
+        first over all K folds, then without each fold, shape (1 + K, P).
 
         For one class against the rest, P(score of a row of the class > score of another row) =
         Phi((m_1 - m_0) / sqrt(v_1 + v_0)), where m and v are the means and variances of the scores,
         and Phi is the normal distribution function. Classes without a scored row are left out; if
-        none remains, the AUC is 1/2. The first entry uses all folds; each other entry leaves out
-        one fold.
+        none remains, the AUC is 1/2.
         """
         rows, mean, spread = self.sides
         if not len(self.told):
@@ -156,20 +158,25 @@ class Scores:
 
 
 def _ratio(gap: Floats, variance: Floats) -> Floats:
-    """Return the gap in standard deviations; if the variance is 0, infinity with the sign of the gap."""
+    """Return a gap between means in standard deviations, `gap` / sqrt(`variance`); if the variance
+    is 0, infinity with the sign of the gap.
+    """
     certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
 
 class _Directions(NamedTuple):
-    """Discriminant directions of some classes against the rest, by the fold left out.
+    """Discriminant directions of G classes against the rest (all other rows), fitted without each
+    of K folds.
 
     Attributes
     ----------
     slopes, offsets
-        b and o of the scores b'x - o, shapes (K, G, P, d) and (K, G, P).
+        b and o of the scores b'x - o of a row with level indicators x, shapes (K, G, P, d) and (K,
+        G, P), for P directions and d levels (masked values).
     drawn
-        Contribution of noise to the squared scores of the rest and of the class, shape (2, K, G, P).
+        Contribution of noise to the squared scores of the rest and of the class, shape (2, K, G,
+        P).
     """
 
     slopes: Floats
@@ -184,7 +191,7 @@ class _Others:
     Attributes
     ----------
     counts
-        Counts by fold, without the levels that all rows or no rows have.
+        Counts by fold, without the levels (masked values) that all rows or no rows have.
     outside
         The rows outside each fold.
     """
@@ -204,13 +211,17 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """The field of `PartCounts`, shape (d, k); k is 0 without noise."""
+        """How much more the counts of d levels (masked values) vary in drawn rows than these
+        expected counts, shape (d, k); k is 0 without noise.
+        """
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
 
     @cached_property
     def means(self) -> Floats:
-        """Means of the level indicators outside each fold, shape (K, T, 2, d)."""
+        """Share of rows outside each of K folds that have each of d levels (masked values), shape
+        (K, T, 2, d), for the rest and each of T classes.
+        """
         return self.outside.means(self.counts.joint)
 
     def drawn(
@@ -220,17 +231,18 @@ class _Others:
         fitted: Callable[[int, int], Floats],
         width: int,
     ) -> Floats | float:
-        """Return the contribution of noise to squared scores, as in `_Directions`; 0 without noise.
+        """Return the contribution of noise to the squared scores of the rest and of G classes,
+        shape (2, K, G, P), for K folds and P directions; 0 without noise.
 
         Parameters
         ----------
         targets
-            Indices of the classes in `told`.
+            Positions in `told` of the G classes.
         sides
             All other rows, and the rows of the class.
         fitted
-            Returns how much the slopes of a class and a fold vary, shape (P, d, k), if the counts
-            vary by `PartCounts.chance`.
+            Returns, for the position of a class in `told` and a fold, how much its slopes vary,
+            shape (P, d, k), if the counts of d levels (masked values) vary by `PartCounts.chance`.
         width
             Number of directions, P.
         """
@@ -265,14 +277,15 @@ class _Others:
         Parameters
         ----------
         directions
-            Returns the directions for classes, given their indices in `told`, the counts of all
+            Returns the directions for classes, given their positions in `told`, the counts of all
             other rows and the counts of the class.
         width
             Number of directions, P.
         shaped_by
-            The direction whose scores determine the shape.
+            Index of the direction whose scores determine `Scores.shape`.
         jointly, log_odds
-            As in `out_of_fold` and `Scores`.
+            Whether to also compute the scores of each class by the directions of all classes; and
+            whether scores are the log-odds of a model.
         """
         counts, told = self.counts, self.told
         parts, _, levels = counts.joint.shape
@@ -312,7 +325,10 @@ class _Others:
         )
 
     def _sides(self) -> Iterator[tuple[slice, tuple[Side, Side]]]:
-        """Yield classes, all other rows and those of the class; all rows for both of many classes."""
+        """Yield the positions of classes in `told`, the counts of all other rows, and the counts of
+        the class. If one covariance serves all classes, yield all positions once, with the counts
+        of all rows twice.
+        """
         if self.outside.pooled:
             every = side(self.counts, None)
             yield slice(0, len(self.told)), (every, every)
@@ -321,9 +337,10 @@ class _Others:
             yield slice(place, place + 1), sides
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
-        """Return the moments of each class's scores by the directions of all classes.
+        """Return the moments of each class's scores by the directions of all T compared classes.
 
-        `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P).
+        `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P), for K folds, P directions
+        per class and d levels (masked values).
         """
         counts, (parts, told, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
@@ -346,7 +363,9 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return `shape_factors` of one direction per fold and class, shape (K, T, d); None if unknown."""
+        """Return the factors that correct for scores that are not normal, shape (1 + K,), from one
+        direction per fold and class, shape (K, T, d); None if they are unknown.
+        """
         counts = self.counts
         if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
             return None
@@ -369,7 +388,11 @@ class _Others:
 
 
 def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
-    """Return sums of b'x and of its squares over some rows, shape (K, P) each."""
+    """Return the sums of b'x and of its squares over the rows of `of`, by fold and direction, shape
+    (K, P) each. x are the indicators of a row's levels (masked values), and `slopes` the P
+    directions b per fold. `below` says that counts of pairs have only the entries on and below the
+    diagonal.
+    """
     along = (slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
     if below:
@@ -380,10 +403,10 @@ def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
 def _moments(
     rows: Floats, along: Floats, squares: Floats, offsets: Floats
 ) -> tuple[Floats, Floats]:
-    """Return sums of scores and of their squares, shape (K, T, 2, P).
+    """Return the sums of the scores b'x - o and of their squares, shape (K, T, 2, P).
 
-    The arguments are the rows, shape (K, T, 2), the sums of b'x and of its squares, and the
-    offsets.
+    The arguments are the number of rows, shape (K, T, 2), the sums of b'x and of its squares, shape
+    (K, T, 2, P) each, and the offsets o, shape (K, T, P).
     """
     offsets = offsets[:, :, None]
     constant = rows[..., None] * offsets
@@ -407,8 +430,8 @@ def out_of_fold(
 
     Compare class t with the rest (if there are two classes, the second with the first), and leave
     out fold k. Consider only rows outside fold k, and let n be their number. Let m_1 and m_0 be the
-    means of the level indicators over the rows of the class and over the other rows, and S_1 and
-    S_0 the covariances. Then
+    means of the indicators of levels (masked values) over the rows of the class and over the other
+    rows, and S_1 and S_0 the covariances. Then
 
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
@@ -448,14 +471,15 @@ def out_of_fold(
 
 
 class _Fitted:
-    """The directions b of `out_of_fold`, fitted for one class or for all that share a covariance.
+    """The directions b of `out_of_fold`, fitted for one class or for all classes that share a
+    covariance.
 
     Parameters
     ----------
     others
         The rows outside each fold.
     penalties
-        As in `out_of_fold`.
+        The P ridge penalties, in rows.
     """
 
     def __init__(self, others: _Others, penalties: tuple[float, ...]) -> None:
@@ -464,12 +488,16 @@ class _Fitted:
         self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
-        """Return b for classes that share a covariance, shape (K, G, P, d)."""
+        """Return the directions b of G classes that share a covariance, shape (K, G, P, d), for K
+        folds, P penalties and d levels (masked values). `targets` are the positions of the classes
+        in `told`, and `sides` the counts of the rest and of the class.
+        """
         self._known = targets, *self._solved(targets, sides)
         return self._known[1]
 
     def varied(self, place: int, part: int) -> Floats:
-        """Return how much the slopes of a class vary with the noise, as in `_Others.drawn`.
+        """Return how much the slopes of a class and a fold vary with the noise of the counts, shape
+        (P, d, k). `place` is the position of the class in `told`, `part` the index of the fold.
 
         Call `slopes` first.
         """
@@ -485,7 +513,9 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return the gaps g between means, shape (K, d, G), and p q of each class, shape (K, G)."""
+        """Return the gaps between the means of G classes and of their rests, shape (K, d, G), and
+        the product p q of the shares of class and rest, shape (K, G).
+        """
         others = self._others
         rows = others.outside.rows[:, targets]
         between = rows.prod(axis=2) / np.maximum(rows.sum(axis=2), 1.0) ** 2
@@ -523,12 +553,12 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
     scores.
 
     Naive Bayes treats the level indicators x_v as independent (Bernoulli) within the class and
-    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v.
-    The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 - p_1v) / (1 -
-    p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by level and
-    class. The variance of the log-odds on the held-out fold also uses the counts of pairs, because
-    naive Bayes counts twice the information that two attributes share. `jointly` is as in
-    `out_of_fold`.
+    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level
+    (masked value) v. The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 -
+    p_1v) / (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by
+    level and class. The variance of the log-odds on the held-out fold also uses the counts of
+    pairs, because naive Bayes counts twice the information that two attributes share. `jointly`
+    says whether to also compute the scores of each class by the directions of all classes.
     """
     others = _Others.of(counts)
 
@@ -556,8 +586,9 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
     """Return what the variation of directions adds to the sum of squared scores in one fold, shape
     (P,).
 
-    `varied`, shape (P, d, k), times its transpose is the covariance by which directions vary that
-    are fitted to drawn rows.
+    Directions that are fitted to drawn rows vary. Their covariance is `varied`, shape (P, d, k),
+    times its transpose, for P directions and d levels (masked values). `of` are the counts of the
+    rows, `part` the index of the fold.
     """
     n = of.rows[part]
     if n <= 0:

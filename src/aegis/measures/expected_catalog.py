@@ -102,5 +102,5 @@ def expected_measure(what: Expected) -> Measure:
 
 
 def measure_of_learners(merit: Merit, given: str) -> Measure:
-    """Return the measure that predicts a metric for named models, such as `lr+nb`."""
+    """Return the measure that predicts a metric for the models that `given` names, such as `lr+nb`."""
     return expected_measure(Expected(merit, learners_of(given)))

@@ -84,7 +84,9 @@ _CONSTANT: dict[Merit, Callable[[Floats], float]] = {
 
 
 def _best(merit: Merit, figures: Floats, axis: int) -> Floats:
-    """Return the best figures along an axis: the smallest log loss, the largest of other metrics."""
+    """Return the best figures along an axis, such as the axis of the penalties: the smallest log
+    loss, the largest of other metrics.
+    """
     best = np.min if merit is Merit.LOG_LOSS else np.max
     reached: Floats = best(figures, axis=axis)
     return reached
@@ -96,10 +98,11 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric under the penalty that is best for it, first over all K folds, then without
-    each fold, shape (1 + K,).
+    """Return a predicted metric under the best ridge penalty, first over all K folds, then without
+    each fold, shape (1 + K,). `coding` says how numbers and dates are encoded, and `model` computes
+    the out-of-fold scores.
 
-    The result is computed once and shared by all measures that need it.
+    The result is cached in `counts`.
     """
     coding = counts.same_as(coding)
 
@@ -129,13 +132,15 @@ class OfModels(ABC):
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric in a coding, first over all folds, then without each fold,
-        shape (1 + K,).
+        """Return the metric if numbers and dates are encoded as `coding` says, first over all K
+        folds, then without each fold, shape (1 + K,).
         """
 
     @abstractmethod
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return the metric after adding the gain of an interaction of two attributes."""
+        """Return `figures`, values of the metric, after adding the gain of an interaction of two
+        attributes.
+        """
 
     def better(self, figures: Floats) -> Floats:
         """Return the better figures of several codings; the first axis of `figures` is the coding."""
@@ -153,14 +158,16 @@ class OfModels(ABC):
         return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all folds, followed by the metric without each fold, shape (1 + K,)."""
+        """Return the metric over all folds, then without each of the K folds, shape (1 + K,)."""
         if self.learners:
             mean: Floats = np.mean([self.of_learner(counts, own) for own in self.learners], axis=0)
             return mean
         return self.better(np.stack([self.held_out(counts, coding) for coding in _ANY]))
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, shape (1 + K,)."""
+        """Return the metric of one kind of models, first over all K folds, then without each fold,
+        shape (1 + K,).
+        """
         alone = self.held_out(counts, STANDS_FOR[learner])
         if learner is Learner.PAIRS:
             return self.with_pair(alone, strongest(counts.pair_gains))
@@ -188,7 +195,7 @@ class Expected(OfModels):
     merit
         The metric.
     learners
-        See `OfModels`.
+        The models to predict; empty for the better of linear models and trees.
 
     Raises
     ------
@@ -207,27 +214,31 @@ class Expected(OfModels):
             )
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric over all folds, followed by the metric without each fold, shape (1 + K,)."""
+        """Return the metric over all folds, then without each of the K folds, shape (1 + K,)."""
         total = super().values(counts)
         return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, shape (1 + K,)."""
+        """Return the metric of one kind of models, first over all K folds, then without each fold,
+        shape (1 + K,).
+        """
         if learner is Learner.NB:
             return held_out(counts, Coding.NAMES, self.merit, naive_bayes)
         return super().of_learner(counts, learner)
 
     def held_out(self, counts: Cooccurrence, coding: Coding) -> Floats:
-        """Return the metric in a coding, shape (1 + K,)."""
+        """Return the metric if numbers and dates are encoded as `coding` says, first over all K
+        folds, then without each fold, shape (1 + K,).
+        """
         return held_out(counts, coding, self.merit)
 
     def better(self, figures: Floats) -> Floats:
-        """Return the better figures of the codings."""
+        """Return the better figures of several codings; the first axis of `figures` is the coding."""
         return _best(self.merit, figures, 0)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return the AUCs that result if the gain of a pair is added to the squared distance
-        between the classes.
+        """Return the AUCs after the gain of a pair of attributes is added to the squared distance
+        between the classes. `figures` are the AUCs without the gain.
         """
         apart = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
         farther: Floats = cumulative(np.sqrt(apart**2 + gain))

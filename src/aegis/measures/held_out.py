@@ -22,7 +22,7 @@ def held_out_traces(
     *,
     chance: Floats | None = None,
 ) -> Floats:
-    """Estimate Pillai's trace on held-out rows under each penalty, shape (len(penalties),).
+    """Estimate Pillai's trace on held-out rows under each ridge penalty, shape (len(penalties),).
 
     Let Z be the one-hot indicators of the masked values and U the one-hot label, both centred. For
     class c with n_c of N rows, RSS_c is the residual sum of squares of the ridge regression of U on
@@ -45,8 +45,8 @@ def held_out_traces(
     Parameters
     ----------
     total
-        How many rows have both levels of each pair of d levels, shape (d, d), symmetric; expected
-        counts are allowed.
+        How many rows have both levels (masked values) of each pair of d levels, shape (d, d),
+        symmetric; expected counts are allowed.
     joint
         Number of rows by level and class, shape (d, C), for C classes.
     class_counts
@@ -56,8 +56,9 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        As in `Cooccurrence`, shape (d, k); it changes the residual sum of squares to the one that
-        drawn rows would have.
+        Shape (d, k): how much more the counts of drawn rows vary than expected counts, see
+        `Cooccurrence`. The residual sum of squares becomes that of drawn rows. None: the counts are
+        not expected counts.
 
     Raises
     ------
@@ -72,7 +73,9 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return the held-out trace under each penalty, from degrees of freedom and explained squares."""
+    """Return the held-out trace under each of P penalties, from the effective degrees of freedom,
+    shape (P,), and the explained squares, shape (P, C + k), for C classes and k columns of noise.
+    """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
     freedom = n - 1 - effective
@@ -93,7 +96,9 @@ def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> F
 def _moments(
     given: Centred, penalties: Sequence[float], chance: Floats | None
 ) -> tuple[Floats, Floats]:
-    """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C + k)."""
+    """Return the effective degrees of freedom under each of P penalties, shape (P,), and the
+    explained squares, shape (P, C + k), for C classes and the k columns of `chance`.
+    """
     label = given.label if chance is None else np.hstack([given.label, chance])
     covariance, expected = given.covariance(), chance is not None
     form = Tridiagonal.of(covariance, label)
@@ -106,8 +111,8 @@ def _moments(
 
 
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return the held-out trace for each penalty of `UNPOOLED`, if models have a coefficient for
-    each value.
+    """Return the held-out Pillai's trace for each penalty of `UNPOOLED`, if models have a
+    coefficient for each level (masked value).
     """
 
     def traces() -> Floats:
@@ -146,8 +151,8 @@ def mean_reached(traces: Floats) -> float:
 
 
 def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
-    """Return how much the held-out trace falls if each value of a level gets a separate
-    coefficient. Each of the six figures is 0 or negative.
+    """Return how much the held-out trace falls if each rare value, pooled in one level of an
+    attribute, gets a separate coefficient. Each of the six figures is 0 or negative.
 
     If an attribute is almost a key, measures of several attributes pool its rare values into one
     level. But a model with a coefficient for each value would fit noise. Here each row is predicted
@@ -161,7 +166,7 @@ def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
     Parameters
     ----------
     pooled
-        Number of rows for each of R values and C classes, shape (R, C).
+        Number of rows for each of R pooled values and C classes, shape (R, C).
     class_counts
         Number of rows per class in the whole table, shape (C,).
 

@@ -29,7 +29,9 @@ _ROUNDING = 1e-14
 
 
 def constant_accuracy(classes: Floats) -> float:
-    """Return the accuracy of a constant prediction: the share of the most frequent class."""
+    """Return the accuracy of a constant prediction: the share of the most frequent class. `classes`
+    has the rows per class.
+    """
     total = float(np.sum(classes))
     return float(np.max(classes)) / total if total > 0 else 1.0
 
@@ -65,14 +67,16 @@ def area_error(area: float, classes: Floats) -> float:
 
 
 def constant_log_loss(classes: Floats) -> float:
-    """Return the log loss of predicting the share of each class: the entropy in nats."""
+    """Return the log loss of predicting the share of each class: the entropy in nats. `classes` has
+    the rows per class.
+    """
     total = float(np.sum(classes))
     share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
     return float(-(share * np.log(share)).sum()) + 0.0
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy that each of P directions reaches, first over all K folds, then without
+    """Return the accuracy of classifying by each of P scores, first over all K folds, then without
     each fold, shape (1 + K, P).
 
     It is never below the accuracy of a constant prediction, and equal to it if the score does not
@@ -90,7 +94,7 @@ def accuracies(scores: Scores) -> Floats:
 
 
 def log_losses(scores: Scores) -> Floats:
-    """Return the log loss that each of P directions reaches, in nats, first over all K folds, then
+    """Return the log loss of predicting by each of P scores, in nats, first over all K folds, then
     without each fold, shape (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
@@ -109,14 +113,18 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the rows by class, (V, C), and the metric of a constant prediction, (V,), for each variant."""
+    """Return the rows by class, shape (V, C), and the metric of a constant prediction, shape (V,).
+    There are V variants: all folds, then all folds except one. `of` computes the metric from the
+    rows by class.
+    """
     rows = scores.summed(scores.rows)
     return rows, np.array([of(own) for own in rows])
 
 
 def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return for two classes which variants are known (V,), shares (V, 1, 2), means and deviations
-    (V, P, 2).
+    """Return figures for two classes and V variants (all folds, then all folds except one): whether
+    both classes have scored rows, shape (V,), their shares, (V, 1, 2), and the means and standard
+    deviations of P scores, (V, P, 2).
     """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
@@ -133,14 +141,18 @@ def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
 
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
-    """Return the share of rows on the side of their class, given a threshold on the score, shape (V, P)."""
+    """Return the share of rows that a threshold on the score classifies rightly, shape (V, P), for
+    V variants of the folds and P scores. Share of rows, mean and deviation of the score are by
+    class, shape (V, P, 2).
+    """
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)
     return share_right
 
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the largest share of rows on the side of their class for any threshold, shape (V, P).
+    """Return the share of rows that the best threshold on the score classifies rightly, shape (V,
+    P), for V variants of the folds and P scores.
 
     At the best threshold, both densities times shares are equal, which is a quadratic equation. It
     is solved relative to the midpoint of the means and in units of their deviation, so that no
@@ -173,7 +185,10 @@ def _grid() -> tuple[Floats, Floats]:
 def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the expected log loss of log-odds a + b s, shape (V, P), with its gradient and curvature."""
+    """Return the expected log loss if the log-odds are `intercept` + `slope` * score, shape (V, P),
+    with its gradient and curvature in both. Share of rows, mean and deviation of the score are by
+    class, shape (V, P, 2), for V variants of the folds and P scores.
+    """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
     wrong = np.array([1.0, -1.0])[:, None]  # log-odds that speak against each class
@@ -189,7 +204,9 @@ def _loss_of(
 
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P).
+    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for V
+    variants of the folds and P scores. Share of rows, mean and deviation of the score are by class,
+    shape (V, P, 2).
 
     Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
     slope. The slope is at least 0, because no model reverses its scores.
@@ -224,7 +241,9 @@ def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 @cache
 def _normal_points(dimensions: int) -> Floats:
-    """Return evenly spread points of a standard normal in several dimensions, shape (S, T), in pairs +-."""
+    """Return S evenly spread points of a standard normal distribution in T dimensions, shape (S,
+    T). With each point, its negative is a point, too.
+    """
     from scipy.special import ndtri
 
     ratio = 2.0
@@ -237,7 +256,8 @@ def _normal_points(dimensions: int) -> Floats:
 
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
-    classes.
+    classes. V is the number of variants of the folds, P the number of directions per class, and
+    `rows` the number of rows by variant and class.
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
     are log share_c - (s - m_c)' S^-1 (s - m_c) / 2. The scores of the class's rows are normal with
@@ -269,9 +289,10 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
-    """Return accuracy and log loss of linear discriminants.
+    """Return accuracy and log loss of linear discriminants on T scores for C classes.
 
-    The arguments have the shapes (C,), (C, T) and (C, T, T).
+    The arguments are the share of each class, shape (C,), and the mean and the covariance of the
+    scores in each class, shapes (C, T) and (C, T, T).
     """
     within = np.einsum("c,ctu->tu", share, spread)
     centred = mean - share @ mean

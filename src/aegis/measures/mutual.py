@@ -30,9 +30,9 @@ def pair_contingency(block: Array, told_apart: tuple[float, float] | None = None
         Number of rows by the values of both columns, shape (K_a, K_b); the expected number if a
         mask adds noise.
     told_apart
-        If a mask adds noise, two numbers that replace K_a and K_b. Each is the sum of p_a P(r |
-        a)^2 / p_r over the true values a and the reported values r of the column. None if there is
-        no noise.
+        If a mask adds noise, two effective numbers of values that replace K_a and K_b. Each is the
+        sum of p_a P(r | a)^2 / p_r over the true values a and the reported values r of the column.
+        None if there is no noise.
     """
     counts = np.asarray(block, dtype=np.float64)
     rows, columns = counts.sum(axis=1), counts.sum(axis=0)

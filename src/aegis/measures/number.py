@@ -34,22 +34,24 @@ _ROUNDING = 1e-9
 
 
 def response_of(counts: PartCounts) -> Response:
-    """Return the sums of the numeric label; raise `InternalError` if the label has classes."""
+    """Return the sums of the numeric label by fold (the field `response`); raise `InternalError` if
+    the label has classes.
+    """
     if counts.response is None:
         raise InternalError("The counts hold no sums of a number.")
     return counts.response
 
 
 def squared_errors(counts: PartCounts) -> Floats:
-    """Return the squared errors that a ridge regression makes on each of K held-out folds, shape
-    (K, P).
+    """Return the squared errors of ridge regression on each of K held-out folds, shape (K, P), for
+    the P `PENALTIES`.
 
-    `counts` must have a single class and the sums of the label. P is the number of `PENALTIES`.
-
-    Let x be the indicators, thresholds and numbers of a row, and y its label. Over the rows outside
-    fold k, let x0 and y0 be the means, S the scatter of x, and s the scatter of x with y. For the
-    penalty p, the coefficients are b = (S + p I)^-1 s, and the error is the sum of (y - y0 - b'(x -
-    x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the prediction.
+    `counts` must have a single class and the sums of the numeric label. Let x be the vector that
+    encodes the masked values of a row (indicators, thresholds and numbers), and y its label. Over
+    the rows outside fold k, let x0 and y0 be the means, S the scatter of x, and s the scatter of x
+    with y. For the penalty p, the coefficients are b = (S + p I)^-1 s, and the error is the sum of
+    (y - y0 - b'(x - x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the
+    prediction.
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -80,7 +82,10 @@ def squared_errors(counts: PartCounts) -> Floats:
 
 
 def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b' G b of each direction, shape (P,); with `below`, G has only its lower triangle."""
+    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions, shape (P,
+    d). `square` is G, shape (d, d); with `below`, it has only the entries on and below the
+    diagonal.
+    """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
     if below:
         products = 2 * products - slopes**2 @ square.diagonal()
@@ -88,9 +93,10 @@ def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return, for each fold, the sum of squared differences of the label from its mean, shape (K,).
+    """Return, for each of K folds, the sum of squared differences between the label and its mean,
+    shape (K,).
 
-    The mean is over all folds.
+    The mean is over all folds. `rows` has the number of rows by fold.
     """
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
@@ -98,10 +104,10 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 
 def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    """Return R2 under the best penalty, at least 0, first over all K folds, then without each fold,
-    shape (1 + K,).
+    """Return the R2 of ridge regression on held-out rows under the best penalty, at least 0: first
+    over all K folds, then without each fold, shape (1 + K,).
 
-    The result is computed once and shared by all measures that need it.
+    `coding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
     """
     coding = counts.same_as(coding)
 
@@ -122,7 +128,8 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 
 
 def explained_share(counts: PartCounts) -> float:
-    """Return the R2 of least squares on all rows, an upper bound on the held-out R2 of coarser masks.
+    """Return the R2 of least squares on all rows, an upper bound on the held-out R2 under these
+    masks or coarser ones.
 
     For any penalty, the squared errors on held-out folds are in total at least as large as the
     squared errors of a fit to all rows. The latter are at least as large as the squared errors of
@@ -149,12 +156,14 @@ def explained_share(counts: PartCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2(OfModels):
-    """The R2 that models reach on held-out rows, as a figure that a measure predicts.
+    """The R2 that linear models are predicted to reach on held-out rows, for a numeric label.
 
     Attributes
     ----------
+    merit
+        The name of the metric, R2.
     learners
-        See `OfModels`.
+        The models to predict; empty for the better of linear models and trees.
 
     Raises
     ------
@@ -180,7 +189,9 @@ class ExpectedR2(OfModels):
         return held_out_r2(counts, coding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return R2 plus the gain of a pair of attributes."""
+        """Return `figures`, values of R2, plus the gain in R2 from the interaction of two
+        attributes, at most 1.
+        """
         return np.minimum(figures + gain, 1.0)
 
 

@@ -26,7 +26,7 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 
 
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
-    """Return the counts of thresholds instead of the levels of ordered attributes.
+    """Return the counts of thresholds instead of the levels (masked values) of ordered attributes.
 
     For an ordered attribute, the indicator of level t becomes the indicator of level t or a later
     level. The coefficient of a threshold is then the *step* between neighbouring levels, and a
@@ -56,13 +56,13 @@ def ordered_traces(
     class_counts: npt.NDArray[np.generic],
     n: float,
 ) -> Floats:
-    """Return the held-out trace that regressions on thresholds reach with each of 5 penalties,
-    shape (5,).
+    """Return the held-out Pillai's trace of ridge regressions on thresholds, for each of 5
+    penalties, shape (5,).
 
     This is `held_out_traces` of the `thresholds`, with penalties that are a hundred times as large.
     It is a prediction for learners that split ordered values at thresholds, such as trees. They can
-    use even rare values, because of their position in the order. Each level of an unordered
-    attribute has a coefficient.
+    use even rare values, because of their position in the order. Each level (masked value) of an
+    unordered attribute has a coefficient.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ def ordered_traces(
 
 
 def held_out_codings(counts: Cooccurrence) -> float:
-    """Return the mean held-out trace over two codings, values (weight 2) and thresholds (weight 1).
+    """Return Pillai's trace on held-out rows, as a mean over two codings: values (weight 2) and
+    thresholds (weight 1).
 
     It is unknown which model will use a release. Linear models and networks on one-hot columns use
     separate values; trees on numbers use the order. The trace of values is computed as in

@@ -27,8 +27,8 @@ _FAR = 1e-9
 
 
 def pair_gains(tables: Floats) -> Floats:
-    """Return, for each pair, how much better its joint table predicts than the sum of its
-    attributes' effects.
+    """Return, for each pair of attributes, how much better their joint table predicts the label
+    than the sum of their effects.
 
     The shape is (M, T, 1 + K), for M pairs, T classes that are compared with the rest, and the
     folds: first all K folds, then without each fold. Compare class t with the rest (if there are
@@ -51,7 +51,7 @@ def pair_gains(tables: Floats) -> Floats:
     ----------
     tables
         For M pairs, the number of rows by fold, class and the A and B values of both attributes,
-        shape (M, K, C, A, B). All pairs count the same rows.
+        shape (M, K, C, A, B). All pairs have the same rows in total.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -61,18 +61,19 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> Floats:
-    """Return, for each pair, the gain in R2 if its joint table is used instead of the sum of its
-    attributes' effects.
+    """Return, for each pair of attributes, the gain in R2 of a numeric label if their joint table
+    is used instead of the sum of their effects.
 
-    The shape is (M, 1, 1 + K), as in `pair_gains` for one class. Leave out fold k. Of the n rows
-    outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum of the label's
-    deviations from its mean, divided by n. The sum of effects f(a, b) = u_a + v_b + c is the ridge
-    regression of the label on the centred values of both attributes, with penalty p / n, where p is
-    `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
+    The shape is (M, 1, 1 + K), for M pairs: first all K folds, then without each fold. Leave out
+    fold k. Of the n rows outside the fold, let w_ab be the share in cell (a, b), and y_ab the sum
+    of the label's deviations from its mean, divided by n. The sum of effects f(a, b) = u_a + v_b +
+    c is the ridge regression of the label on the centred values of both attributes, with penalty p
+    / n, where p is `BELIEVED`. The interaction of a cell is its residual, shrunk towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
-    On fold k, adding r to f changes the squared errors by the sum over cells of n_ab r^2 - 2 r (Y_ab
+    On fold k, adding r to f changes the squared errors by the sum over cells of n_ab r^2 - 2 r
+    (Y_ab
     - n_ab f), where Y_ab are the summed deviations of the fold. The gain is the decrease, summed
     over the folds, as a share of the label's squared deviations. If no row is outside a fold, the
     fold has no gain.
@@ -105,8 +106,8 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return the gain of the strongest pair, first over all folds, then without each fold,
-    shape (1 + K,).
+    """Return the gain of the strongest pair of attributes, first over all K folds, then without
+    each fold, shape (1 + K,).
 
     Each pair has a gain over all folds, and one without each fold. Pairs are compared by the
     smallest of these gains, because a gain in a single fold is chance. The smallest gain of the
@@ -118,7 +119,7 @@ def strongest(gains: Floats) -> Floats:
     Parameters
     ----------
     gains
-        As `pair_gains` returns them, shape (M, T, 1 + K).
+        The gains of M pairs for T classes, shape (M, T, 1 + K), as `pair_gains` returns them.
     """
     if not gains.size:
         return np.zeros(gains.shape[2])
@@ -130,7 +131,10 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return the gains for one class against the rest, shape (M, 1 + K)."""
+    """Return the gains of M pairs for one class against all other rows, shape (M, 1 + K), as in
+    `pair_gains`. `tables` is as there, `target` is the index of the class, and `scored` says which
+    of the K folds can be scored.
+    """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
     together, residual = _fitted(inside.sum(axis=1, keepdims=True) - inside)
@@ -149,9 +153,11 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
 
 
 def _areas(score: Floats, inside: Floats) -> Floats:
-    """Return P(score of the class > of the rest) + P(equal) / 2 by pair and fold, shape (M, K).
+    """Return the AUC of each pair of attributes in each fold, shape (M, K): P(score of a row of the
+    class > score of another row) + P(equal) / 2.
 
-    Scores of cells, shape (M, K, A, B), that differ only by rounding count as equal.
+    `score` has the score of each cell, shape (M, K, A, B); scores that differ only by rounding
+    count as equal. `inside` has the rows of the fold, of all other classes and of the class.
     """
     pairs, parts = score.shape[:2]
     flat, cells = score.reshape(pairs, parts, -1), score[0, 0].size
@@ -178,7 +184,9 @@ def _areas(score: Floats, inside: Floats) -> Floats:
 
 
 def _fitted(outside: Floats) -> tuple[Floats, Floats]:
-    """Return f and r of `pair_gains` for rows (.., 2, A, B) of the rest and of the class."""
+    """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), from
+    the rows outside a fold, shape (.., 2, A, B), of all other classes and of the class.
+    """
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])
     weight, aim = share.sum(axis=-3), share[..., 1, :, :] - share[..., 0, :, :]
@@ -186,7 +194,9 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Return f and r of `pair_gains`, shape (.., A, B), for w and y of each cell and the penalty."""
+    """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), shape
+    (.., A, B), from w (`weight`) and y (`aim`) of each cell and the penalty `ridge`.
+    """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]
     mean = np.concatenate([first, second], axis=-1)

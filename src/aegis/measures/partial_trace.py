@@ -33,8 +33,7 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True)
 class Given:
-    """What the fixed attributes leave unexplained: the residual covariances of all other
-    attributes.
+    """The residual covariances of all other attributes after regression on the fixed attributes.
 
     Attributes
     ----------
@@ -42,10 +41,10 @@ class Given:
         Residual covariance of the other attributes' D indicators, times the number of rows, shape
         (D, D).
     stacked_joint
-        Two blocks of columns, shape (D, C + C - 1), for the D levels of the other attributes and
-        the C classes that have rows. The first block has the number of rows per level and class.
-        The second has the residual covariances of the levels' indicators with all classes except
-        the last, times the number of rows.
+        Two blocks of columns, shape (D, C + C - 1), for the D levels (masked values) of the other
+        attributes and the C classes that have rows. The first block has the number of rows per
+        level and class. The second has the residual covariances of the levels' indicators with all
+        classes except the last, times the number of rows.
     classes
         Number of rows of each class that has rows, shape (C,).
     rows
@@ -66,13 +65,15 @@ class Given:
 
     @classmethod
     def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
-        """Return the residual covariances after regression on the fixed attributes; None if they
-        are too inexact.
+        """Return the residual covariances after regression on the fixed attributes; None if no
+        fixed attribute varies, or if rounding makes the covariances too inexact.
 
         Parameters
         ----------
         total, joint, n, offsets
-            As in `pillai_trace`; the counts must not contain noise.
+            The rows per pair of d levels (masked values), (d, d), and per level and class, (d, C),
+            the number of rows, and the start of each attribute's levels. The counts must not
+            contain noise.
         stays
             Whether each attribute is fixed, shape (m,).
         """
@@ -110,13 +111,13 @@ class Given:
         )
 
     def fit(self, total: Floats, joint: Floats, offsets: Ints) -> PillaiFit:
-        """Return `pillai_trace` of the fixed attributes together with a grouping of the other
-        attributes.
+        """Return Pillai's trace of the fixed attributes together with the other attributes, whose
+        levels (masked values) are grouped.
 
         Parameters
         ----------
         total, joint
-            `total` and `stacked_joint`, summed by group.
+            The fields `total` and `stacked_joint`, with rows and columns summed by group.
         offsets
             Index of each attribute's first group, shape (m + 1,).
         """
@@ -141,6 +142,8 @@ def _centred(
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],
 ) -> Floats:
-    """Return the covariances of the indicators `rows` with the indicators `columns`, times n."""
+    """Return the covariances of the indicators `rows` with the indicators `columns`, times n.
+    `total` has the rows per pair of levels (masked values), and `levels` the rows per level.
+    """
     counts = np.asarray(total[np.ix_(rows, columns)], dtype=np.float64)
     return counts - (levels[rows] / n)[:, None] * levels[columns]

@@ -44,7 +44,10 @@ class PillaiFit:
 
 
 def _correlation(total: Array, count: Floats, scale: Floats, n: float) -> Floats:
-    """Return the correlations of indicators; their standard deviations are 1 / `scale`."""
+    """Return the correlations of level indicators, from the rows per pair of levels (masked
+    values), the rows per level, and the number n of rows. `scale` has 1 / the standard deviation of
+    each indicator.
+    """
     correlation: Floats = total - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
     return correlation
@@ -68,16 +71,16 @@ def pillai_trace(
     semi-definite matrix, 1990). The factorisation stops at the numerical rank, so levels that are
     determined by other levels add exactly nothing. A pivot is the share of an indicator's variance
     that the previous indicators leave unexplained; a pivot below 128 d eps, with eps the machine
-    precision, counts as
-    0. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W) is the sum over classes
-    c of W_cc divided by the rows of c.
+    precision, counts as zero. S_uu needs no factorisation: for any W in its range, trace(S_uu^+ W)
+    is the sum over classes c of W_cc divided by the rows of c.
 
     Parameters
     ----------
     total, joint, n, offsets, chance
-        As in `Cooccurrence`, for d levels, C classes and m attributes: `total` has shape (d, d),
-        `joint` (d, C), `offsets` (m + 1,) and `chance` (d, k). Levels and classes without rows are
-        skipped. `total` and `joint` must count the same n rows.
+        As in `Cooccurrence`, for d levels (masked values), C classes and m attributes: the rows per
+        pair of levels, (d, d), and per level and class, (d, C), the number of rows, the start of
+        each attribute's levels, (m + 1,), and the noise of expected counts, (d, k). Levels and
+        classes without rows are skipped. `total` and `joint` must count the same n rows.
 
     Raises
     ------
@@ -116,8 +119,8 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
     Parameters
     ----------
     solved
-        Covariance of the r whitened indicators and these classes, times the number of rows,
-        shape (r, C - 1).
+        Covariance of the r whitened indicators with C - 1 of the C classes, times the number of
+        rows, shape (r, C - 1).
     free, last
         Number of rows of these classes, and of the last class, which is not in `solved`.
     """
@@ -126,8 +129,9 @@ def explained(solved: Floats, free: Floats, last: float) -> float:
 
 
 def kept_levels(levels: Floats, n: float, offsets: Ints) -> npt.NDArray[np.intp]:
-    """Return the levels that some but not all rows have, without the most frequent level of each
-    attribute.
+    """Return the indices of the levels (masked values) that some but not all rows have, without the
+    most frequent level of each attribute. `levels` has the rows per level, and `offsets` the start
+    of each attribute's levels.
     """
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.
@@ -140,7 +144,7 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
     The matrix is overwritten. A pivot counts as 0 if it is smaller than `noise` times the rounding
-    error of a level's indicator.
+    error of the indicator of a level (masked value).
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf
@@ -155,8 +159,8 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 
 
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
-    """Return the rank r of `correlation`, and `label` after whitening, shape (r, columns). With the
-    factorisation `correlation` = P' L L' P, this is L^-1 P `label`.
+    """Return the rank r of `correlation`, and the columns of `label` after whitening, shape (r,
+    columns). If `correlation` = P' L L' P, they are L^-1 P `label`. `noise` is as in `factorised`.
     """
     from scipy.linalg.lapack import dtrtrs
 
@@ -171,9 +175,9 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 
 
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
-    """Return a trace minus the amount that indicators or codes of this rank explain by chance.
+    """Return Pillai's trace minus the amount that predictors of this rank explain by chance.
 
-    See `PillaiFit` for edge cases and the definition, which is like Ezekiel's adjustment of R^2.
+    `n` is the number of rows. The definition, in `PillaiFit`, is like Ezekiel's adjustment of R^2.
     """
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is not a whole number
@@ -183,8 +187,8 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
 
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
-    """Return the `pillai_trace` of a configuration. It is computed once, for both the plug-in and
-    the adjusted trace.
+    """Return Pillai's trace of a configuration, plug-in and adjusted; the result is cached in
+    `counts`.
     """
     made: PillaiFit = counts.remember(
         "fit",

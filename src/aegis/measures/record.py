@@ -127,7 +127,7 @@ class Margins:
 
     @property
     def most(self) -> int:
-        """The number of values or the number of classes, whichever is smaller, minus 1."""
+        """The smaller of the number of values and the number of classes, minus 1."""
         return min(int(np.count_nonzero(self.classes)), self.distinct) - 1
 
 
@@ -258,8 +258,7 @@ class Measure:
         Raises
         ------
         InternalError
-            The counts are those of the other scope, or the value is not a number, which would
-            neither rank nor bound anything.
+            The counts have the type of the other scope, or the value is NaN.
         """
         if not isinstance(counts, self.scope.counts):
             raise InternalError(

@@ -23,7 +23,9 @@ _SERVED = {
 
 
 def share_kept(serve: str) -> Measure:
-    """Return the measure that combines the shares kept of all labels, by `mean` or `worst`.
+    """Return the measure that combines the shares kept of all labels, by their mean or by the
+    smallest of them (`serve` is `mean` or `worst`). A share kept is the part of a label's score
+    that remains after masking, from 0 to 1.
 
     Raises
     ------

@@ -28,23 +28,23 @@ _FAR = 1e-9
 
 
 def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> Floats | None:
-    """Return the factors that correct the distance between two classes along a linear score,
-    shape (1 + K,).
+    """Return the factors that correct the distance between two classes along a linear score, first
+    for all K folds together, then without each fold, shape (1 + K,).
 
     A factor is the ratio of two distances between the classes. One distance follows from the AUC of
     the exact distributions, the other from the AUC of normal distributions; both assume independent
-    attributes. The first factor is for all folds together; each other factor leaves out one fold.
-    Factors are from 0 to 1, so that an upper bound for normal scores remains an upper bound. The
-    result is None if a fold has too few rows of a class, if there are no levels, or if the score is
-    constant in a fold.
+    attributes. Factors are from 0 to 1, so that an upper bound for normal scores remains an upper
+    bound. The result is None if a fold has too few rows of a class, if there are no levels, or if
+    the score is constant in a fold.
 
     Parameters
     ----------
     slopes
-        Coefficient that each of d levels has in the score of each of K folds, shape (K, d).
+        Coefficient that each of d levels (masked values) has in the score of each of K folds, shape
+        (K, d).
     joint
-        Number of rows per fold, class and level, shape (K, 2, d). Class 0 consists of all other
-        classes, class 1 is the class itself.
+        Number of rows per fold, class and level, shape (K, 2, d). Index 1 is the class, index 0 all
+        other rows.
     rows
         Number of rows per fold and class, shape (K, 2).
     bounds
@@ -71,7 +71,9 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
 
 
 def grid_points(attributes: int) -> int:
-    """Return the number of grid points for one attribute, half of them for negative differences.
+    """Return the number of grid points for the distribution of one attribute's contribution to a
+    score, if a score adds the contributions of this many attributes. Half of the points are for
+    negative differences.
 
     >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
     [8192, 2048, 512, 1024]
@@ -83,16 +85,17 @@ def grid_points(attributes: int) -> int:
 
 
 def _area(slopes: Floats, share: Floats) -> float:
-    """Return P(score of the class > of the rest) + P(equal) / 2 for one fold and one attribute.
+    """Return the AUC in one fold if there is only one attribute: P(score of a row of the class >
+    score of another row) + P(equal) / 2.
 
-    With one attribute, its levels only need to be sorted.
+    The levels of the attribute are sorted by their coefficients.
 
     Parameters
     ----------
     slopes
-        Coefficient of each level, shape (d,).
+        Coefficient of each of d levels (masked values), shape (d,).
     share
-        Share of the rest's rows and of the class's by level, shape (2, d).
+        Share of the rows by level, for all other rows and for the class, shape (2, d).
     """
     order = slopes.argsort()
     ascending, (rest, own) = slopes[order], share[:, order]
@@ -104,12 +107,15 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 
 def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
-    """Return the AUC of the class against the rest for each fold, shape (K,), as if attributes were
-    independent.
+    """Return the AUC of the class against all other rows for each of K folds, shape (K,), as if
+    attributes were independent. The arguments are the coefficients by fold and level (masked
+    value), shape (K, d), the share of rows by level, for other rows and class, shape (K, 2, d), and
+    the index of each attribute's first level.
 
     The difference of two sums is a convolution. The distribution of each attribute's contribution
     is put on a grid, where each coefficient is shared between the two nearest points. Then the
-    Fourier transforms are multiplied. Scores that differ by less than a grid point count as partly equal.
+    Fourier transforms are multiplied. Scores that differ by less than a grid point count as partly
+    equal.
     """
     parts, levels = slopes.shape
     attributes = len(starts)

@@ -33,7 +33,8 @@ Noise may make the estimate smaller.
 
 
 def class_codes(joint: Array, classes: Array) -> Floats:
-    """Return the code of each of d levels for each of C classes except the last, shape (d, C - 1).
+    """Return the code of each of d levels (masked values) for each of C classes except the last,
+    shape (d, C - 1).
 
     A code is the share of the class among the rows of the level minus its share in the table. It is
     0 for a level without rows.
@@ -55,12 +56,13 @@ def class_codes(joint: Array, classes: Array) -> Floats:
 
 
 def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> float:
-    """Return Pillai's trace(S_xx^+ S_xu S_uu^+ S_ux) of codes x and label u.
+    """Return Pillai's trace(S_xx^+ S_xu S_uu^+ S_ux) of codes x and label u, for covariance
+    matrices S.
 
     Parameters
     ----------
     covariance
-        S_xx, the covariance of the p codes, shape (p, p), symmetric.
+        S_xx, the covariance of the p numeric codes of masked values, shape (p, p), symmetric.
     explained
         S_xu, the covariance of the codes with the indicators of all classes except the last,
         shape (p, C - 1).
@@ -149,11 +151,12 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of the levels' strength a model with a ridge penalty explains.
+    """Return how much of the strength of an attribute's levels (masked values) a model with a ridge
+    penalty explains.
 
-    Let d be the deviation from the mean of a level with n rows. In a ridge regression on a single
-    attribute with penalty p, it shrinks to d n / (n + p). The level then explains n d^2 (1 - (p /
-    (n + p))^2).
+    Let d be the deviation of a level with n rows from the mean. In a ridge regression on a single
+    attribute with penalty p, d shrinks to d n / (n + p). The level then explains n d^2 (1 - (p / (n
+    + p))^2).
 
     Parameters
     ----------
@@ -168,8 +171,8 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom of a ridge regression on levels that have these numbers of
-    rows.
+    """Return the degrees of freedom of a ridge regression on an attribute; `levels` has the rows of
+    each level (masked value).
     """
     total = float(levels.sum())
     if total <= 0:
@@ -178,7 +181,8 @@ def fitted_freedom(levels: Floats, penalty: float) -> float:
 
 
 def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float) -> float:
-    """Return the mean held-out trace over learners that differ in their largest penalty.
+    """Return Pillai's trace on held-out rows, averaged over learners that differ in their largest
+    ridge penalty.
 
     Let V_p be the trace that a learner with penalty p reaches on the rows that it is fitted to, and
     f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1) /
@@ -205,9 +209,9 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace on held-out rows, averaged over learners with different
     penalties.
 
-    It estimates the measure `held-out-pillai-values` from the rows by level and class and one small
-    matrix. Let V be the trace of the codes of all attributes, without the adjustment of
-    `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
+    It estimates the measure `held-out-pillai-values` from the rows by level (masked value) and
+    class and one small matrix. Let V be the trace of the codes of all attributes, without the
+    adjustment of `target_coded`; for two classes, V comes from `trace_by_separation`. The result is
     `held_out_reached` of V_p and f_p. V_p is V times the share of the levels' strength that a
     learner with penalty p explains (`believed`). f_p is the sum of `fitted_freedom` over
     attributes, times V, divided by the sum of the attributes' separate traces, because attributes
@@ -244,13 +248,14 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
 def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
-    Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. The
-    trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by `adjusted_trace`, where
-    `degrees_of_freedom` gives the number f of fitted parameters. Codes are functions of the levels,
-    so V is at most the plug-in Pillai's trace of the same configuration. For a single attribute
-    both are equal, and their adjusted forms are equal, too. For C classes, the value is at most C -
-    1. It is 0 if there is only one class, if all attributes are constant, if there are no rows, or
-    if f is too large for the number of rows. `counts.chance` lowers f as in `adjusted-pillai`.
+    Let x be the codes of all masked attributes (`class_codes` of their levels, the masked values)
+    and u the label. The trace is V = trace(S_xx^+ S_xu S_uu^+ S_ux). It is adjusted by
+    `adjusted_trace`, where `degrees_of_freedom` gives the number f of fitted parameters. Codes are
+    functions of the levels, so V is at most the plug-in Pillai's trace of the same configuration.
+    For a single attribute both are equal, and their adjusted forms are equal, too. For C classes,
+    the value is at most C - 1. It is 0 if there is only one class, if all attributes are constant,
+    if there are no rows, or if f is too large for the number of rows. `counts.chance` lowers f as
+    in `adjusted-pillai`.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -263,8 +268,8 @@ def target_coded(counts: Cooccurrence) -> float:
 
 
 def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
-    """Return rows per level and class, shape (d, C), and per class, shape (C,), for classes with
-    rows.
+    """Return rows per level (masked value) and class, shape (d, C), and per class, shape (C,), for
+    classes with rows.
 
     None if nothing can be predicted: no attribute, no row, or fewer than two classes.
     """
@@ -278,7 +283,9 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 
 
 def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return the trace of the codes, given rows per level and class, shape (d, C), and per class, (C,)."""
+    """Return the trace of the codes, given rows per level (masked value) and class, shape (d, C),
+    and per class, (C,).
+    """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
     covariance = _covariance(counts, spread)
@@ -288,12 +295,16 @@ def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -
 
 
 def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
-    """Return the covariance of codes from `_spread`, whose mean is 0."""
+    """Return the covariance of codes, shape (p, p), for p columns of codes with mean 0 in `spread`,
+    which has one row per level (masked value).
+    """
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return `trace_by_separation` of the codes of two classes."""
+    """Return `trace_by_separation` of the codes of two classes, from rows per level (masked value)
+    and class, shape (d, 2), and per class, shape (2,).
+    """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
     covariance = _covariance(counts, spread)
@@ -316,12 +327,13 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     Parameters
     ----------
     levels
-        Number of rows per level, shape (d,).
+        Number of rows per level (masked value), shape (d,).
     offsets
         Start of the levels of each attribute, shape (m + 1,).
     chance
-        As in `Cooccurrence`, shape (d, k). The correction is computed from it, because expected
-        counts fit less by chance than drawn rows. None: there is no correction.
+        How much more drawn rows vary than expected counts, shape (d, k). The correction is computed
+        from it, because expected counts fit less by chance than drawn rows. None: there is no
+        correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))
@@ -332,7 +344,9 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes with separate columns for each attribute, shape (d, m (C - 1))."""
+    """Return the codes of d levels (masked values), shape (d, C - 1), with separate columns for
+    each of m attributes, shape (d, m (C - 1)); all other entries are 0.
+    """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))
     for i, (start, stop) in enumerate(pairwise(offsets.tolist())):

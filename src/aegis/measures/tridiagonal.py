@@ -12,8 +12,8 @@ from aegis.errors import InternalError
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """A symmetric matrix A, shape (d, d), in tridiagonal form T = Q' A Q, with Q orthogonal, and Q'
-    times right-hand sides.
+    """The tridiagonal form T = Q' A Q of a symmetric matrix A, shape (d, d), with Q orthogonal, and
+    Q' times the right-hand sides of equations.
 
     Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
     BIT 17, 1977.
@@ -58,12 +58,13 @@ class Tridiagonal:
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
         """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
+        `expected` says that the matrix comes from expected counts, so it may have some.
 
         The trace is d minus p times the trace of the inverse. The diagonal of the inverse follows
         from the pivots of two factorisations, one from above (down) and one from below (up): its
-        entries are 1 / (down_i + up_i
-        - (T + p I)_ii) (Meurant, A review on the inverse of symmetric tridiagonal and block
-        tridiagonal matrices, SIAM J. Matrix Anal. Appl. 13, 1992).
+        entries are 1 / (down_i + up_i - t_i), where t_i are the diagonal entries of T + p I
+        (Meurant, A review on the inverse of symmetric tridiagonal and block tridiagonal matrices,
+        SIAM J. Matrix Anal. Appl. 13, 1992).
         """
         from scipy.linalg.lapack import dpttrf, dsterf
 

@@ -17,7 +17,7 @@ class Score:
     model, metric, configuration
         The model, the metric and the configuration.
     value
-        Mean over the splits.
+        Mean of the metric over the splits into training and test rows.
     deviation
         Standard deviation over the n splits (with divisor n - 1); None for a single split.
     unmasked

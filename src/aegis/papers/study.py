@@ -35,8 +35,8 @@ def check_evaluation(study: Study, **options: Any) -> None:
 def evaluate(
     study: Study, configurations: Trained | None = None, **options: Any
 ) -> Evaluation | dict[str, Evaluation]:
-    """Train models on masked tables; return the evaluation, or one evaluation for each of several
-    labels.
+    """Train models on masked tables; return the evaluation or, if the policy has several labels,
+    one evaluation for each label.
 
     If `configurations` is an advice, models are trained on its first admissible entries, and the
     evaluation refers to that advice.
@@ -88,8 +88,8 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
     """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    If the advice predicted the metric for `pairs` (boosted trees with interactions), the function
-    trains boosted trees.
+    `models` are the kinds of models for which the advice predicted a metric. For `pairs`, boosted
+    trees with interactions of pairs, boosted trees are trained.
     """
     from aegis.measures import Learner
     from aegis.papers.evaluation.proxy import train_proxy
@@ -114,7 +114,9 @@ def estimate(
     know: Information | str | None,
     method: str | None,
 ) -> tuple[Estimate, ...]:
-    """Estimate the deviation of configurations from the unmasked table."""
+    """Estimate how far a measure of each configuration deviates from the measure of the unmasked
+    table, from the information `know`; see `estimate_pud`.
+    """
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 
     listed = [configurations] if isinstance(configurations, Configuration) else configurations
@@ -137,7 +139,9 @@ def reconstruct(
     masks: Sequence[str] | None,
     measure: str,
 ) -> JointEstimate:
-    """Estimate the joint counts of an attribute and the label from masked values."""
+    """Estimate the joint counts of an attribute and the label from masked values, and a measure of
+    them. None chooses the default of each argument; see `estimate_joint`.
+    """
     from aegis.papers.estimates.deviation import DEFAULT_METHOD
     from aegis.papers.estimates.reconstructed_joint import estimate_joint, measure_of_attributes
 
@@ -208,7 +212,9 @@ def evaluate_labels(
 
 
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the requested models and metric if they suit a label, else the label's defaults."""
+    """Return replacements for the requested models and metric if they do not suit the label of
+    `task`: for the metric None, the label's default.
+    """
     from aegis.papers.evaluation import METRICS
 
     suiting: dict[str, Any] = {}
@@ -221,7 +227,9 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(advice: Advice, whole: Advice) -> Advice:
-    """Return the advice, with the verdicts of the rule taken from the advice on the whole table."""
+    """Return the advice for one label, with the verdicts whether configurations meet the rule taken
+    from `whole`, the advice on the whole table.
+    """
     said = {ranked.name: ranked for ranked in whole.ranking}
     ranking = [
         replace(

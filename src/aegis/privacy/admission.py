@@ -61,8 +61,8 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
 def admits_dense(
     criteria: Sequence[Criterion], tables: Mapping[str, Histograms], sizes: Floats, room: int
 ) -> bool:
-    """Return whether a table meets criteria after suppression, computed from matrices of rows by
-    class and value.
+    """Return whether a table meets criteria after suppression, computed from matrices with the
+    number of rows by class and sensitive value.
 
     Parameters
     ----------

@@ -379,7 +379,8 @@ class ClassTable:
             value, and the number of distinct persons of each cell, in any order. Then the labels of
             the codes.
         ids, hierarchies
-            As in `from_cells`.
+            The identifier of each class; and, for each sensitive attribute, the levels of its
+            values, as in `from_cells`.
         """
         tables = {}
         for name, (classes, codes, counts, labels) in sensitive.items():
@@ -462,7 +463,7 @@ class ClassTable:
 
 def number(keys: Ints) -> tuple[Ints, Ints]:
     """Return the distinct keys in ascending order, and for each of the n keys its position among
-    them.
+    the distinct ones, shape (n,).
     """
     if not len(keys):
         return keys, keys
@@ -507,7 +508,9 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
-    """Return the value of each class, shape (classes,), given the same value for all cells of a class."""
+    """Return one value for each class, shape (classes,), from the class and the value of each cell.
+    All cells of a class must have the same value.
+    """
     shown = np.zeros(classes, dtype=np.int64)
     shown[index] = values
     return shown
@@ -540,7 +543,9 @@ def _count(
 
 
 def _sum_by(keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct `keys`, ascending, and the sum of `rows` for each; both have shape (n,)."""
+    """Return the distinct `keys`, ascending, and the sum of `rows` for each. Both results have
+    shape (n,) for n distinct keys.
+    """
     if len(keys) and int(keys.max()) < _DENSE * len(keys):
         sums = np.bincount(keys, weights=rows)
         present = np.flatnonzero(sums > 0).astype(np.int64, copy=False)

@@ -55,11 +55,12 @@ def ordered_distance(counts: SensitiveCounts) -> Floats:
 
 
 def _steps(counts: SensitiveCounts, below: Floats, area: Floats, first: Ints, last: Ints) -> Floats:
-    """Return for each cell the sum of |Q - P_i| over i in [first, last), with Q the cumulative
-    share up to the cell.
+    """Return, for each cell, the sum of |Q - P_i| over the steps i in [first, last). Q is the
+    cumulative share of values in the class up to the cell, and P_i the cumulative share in the
+    table up to step i.
 
-    P is sorted, so the point where P exceeds Q splits the range in two, and prefix sums give both
-    sums.
+    P is sorted, so the step where P exceeds Q splits the range in two, and prefix sums give both
+    sums. `below` is P, and `area` has the prefix sums of P.
     """
     through = np.cumsum(counts.counts)
     before = through[counts.starts] - counts.counts[counts.starts]
@@ -80,7 +81,7 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
     Parameters
     ----------
     counts
-        The contingency table.
+        The number of rows by class and sensitive value.
     levels
         The group of each value at height 0, 1, ..., shape (V, L); groups are nested. If the last
         level has several groups, a root is added. Values in one group at height 0 have the distance
@@ -141,8 +142,9 @@ def enhanced_gain(counts: SensitiveCounts) -> Floats:
     """Return, for each class, the smallest beta for which the class meets enhanced beta-likeness.
     The result is infinite if there is no such beta.
 
-    Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value (Cao and
-    Karras 2012). A gain above -ln p_v violates it for any beta.
+    Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value v (Cao
+    and Karras 2012), where q_v and p_v are the shares of v in the class and in the table. A gain
+    above -ln p_v violates it for any beta.
     """
     p = counts.reference[counts.values]
     gain = np.maximum(counts.shares / p - 1.0, 0.0)
@@ -159,7 +161,7 @@ def log_ratio(counts: SensitiveCounts, *, absent: bool = True) -> Floats:
     Parameters
     ----------
     counts
-        The contingency table.
+        The number of rows by class and sensitive value.
     absent
         True also includes values that occur in the table but not in the class. For these, ln 0 is
         minus infinity, so the figure is infinite, as in the definition. False includes only the

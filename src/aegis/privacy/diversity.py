@@ -97,7 +97,7 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> Floats:  # noqa: E741 - 
     Parameters
     ----------
     counts
-        The contingency table.
+        The number of rows by class and sensitive value.
     l
         At least 1; for l = 1 the ratio is the largest share.
     """

@@ -158,7 +158,8 @@ def hierarchical_distance(table: Histograms) -> Floats:
 
 def relative_gain(table: Histograms) -> Floats:
     """Return, for each of n classes, the smallest beta for which the class meets basic
-    beta-likeness, shape (n,): see `closeness.relative_gain`.
+    beta-likeness, shape (n,): the largest (q_v - p_v) / p_v over the values v, at least 0, where
+    q_v and p_v are the shares of v in the class and in the table.
     """
     gain: Floats = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
@@ -166,7 +167,8 @@ def relative_gain(table: Histograms) -> Floats:
 
 def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
     """Return, for each of n classes, the smallest beta for which the class meets enhanced
-    beta-likeness, shape (n,). The result is infinite if there is no such beta.
+    beta-likeness, shape (n,). The result is infinite if there is no such beta. `tolerance` allows
+    for rounding errors in the comparison of a gain with its limit.
     """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
@@ -182,9 +184,11 @@ def _gains(table: Histograms) -> Floats:
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
     """Return, for each of n classes, the smallest delta for which the class meets delta-disclosure
-    privacy, shape (n,): see `closeness.log_ratio`.
+    privacy, shape (n,): the largest |ln(q_v / p_v)| over the values v, where q_v and p_v are the
+    shares of v in the class and in the table.
 
-    `absent` has the same meaning as there.
+    With `absent`, this is infinite if the class lacks a value that the table has; otherwise such
+    values are ignored.
     """
     held = table.totals > 0
     shares = table.shares[:, held]
@@ -216,8 +220,9 @@ def effective_values(table: Histograms) -> Floats:
 
 
 def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) for each class, shape (n,): see
-    `diversity.recursive_ratio`.
+    """Return r_1 / (r_l + ... + r_m) for each of n classes, shape (n,), where r_1 >= r_2 >= ... are
+    the numbers of rows of the class's values. The ratio is infinite if a class has fewer than l
+    values.
     """
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
@@ -231,8 +236,8 @@ def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the fi
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The number of rows with each value in the whole table, and how many rows suppression may
-    remove.
+    """The number of rows with each of V values in the whole table, and how many rows suppression
+    may remove. They bound the shares of values among the kept rows.
 
     Attributes
     ----------
@@ -268,15 +273,15 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class ShareCaps:
-    """A condition on the shares q of values and groups in a class: sum_g min(q_g, caps_g) >=
-    demand, and q_v >= floors_v.
+    """A condition on the shares q_v of the values v in a class, and q_g of groups g of values:
+    sum_g min(q_g, caps_g) >= demand, and q_v >= floors_v.
 
     Attributes
     ----------
     caps
         The cap of each group g of values, shape (G,).
     demand
-        The theta of the module's formula, at least 0.
+        The smallest allowed sum, at least 0.
     groups
         For each value, whether it is in each group, as 0 and 1, shape (V, G). None: each value is a
         group.
@@ -359,7 +364,8 @@ class ShareCaps:
         return stays
 
     def _within_caps(self, counts: Floats, sizes: Floats) -> Floats:
-        """Return the largest n with sum_g min(counts_g, n caps_g) >= demand n, or a little more.
+        """Return, for each class, the largest n with sum_g min(counts_g, n caps_g) >= demand n, or
+        a little more. `counts` has the rows by class and group, and `sizes` the rows by class.
 
         The difference is concave in n and 0 at 0, so Newton steps from above never go below the
         solution.
@@ -383,7 +389,9 @@ class ShareCaps:
 
 
 def splits(totals: Floats, room: int) -> tuple[Floats, int, int]:
-    """Return the groups of values that the ordered distance compares in every release.
+    """Return the groups of ordered values whose shares the ordered distance (of t-closeness)
+    compares in every release. `totals` has the rows of each of V values, and `room` the number of
+    rows that may be suppressed.
 
     The ordered distance is the mean difference of cumulative shares over the steps from each value
     to the next. If suppression removes all rows of a value, the step after this value disappears.

@@ -119,7 +119,8 @@ def _series(f: Floats, z: Floats) -> Floats:
 
 
 def interval_share(original: Floats, masked: Floats, share: float = 0.05) -> float:
-    """Return the share of records of which every original number is close to the masked number.
+    """Return the share of N records in which all m original numbers are close to the masked
+    numbers.
 
     Two numbers are close if they differ by at most `share` standard deviations of the masked column
     (Mateo-Sanz, Sebe, Domingo-Ferrer, Outlier protection in continuous microdata masking, PSD

@@ -93,8 +93,8 @@ class Implication:
 
 
 def lift(right: float, right_without: float) -> float:
-    """Return the increase in the share of right guesses, as a share of the largest possible
-    increase; at least 0.
+    """Return the increase from `right_without` to `right`, two shares of right guesses, as a share
+    of the largest possible increase; at least 0.
     """
     return max(0.0, (right - right_without) / (1 - right_without)) if right_without < 1 else 0.0
 
@@ -196,8 +196,10 @@ def find_implications(
 def _compare(
     name: str, other: str, without: Predictability, true: Codes, shown: Codes, released: Codes
 ) -> tuple[float, Implication]:
-    """Return how much a released column adds to the hidden column's masked value, which alone
-    predicts as `without` says, and how well it predicts.
+    """Return by how much the released column `other` improves guesses of the hidden column `name`,
+    and both columns as an `Implication`. `true`, `shown` and `released` are the true, the masked
+    and the other column's value of each row; `without` says how well the masked value alone
+    predicts.
     """
     both = shown.astype(np.int64) * _size(released) + released
     together = predictability_of_rows(both, true)

@@ -165,7 +165,7 @@ class Criterion:
         raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
 
     def with_parameter(self, name: str, value: float) -> Criterion:
-        """Return a copy of the criterion in which one parameter has another value; raise
+        """Return a copy of the criterion in which the parameter `name` has another value; raise
         `PolicyError` if this value is not allowed.
         """
         parameter = next((p for p in self.model.parameters if p.name == name), None)
@@ -187,8 +187,8 @@ class Criterion:
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
-        """Return the number of rows by class and value of the attribute that the criterion
-        protects.
+        """Return the number of rows by equivalence class and value, for the sensitive attribute
+        that the criterion protects.
         """
         return table.sensitive[self.attribute or ""]
 
@@ -201,7 +201,9 @@ class Criterion:
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
     def weaker(self) -> Criterion | None:
-        """Return a criterion that is one step weaker than this one; None if there is none."""
+        """Return a criterion that is one step weaker, as the model's `weakening` defines it; None
+        if there is none.
+        """
         step = self.model.weakening
         if step is None or self[step.parameter] + step.change < step.least:
             return None
@@ -220,8 +222,8 @@ class Criterion:
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> Flags:
-        """Return, for each given figure of a class, whether the figure violates the limit of the
-        criterion.
+        """Return, for each class, whether its figure (as `figures` returns it) violates the limit
+        of the criterion.
         """
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
@@ -232,7 +234,7 @@ class Criterion:
 
     def require_people(self, subjects: int) -> None:
         """Raise `PolicyError` if the population, as the user states it, has fewer people than the
-        table.
+        table has rows or persons (`subjects`).
         """
         people = dict(self.parameters).get("population")
         if people is not None and people < subjects:

@@ -85,7 +85,9 @@ def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floa
 
 
 def _taken(kind: str, table: ClassTable, criterion: Criterion) -> Floats:
-    """Return how much masks and attacks reduce the benefit of a row of each class, shape (n_classes,)."""
+    """Return, for each class, how much masks and expected attacks reduce the publisher's benefit of
+    a row, shape (n_classes,). `kind` is the kind of attack, "prosecutor" or "journalist".
+    """
     hidden = np.zeros(len(table)) if table.hidden is None else table.hidden
     people = table.sizes if kind == "prosecutor" else table.crowds
     lost = expected_loss(people, criterion["gain"], criterion["cost"], criterion["loss"])

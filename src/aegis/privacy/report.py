@@ -113,8 +113,9 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Closeness:
-    """How t-close the classes are in one sensitive attribute: for each of three distances, the
-    largest distance between a class and the table.
+    """How t-close the classes are in one sensitive attribute: for each of three distances (`equal`,
+    `ordered`, `hierarchical`), the largest distance between the values of a class and of the whole
+    table.
 
     `hierarchical` is null if there is no hierarchy. All figures are null for an empty table.
     """
@@ -281,8 +282,8 @@ class PrivacyReport:
 
     @property
     def marketer(self) -> float | None:
-        """The marketer risk: the share of rows that an attacker who tries all rows can expect to
-        re-identify.
+        """The marketer risk: the share of rows that an attacker can expect to re-identify who tries
+        to find the person of every row.
         """
         return self.journalist.average
 

@@ -37,8 +37,8 @@ _NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shar
 
 
 def _too_lonely(table: ClassTable, criterion: Criterion) -> Flags:
-    """Return flags of the classes to remove so that the mean risk of the remaining rows meets the
-    threshold.
+    """Return, for each class, whether it must be removed so that the mean risk of the remaining
+    rows meets the threshold of the criterion.
 
     All classes with fewer than m people are removed, for the smallest m that suffices.
     """

@@ -214,7 +214,7 @@ class PrivacyRule:
 
     @property
     def by_crowd(self) -> bool:
-        """Whether some criterion uses class sizes in the population if they are known."""
+        """Whether some criterion depends on class sizes in the population, if these are known."""
         return any(
             {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
             for criterion in self.criteria
@@ -222,7 +222,7 @@ class PrivacyRule:
 
     @property
     def without_crowd(self) -> PrivacyRule:
-        """The rule without those criteria that use class sizes in the population."""
+        """The rule without the criteria that depend on class sizes in the population."""
         beyond = {ModelNeed.POPULATION, ModelNeed.CROWD}
         rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)
@@ -342,8 +342,9 @@ class PrivacyRule:
         """Return the verdict whether `table` meets the rule after suppression, and which criteria
         it fails.
 
-        The docstring of the module explains suppression. If all criteria are on class sizes, a
-        check takes only a few passes over the sizes.
+        Classes that fail a criterion are suppressed, and the rule must then hold for the rest; the
+        docstring of the module explains this. If all criteria are on class sizes, a check takes
+        only a few passes over the sizes.
 
         Raises
         ------
@@ -370,8 +371,9 @@ class PrivacyRule:
 
         Rows that earlier releases show in the same way, and that this release lacks, form a class
         for somebody who has all releases. This class must be empty or meet the rule. If it fails,
-        the smallest kept class with the same earlier view is suppressed, too. In the end all rows
-        of an earlier class may be missing; then the new release reveals nothing about them.
+        the smallest kept class that earlier releases show in the same way is suppressed, too. If
+        all rows that earlier releases show in the same way are missing in the end, the new release
+        reveals nothing about them. `kept_classes` says which classes are kept so far.
         """
         if table.earlier is None:
             return kept_classes
@@ -390,7 +392,9 @@ class PrivacyRule:
             kept_classes[places[first]] = False
 
     def _settle(self, table: ClassTable, kept_classes: Flags, failed: list[Flags]) -> None:
-        """Drop classes that differ too much from the kept rows, until no class does; in place."""
+        """Drop classes whose values differ too much from those of all kept rows, until no class
+        does. `kept_classes`, and `failed` (the failing classes by criterion), are changed in place.
+        """
         compared = [
             (criterion, fails)
             for criterion, fails in zip(self.criteria, failed, strict=True)
@@ -517,7 +521,9 @@ def _preset(name: object) -> list[Criterion]:
 
 
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
-    """Drop repeated criteria, and weaker ones of a model if only the strictest counts."""
+    """Return the criteria without repetitions. If only the strictest criterion of a model counts,
+    drop the weaker ones of this model.
+    """
     largest: dict[str, float] = {}
     for criterion in criteria:
         if criterion.model.strictest_counts:

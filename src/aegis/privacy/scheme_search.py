@@ -70,8 +70,8 @@ def probabilities(scores: Sequence[float], epsilon: float) -> Floats:
 
 
 def chooser(uniform: Callable[[], float]) -> Choose:
-    """Return a function that draws by the exponential mechanism; `uniform` returns uniform random
-    numbers in [0, 1).
+    """Return a function that draws an alternative by the exponential mechanism, from the scores and
+    epsilon; `uniform` returns uniform random numbers in [0, 1).
     """
 
     def choose(scores: Sequence[float], epsilon: float) -> int:
@@ -126,7 +126,9 @@ def draw_scheme(
 
 
 def _finer(scheme: Scheme) -> list[Scheme]:
-    """Return the schemes that differ in one mask, which is one step finer."""
+    """Return the schemes (one mask per attribute) that differ from `scheme` in one mask, which is
+    one step finer.
+    """
     return [
         (*scheme[:place], number - 1, *scheme[place + 1 :])
         for place, number in enumerate(scheme)
@@ -137,7 +139,7 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
     """The cells (combinations of values) of a table, and the masks of each attribute, for the
-    search over schemes.
+    search over schemes (one mask for each attribute).
 
     Attributes
     ----------
@@ -198,7 +200,9 @@ class SchemeCells:
 
 @dataclass(frozen=True)
 class _Shown:
-    """The cells of a table under a scheme: their rows, whether they are kept, and their classes."""
+    """A table under a scheme (one mask per attribute): its cells, whether each is in a class that
+    is large enough, and the size of each class.
+    """
 
     cells: SchemeCells
     scheme: Scheme
@@ -264,8 +268,8 @@ def _classification(shown: _Shown) -> float:
 
 
 def _guessed(shown: _Shown, target: int) -> float:
-    """Count the kept rows whose target value is the most frequent one among rows with equal other
-    values.
+    """Return the number of kept rows whose value of the attribute `target` is the most frequent one
+    among rows with the same other values. The number is smaller for a coarser mask of the target.
     """
     cells, number = shown.cells, shown.scheme[target]
     height = cells.heights[target]
@@ -281,7 +285,8 @@ def _guessed(shown: _Shown, target: int) -> float:
 
 @dataclass(frozen=True)
 class SchemeScore:
-    """A score of the utility of a table, by which the search compares schemes.
+    """A score of the utility of a table, by which the search compares schemes (one mask for each
+    attribute).
 
     Attributes
     ----------
@@ -306,12 +311,14 @@ class SchemeScore:
     by_target: bool = False
 
     def figure_of(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score of the table under a scheme, not yet divided by its sensitivity."""
+        """Return the score of the table under a scheme (one mask per attribute), not yet divided by
+        the score's sensitivity.
+        """
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score of the table under a scheme, divided by its sensitivity, so that one
-        record changes it by at most 1.
+        """Return the score of the table under a scheme (one mask per attribute), divided by the
+        score's sensitivity, so that one record changes it by at most 1.
         """
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 

@@ -51,8 +51,8 @@ def find_singling(
     unique_rows
         Number of rows that are unique in all columns together.
     count
-        Function that returns the `RowCounts` of several sets of columns, each together with the
-        quasi-identifiers.
+        Function that returns, for several sets of columns together with the quasi-identifiers, the
+        number of unique rows and the number of combinations of values.
     """
     varying = [name for name, distinct in values.items() if distinct > 1]
     candidates = sorted(varying, key=lambda name: (-values[name], name))[:MOST_CANDIDATES]

@@ -71,7 +71,9 @@ def _subjects(rule: PrivacyRule) -> str:
 
 
 def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
-    """Return whether a table whose classes all meet `rule` meets `demand`."""
+    """Return whether it is known that every table whose classes all meet `rule` also meets the
+    criterion `demand`.
+    """
     if any(_asks_for(criterion, demand) for criterion in rule.criteria):
         return True
     least = demand.model.least_size
@@ -87,7 +89,9 @@ def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
 
 
 def _asks_for(asked: Criterion, demand: Criterion) -> bool:
-    """Return whether one criterion implies another: the same model, or one that implies it."""
+    """Return whether the criterion `asked` implies `demand`: both protect the same attribute, the
+    model of `asked` is or implies that of `demand`, and each parameter requires at least as much.
+    """
     if asked.attribute != demand.attribute or demand.model not in _implied(asked.model):
         return False
     if demand.model.compares and asked.reference is not demand.reference:

@@ -134,7 +134,7 @@ def _check_sets(columns: int, most: int) -> None:
 
 
 class _Alone:
-    """Finds the records that are unique in sets of columns; call it for smaller sets first."""
+    """Finds the records that are unique in a set of columns. Call `minimal` for smaller sets first."""
 
     def __init__(self, codes: Ints, missing: Flags) -> None:
         self._codes = codes
@@ -142,7 +142,9 @@ class _Alone:
         self._alone: dict[tuple[int, ...], Ints] = {}
 
     def minimal(self, chosen: tuple[int, ...]) -> Ints:
-        """Return the records that are unique in these columns but in no proper subset of them."""
+        """Return the indices of the records that are unique in the columns `chosen` but in no
+        proper subset of them.
+        """
         known = ~self._missing[:, chosen].any(axis=1)
         places = np.flatnonzero(known)
         keys = np.zeros(len(places), dtype=np.int64)
@@ -158,7 +160,10 @@ class _Alone:
 
 
 def _match(codes: Ints, fraction: float) -> float:
-    """Return the probability that a unique match is right (Skinner and Elliot, JRSS B 64, 2002)."""
+    """Return the probability that a match with a record that is unique in the sample is right
+    (Skinner and Elliot, JRSS B 64, 2002). `codes` has the values of each record, and `fraction` is
+    the share of the population in the sample.
+    """
     keys = np.unique(codes, axis=0, return_counts=True)[1]
     unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
     scores = unique * fraction
@@ -166,7 +171,8 @@ def _match(codes: Ints, fraction: float) -> float:
 
 
 def _chances(scores: Floats, codes: Ints, match: float) -> Floats:
-    """Convert scores to probabilities whose odds are proportional to a power of the score.
+    """Convert SUDA scores to probabilities that a match with the record is right, whose odds are
+    proportional to a power of the score.
 
     The power decreases with the number of columns, 1.4 - m / 20, and the odds are divided by their
     mean over records with a score, as in sdcMicro.

@@ -18,19 +18,18 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return a number for each cell, shape (cells,). Two cells have the same number if they have
-    the same earlier trace and the same group in the next release.
+    """Return a number for each cell of the frequency table, shape (cells,).
 
-    Two cells have equal numbers if both their earlier traces and their groups in the next release
-    are equal.
+    Two cells have the same number if earlier releases do not distinguish them (equal `trace`), and
+    the next release shows them in the same way (equal `shown`).
     """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
 def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
-    """Return the trace of each cell after one more release, shape (cells,); it is 0 if no release
-    shows the cell.
+    """Return the trace of each cell after one more release, shape (cells,). Cells have the same
+    trace if no release distinguishes them; 0 means that no release shows the cell.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
         The trace of each cell before this release, shape (cells,); 0 if no release shows the cell.
     classes
         The class of each cell in the release, shape (cells,). Cells with different traces must be
-        in different classes: see `joined`.
+        in different classes, as `joined` makes them.
     released
         Whether the release shows each cell, shape (cells,).
     """
@@ -69,7 +68,8 @@ def released_cells(
         Function that counts the classes of a release, given its index, the class of each cell and
         the earlier traces.
     start
-        The trace of each cell before the first release, shape (cells,); 0 if nothing was shown.
+        The trace of each cell before the first release, shape (cells,): equal for cells that were
+        shown in the same way, 0 for cells that were not shown.
     after
         The indices of the earlier releases that each release took into account.
     """
@@ -84,10 +84,11 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Flags], start: Ints) -> Ints:
-    """Return the trace of each cell after all releases, shape (cells,); it is 0 if no release shows
-    the cell.
+    """Return the trace of each cell after all releases, shape (cells,). Cells have the same trace
+    if no release distinguishes them; 0 means that no release shows the cell.
 
-    The parameters are those of `released_cells`.
+    For each release, `releases` has the group of each cell, and `released` whether the release
+    shows the cell. `start` has the traces before the first release.
     """
     trace = start
     for shown, seen in zip(releases, released, strict=True):

@@ -52,10 +52,11 @@ def pitman(sizes: Ints, population: int) -> float:
     """Estimate which share of the people in the population have a combination of values that nobody
     else has, by Pitman's model.
 
-    The parameters theta and alpha of the model are fitted to the sizes by maximum likelihood. Then
-    about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha of N people are unique. Reference:
-    Hoshino, Applying Pitman's sampling formula to microdata disclosure risk assessment (Journal of
-    Official Statistics 17, 2001).
+    `sizes` has the number of rows per class, shape (n_classes,), and `population` is the number N
+    of people in the population. The parameters theta and alpha of the model are fitted to the sizes
+    by maximum likelihood. Then about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha of the N
+    people are unique. Reference: Hoshino, Applying Pitman's sampling formula to microdata
+    disclosure risk assessment (Journal of Official Statistics 17, 2001).
     """
     from scipy import optimize, special
 
@@ -110,11 +111,12 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
     """Estimate which share of the people in the population have a combination of values that nobody
     else has; NaN if the model does not fit.
 
-    The model assumes that class sizes in the population, minus 1, are negative binomial. Its two
-    parameters are fitted to the numbers of classes with one row and with two rows in a sample.
-    Shlosser's formula, as corrected by Haas and Stokes, estimates the number of classes in the
-    population. Reference: Chen, Keller-McNulty, Estimation of identification disclosure risk in
-    microdata (Journal of Official Statistics 14, 1998).
+    `sizes` has the number of rows per class, shape (n_classes,), and `population` is the number of
+    people in the population. The model assumes that class sizes in the population, minus 1, are
+    negative binomial. Its two parameters are fitted to the numbers of classes with one row and with
+    two rows in a sample. Shlosser's formula, as corrected by Haas and Stokes, estimates the number
+    of classes in the population. Reference: Chen, Keller-McNulty, Estimation of identification
+    disclosure risk in microdata (Journal of Official Statistics 14, 1998).
     """
     from scipy import optimize
 
@@ -158,11 +160,12 @@ def _classes_of_population(sizes: Ints, fraction: float) -> float:
 
 
 def dankar(sizes: Ints, population: int) -> float:
-    """Return the estimate of uniqueness that the rule of Dankar et al. selects; the rule depends on
-    the sampling fraction.
+    """Return the estimated share of people in the population with a combination of values that
+    nobody else has, by the estimator that the rule of Dankar et al. selects.
 
-    If the fraction is at most 0.1, this is Pitman's estimate. Above 0.1, it is Zayatz's estimate,
-    or the slide negative binomial estimate if its model fits and it is smaller.
+    `sizes` has the number of rows per class. If at most a tenth of the population is in the sample,
+    this is Pitman's estimate. Otherwise it is Zayatz's estimate, or the slide negative binomial
+    estimate if its model fits and it is smaller.
     """
     if sizes.sum() <= SMALL_SAMPLE * population:
         return pitman(sizes, population)
@@ -181,10 +184,11 @@ ESTIMATORS: dict[str, Callable[[Ints, int], float]] = {
 
 
 def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float:
-    """Estimate, by the given estimator, which share of the people in the population have a
+    """Estimate, by the estimator with this name, which share of the people in the population have a
     combination of values that nobody else has.
 
-    It is 0 if no class of the sample has one row, and 1 if the model of the estimator does not fit.
+    `sizes` has the number of rows per class, shape (n_classes,). The result is 0 if no class of the
+    sample has one row, and 1 if the model of the estimator does not fit.
     """
     if not (sizes == 1).any():
         return 0.0

@@ -89,7 +89,9 @@ class CellSearch:
         return self.starred
 
     def _by_cost(self, step: Step | None) -> None:
-        """Apply all patterns of cells, the cheapest pattern first."""
+        """Apply all patterns, the cheapest first. A pattern is a set of attributes whose cells are
+        suppressed in a record.
+        """
         attributes = range(len(self.columns))
         every = [
             pattern
@@ -101,8 +103,9 @@ class CellSearch:
                 return
 
     def _by_number(self, step: Step | None) -> None:
-        """Apply the patterns of one cell, then those of two cells, and so on; of too many patterns
-        only a part is tried.
+        """Apply the patterns of no attribute, then of one, of two, and so on; if there are too
+        many, try only a part. A pattern is a set of attributes whose cells are suppressed in a
+        record.
         """
         grown: list[Pattern] = [()]
         for cells in range(len(self.columns) + 1):
@@ -111,8 +114,8 @@ class CellSearch:
                 return
 
     def _advance(self, patterns: Sequence[Pattern], step: Step | None) -> list[Pattern]:
-        """Apply the patterns, report the progress, and return the patterns to extend by one more
-        cell; none if every record is rescued.
+        """Apply the patterns (sets of attributes to suppress), report the progress, and return the
+        patterns to extend by one more attribute; none if every record is in an acceptable class.
         """
         before = len(self.pending)
         grown = self._level(patterns)
@@ -136,10 +139,13 @@ class CellSearch:
         return sorted(wider)
 
     def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Apply patterns while one rescues a record; return the patterns to extend, the best first.
+        """Apply patterns (sets of attributes to suppress) as long as one of them brings a record
+        into an acceptable class. Return the patterns to extend by one more attribute, the best
+        first.
 
-        The number of records that a pattern rescues can only fall when others rescue records. So if
-        a count is still the largest when it is computed again, it is the largest of all.
+        The number of records that a pattern rescues can only fall when other patterns rescue
+        records. So if this number is still the largest when it is computed again, it is the largest
+        of all.
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []
@@ -164,15 +170,17 @@ class CellSearch:
         return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
-        """Return the number of acceptable classes under a pattern, and the indices of the records
-        that it rescues.
+        """Return the number of acceptable classes if the attributes of `pattern` are suppressed in
+        all pending records, and the indices of the records in these classes.
         """
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
 
     def grouped(self, rows: Ints, pattern: Pattern) -> Ints:
-        """Return the class of each of the records `rows` when the attributes of `pattern` are ignored."""
+        """Return the class of each of the records `rows` if the attributes of `pattern` are
+        ignored.
+        """
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
             return np.zeros(len(rows), dtype=np.int64)
@@ -180,7 +188,9 @@ class CellSearch:
 
 
 class _Leftovers:
-    """The records that no pattern rescued, and the classes that they may join."""
+    """The records that the search brought into no acceptable class, and the classes that they may
+    join.
+    """
 
     def __init__(self, search: CellSearch) -> None:
         self.search = search

@@ -62,8 +62,8 @@ class Forest:
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return how much accuracy the forest loses if the values of one feature are shuffled among
-        the test records, as a mean over `repeats` shuffles.
+        """Return how much accuracy the forest loses if the values of the feature with index
+        `column` are shuffled among the test records, as a mean over `repeats` shuffles.
         """
         whole = self.accuracy()
         scores = []

@@ -226,8 +226,8 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the name of the frequency band to which a value belongs if `share` of the rows have
-    it.
+    """Return the name of the frequency band (super-major, major, minor, super-minor) of a value
+    that `share` of the rows have. `limits` has the smallest shares of the first three.
     """
     return BANDS[sum(share < limit for limit in limits)]
 
@@ -315,8 +315,8 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """Return the epsilon that is spent on any two records, summed over the attributes with noise,
-    for the violating and the other records.
+    """Return the epsilon that the release spends to make any two records hard to distinguish,
+    summed over the attributes with noise: one figure for violating records, one for all others.
 
     If the sensitivity is smaller than the range of an attribute, epsilon grows by the factor range
     / sensitivity for values at its ends. Strict releases spend nothing.
@@ -355,8 +355,9 @@ def _notes(
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
-    """Carry out steps 3 and 4 of the scheme as published; return the cells and the class of each
-    record, by equal released values.
+    """Generalise and add noise as the paper does (its steps 3 and 4); return the released values,
+    and the class of each record by equal released values. `violating` says which records violate
+    the rule.
     """
     cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)
@@ -376,10 +377,11 @@ def _published(
 def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
-    """Make a k-anonymous release: categories stay exact where k records share them, all other
-    records are clustered.
+    """Make a k-anonymous release: categories stay exact if at least k records share them, and all
+    other records are clustered.
 
-    Returns the cells, and the class of each record.
+    `violating` says which records violate the rule. Return the released values, and the class of
+    each record, -1 for suppressed records.
     """
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)
@@ -422,8 +424,8 @@ def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) 
 
 
 def _fits(part: Records | None, options: HybridOptions) -> bool:
-    """Return whether the records can form one group: at least k records, and l values of each
-    sensitive attribute.
+    """Return whether the records can form a group: at least k records, with at least l different
+    values of each sensitive attribute.
     """
     return (
         part is not None

@@ -43,7 +43,7 @@ class ReleasedCells:
 
         If the entropy of every sensitive attribute in a group is at least `diversity`, categories
         are generalised to the lowest level on which they are equal. Otherwise they are generalised
-        at least to the middle level. Groups whose label is below `exact_below` keep their
+        at least to the middle level. Groups with a number below `exact_below` keep their
         categories, which are equal already. With `numbers`, numbers and ordinal attributes without
         a hierarchy are generalised to the range of the group.
         """
@@ -180,9 +180,9 @@ class ReleasedCells:
     def loss(self, labels: Ints, k: int, *, left_out: int) -> InformationLoss:
         """Return the information loss of the release.
 
-        The centroid figures compare each number with the middle of its released range. A
-        generalised category counts as lost. `left_out` is the number of further records that count
-        as suppressed.
+        `labels` has the class of each record. The loss to the centroid compares each number with
+        the middle of its released range. A generalised category counts as lost. `left_out` is the
+        number of further records that count as suppressed.
         """
         groups = RecordGroups.number(labels)
         grouped = np.flatnonzero(labels >= 0)

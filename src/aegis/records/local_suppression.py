@@ -99,14 +99,16 @@ def _run(
 
 
 def _costs(records: Records, importance: Sequence[str]) -> Floats:
-    """Return the cost of suppressing one cell, for each attribute, shape (A,)."""
+    """Return the cost of suppressing one cell of each of A attributes, shape (A,). `importance`
+    names the attributes that the method should keep, the most important first.
+    """
     worth = {name: len(importance) + 1 - place for place, name in enumerate(importance)}
     return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
     """Return the code of a suppressed cell: the code of `*` (or null) if the column holds that
-    value, else a new code.
+    value, else a new code. `empty` says that suppressed cells are null instead of `*`.
     """
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
@@ -114,7 +116,9 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
 
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
-    """Return the values to release: as text if a `*` is among them, otherwise in the type of the column."""
+    """Return the values to release, one for each record: as text if a `*` is among them, otherwise
+    in the type of the column. `starred` says which cells are suppressed.
+    """
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
     values = [str(value) if as_text and value is not None else value for value in attribute.domain]
@@ -155,8 +159,8 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
 
 
 def _loss(records: Records, starred: Flags, labels: Ints, k: int) -> InformationLoss:
-    """Return the information loss; a suppressed cell counts as if it were replaced by the centroid
-    of the table.
+    """Return the information loss of the release; a suppressed cell counts as if it were replaced
+    by the centroid of the table. `labels` has the class of each record.
     """
     return InformationLoss.of(
         RecordGroups.number(labels),

@@ -30,9 +30,10 @@ class DiverseOptions(Options):
 class _Reach:
     """The values of one attribute that a cluster covers, and the cost of adding each further value.
 
-    The cost is in 0..1. For numbers, and ranks of ordinal values, it is the width of the range
-    divided by that of the domain. With a hierarchy, it is the height of the lowest common ancestor
-    divided by that of the root. A missing value together with a number or rank costs 1.
+    The cost is in 0..1. For numbers, and ranks of ordinal values, it is the width of the covered
+    range divided by the width of the attribute's range. With a hierarchy, it is the height of the
+    lowest common ancestor divided by the height of the root. A missing value together with a number
+    or rank costs 1.
     """
 
     def __init__(self, attribute: RecordAttribute, combination_codes: Ints) -> None:
@@ -43,9 +44,9 @@ class _Reach:
         self._heights = np.empty(0)
 
     def begin(self, combination: int) -> Floats:
-        """Start a cluster with the combination of values at this index.
+        """Start a cluster with the combination of values that has the index `combination`.
 
-        Returns the cost of adding each combination, shape (D,).
+        Return the cost of adding each of the D distinct combinations, shape (D,).
         """
         if self._tree:
             tree = self._attribute.tree
@@ -57,8 +58,8 @@ class _Reach:
         return self._costs()
 
     def include(self, combination: int) -> Floats | None:
-        """Add the combination of values at this index; return the new costs, shape (D,), or None if
-        they are unchanged.
+        """Add the combination of values that has the index `combination`; return the new cost of
+        adding each of D combinations, shape (D,), or None if no cost changes.
         """
         if self._tree:
             height = float(self._heights[combination])
@@ -82,8 +83,8 @@ class _Reach:
 
 
 class _Cluster:
-    """The cluster that is being built, with the cost of adding each combination of values, over all
-    attributes.
+    """The cluster that is being built, with the cost of adding each combination of values, summed
+    over all attributes.
     """
 
     def __init__(self, reaches: list[_Reach], combination: int) -> None:
@@ -115,7 +116,9 @@ class _Queues:
         self.open = np.ones(count, dtype=bool)
 
     def take(self, combination: int) -> int:
-        """Remove the first record of a combination that is in no cluster yet; return its index."""
+        """Take the first remaining record that has a combination of values from its queue; return
+        the index of the record.
+        """
         record = int(self.head[combination])
         self._next[combination] += 1
         self.left -= 1
@@ -126,14 +129,14 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the combination of least cost that still has records; of equal ones, that of the
-        first record.
+        """Return the index of the combination of least cost that still has records. Of equal costs,
+        take the combination whose next record comes first.
         """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the combination at the largest distance that still has records; of equal ones,
-        that of the first record.
+        """Return the index of the combination at the largest distance that still has records. Of
+        equal distances, take the combination whose next record comes first.
         """
         return self._first(np.where(self.open, -distance, np.inf))
 
@@ -207,8 +210,9 @@ def k_member(
 def _grow(
     records: Records, queues: _Queues, cluster: _Cluster, seed: int, of: Ints, k: int, distinct: int
 ) -> list[int] | None:
-    """Add records to a cluster until it satisfies k and l; return their indices, or None if too few
-    records are left.
+    """Add records to a cluster until it has k records and `distinct` different values of each
+    sensitive attribute. Return the indices of its records, or None if too few records are left.
+    `seed` is the combination of values to start with, and `of` has the combination of each record.
     """
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
@@ -225,8 +229,8 @@ def _grow(
 
 
 def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
-    """Add each of the records `rest` to the cluster whose information loss then grows least; write
-    it to `labels`.
+    """Add each of the records `rest` to the cluster whose information loss grows least; write the
+    number of the cluster to `labels`.
     """
     if not len(rest):
         return
@@ -244,8 +248,8 @@ def _join_cheapest(records: Records, rest: Ints, labels: Ints) -> None:
 
 
 class _Cover:
-    """The values of one attribute that each of G finished clusters covers, and the cost of each
-    cluster, shape (G,).
+    """The range or common ancestor of one attribute's values in each of G finished clusters, and
+    the information loss per record that follows from it, shape (G,).
     """
 
     def __init__(self, attribute: RecordAttribute, groups: RecordGroups) -> None:

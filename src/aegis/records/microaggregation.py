@@ -60,7 +60,9 @@ class _Unassigned:
         return len(self.rows) - self._gone
 
     def compact(self) -> None:
-        """Remove the rows of assigned records from the arrays; earlier positions are no longer valid."""
+        """Remove the rows of assigned records from the arrays; positions of records in the arrays
+        then change.
+        """
         if self._gone:
             alive = np.flatnonzero(~self._dead)
             self.space, self.rows = self.space.take(alive), self.rows[alive]
@@ -73,7 +75,9 @@ class _Unassigned:
         return self.space.take(np.flatnonzero(~self._dead)).centre()
 
     def masked(self, distances: Floats) -> Floats:
-        """Return a copy of `distances` in which assigned records have an infinite distance."""
+        """Return a copy of `distances`, one for each position, in which assigned records have an
+        infinite distance.
+        """
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
@@ -93,8 +97,8 @@ class _Unassigned:
         return int(np.argmax(np.where(self._dead, -1.0, distances)))
 
     def nearest(self, distances: Floats, count: int, own: int) -> Ints:
-        """Return the positions of the `count` nearest unassigned records, with the record `own` as
-        one of them.
+        """Return the positions of the `count` unassigned records with the smallest `distances`. The
+        record at position `own` is always one of them.
         """
         reach = self.masked(distances)
         reach[own] = -1.0
@@ -158,8 +162,8 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Ints:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
-    """Form a cluster of the record farthest from the average and its nearest records; return all
-    distances to that record.
+    """Form a cluster of the record farthest from the average and its k - 1 nearest records, and
+    write its number `cluster` to `labels`. Return the distance of each record to that record.
     """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))
@@ -179,8 +183,8 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Ints
     than k records remain, each joins the cluster with the nearest centre. Distances are Euclidean,
     not squared.
 
-    Parameters and result are as in `mdav`, but the remaining records may make a cluster larger than
-    2k - 1.
+    `space` has the coordinates of N >= k records. Return the number of the cluster to which each
+    record belongs, shape (N,), int64. The remaining records may make a cluster larger than 2k - 1.
     """
     labels = np.full(len(space), -1, dtype=np.int64)
     pool = _Unassigned(space)
@@ -223,7 +227,9 @@ def _extend(
 
 
 def _join_nearest(space: Space, rows: Ints, labels: Ints, clusters: int) -> None:
-    """Add each of the records `rows` to the cluster with the nearest centre; write it to `labels`."""
+    """Add each of the records `rows` to the cluster with the nearest centre; write the number of
+    the cluster to `labels`.
+    """
     if not len(rows):
         return
     centres = [space.take(np.flatnonzero(labels == c)).centre() for c in range(clusters)]

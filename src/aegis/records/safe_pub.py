@@ -89,8 +89,8 @@ class SampledOptions(Options):
 
     @property
     def searched_class(self) -> int:
-        """Return the size from which the search counts a class as kept: on average, the sample
-        draws k rows of a class of this size.
+        """Return the number of rows from which the search counts an equivalence class as kept. On
+        average, the sample draws k rows of a class of this size.
         """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
@@ -112,7 +112,9 @@ def sample_records(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Draw the sample, and leave out its classes with fewer than k records."""
+    """Draw a random sample of the records, and leave out equivalence classes of the sample with
+    fewer than k records.
+    """
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         drawn = random.random(len(records)) < privacy.rate

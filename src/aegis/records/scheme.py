@@ -57,8 +57,8 @@ def drawn_masks(
     Raises
     ------
     PolicyError
-        A candidate learns from the table or is random, or the score needs leaves of an attribute
-        without a hierarchy.
+        A candidate learns from the table or is random, or the score needs a hierarchy that an
+        attribute does not have.
     """
     given = options.masks or {}
     quasi = policy.quasi_identifiers
@@ -80,7 +80,9 @@ def drawn_masks(
 
 
 def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
-    """Return the masks of an attribute that are searched, in the order of the policy's candidates."""
+    """Return the masks of an attribute among which the search chooses, in the order of the policy's
+    candidates: only the mask in `given` if there is one.
+    """
     if attribute.name in given:
         return (given_mask(attribute, given[attribute.name]) or Identity(),)
     chain = attribute.masks or (Identity(),)
@@ -104,7 +106,8 @@ def scheme_cells(
     beyond: int = 0,
     targets: tuple[int, ...] = (),
 ) -> SchemeCells:
-    """Return the classes of a table under the masks to search, as arrays.
+    """Return the arrays from which a search counts the equivalence classes of a table under any of
+    the masks.
 
     Parameters
     ----------
@@ -113,7 +116,8 @@ def scheme_cells(
     quasi, chains
         The attributes, and the masks of each from the finest to the coarsest.
     score
-        The score of the search; it may need leaves.
+        The score of the search; the score `loss` needs the number of original values (leaves)
+        behind each masked value.
     least
         A class counts as kept if it has at least this many rows.
     beyond
@@ -150,7 +154,9 @@ def scheme_cells(
 
 
 def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
-    """Return the index, among the quasi-identifiers, of each attribute that others should predict."""
+    """Return the index of the label among the quasi-identifiers, as the only entry: the attribute
+    that others should predict. Raise `PolicyError` if the label is not one of them.
+    """
     names = [attribute.name for attribute in quasi]
     label = policy.label.column if policy.label else None
     if label not in names:
@@ -171,7 +177,9 @@ def _shows_nothing(mask: Mask) -> bool:
 
 
 def _shares(attribute: Attribute, mask: Mask, codes: Integers, shown: pa.Array) -> Floats:
-    """Return the share of the hierarchy's leaves that each shown value stands for, shape (V,)."""
+    """Return, for each of V values, the share of the hierarchy's values that have the same masked
+    value, shape (V,). `codes` has the index in `shown` of each value's masked value.
+    """
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
     hierarchy = attribute.hierarchy

@@ -113,8 +113,8 @@ class Space:
         return self.points[:, row], self.nominal[:, row]
 
     def distances(self, place: tuple[Floats, Codes]) -> Floats:
-        """Return the squared distance between each of the N records and the coordinates `place`,
-        shape (N,).
+        """Return the squared distance between each of the N records and `place`, shape (N,).
+        `place` has P coordinates and the codes of Q categorical attributes.
         """
         total = np.zeros(len(self))
         difference = np.empty(len(self))

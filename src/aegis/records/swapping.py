@@ -118,8 +118,8 @@ def _rank_swap(
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
-    """Swap each value of an attribute with a value of close rank; return the new codes of all N
-    records, shape (N,).
+    """Swap each value of an attribute with a value whose rank differs by at most `percent` percent
+    of the records; return the new codes of all N records, shape (N,).
 
     Equal values are ranked in random order. A value is not swapped if all its possible partners are
     taken. Missing values are never swapped.
@@ -148,8 +148,8 @@ def _free(
     end: int,
     random: np.random.Generator,
 ) -> int | None:
-    """Return a random index from `start` to `end` - 1 that is not taken, all equally likely; None
-    if there is none.
+    """Return a random index from `start` to `end` - 1 for which `taken` is False, all equally
+    likely; None if there is none.
     """
     if start >= end:
         return None
@@ -181,7 +181,7 @@ def _record_swap(
 def swapped_places(
     records: Records, options: RecordSwapOptions, random: np.random.Generator
 ) -> tuple[Ints, int, int]:
-    """Swap the geography of records.
+    """Swap the values of the geography (the columns that state the place) between records.
 
     The function returns, for each of the N records, the index of the record whose geography it
     gets, shape (N,). It also returns the number of records at risk, and how many of these are not
@@ -206,7 +206,7 @@ def swapped_places(
 
 
 class _Swap:
-    """The swaps of records that were made; each record is swapped at most once."""
+    """The swaps between records made so far; each record is swapped at most once."""
 
     def __init__(
         self, records: Records, options: RecordSwapOptions, random: np.random.Generator
@@ -221,8 +221,8 @@ class _Swap:
         self._pools = np.split(order, starts[1:])
 
     def each(self, rows: Ints, area: Ints, *, until: int | None = None) -> None:
-        """Swap the records `rows`, in random order, with records of other areas; stop when `until`
-        records are swapped in all.
+        """Swap the records `rows`, in random order, with records of other areas. `area` has the
+        area of each record. Stop when `until` records are swapped, including earlier swaps.
         """
         for row in self._random.permutation(rows).tolist():
             if until is not None and int(self._taken.sum()) >= until:
@@ -286,8 +286,8 @@ def _loss(
 
 
 def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> float:
-    """Return the information loss of the swaps: the squared distance of new and old values, divided
-    by that of old values to the centroid of the table.
+    """Return the information loss of the swaps: the squared distance between new and old values,
+    divided by the squared distance between old values and the centroid of the table.
     """
     whole = total_groups(records)
     moved = total = 0.0

@@ -20,7 +20,7 @@ DELTA = "The probability that the promise of --epsilon fails. Choose less than 1
 @documented
 @dataclass(frozen=True, kw_only=True)
 class NoiseRequest:
-    """The options for protecting a summary at level `noise`."""
+    """The options for protecting a summary at level `noise`, by differential privacy."""
 
     epsilon: float | None = option(None, EPSILON, "E")
     delta: float | None = option(None, DELTA, "D")
@@ -44,7 +44,7 @@ class NoiseRequest:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class CountsRequest:
-    """The options for protecting a summary at level `counts`."""
+    """The options for protecting a summary at level `counts`, by rounding or by cell keys."""
 
     key: bytes | None = keyword(
         None, "Of level counts: the secret that seeds the perturbation, at least 16 random bytes."

@@ -19,16 +19,17 @@ from aegis.summary.weights import WeightSums
 
 
 class PartOfPairs(NamedTuple):
-    """The counts of pairs of attributes in one part of a table.
+    """The counts of pairs of attributes in one part of a table, and how to renumber their atoms
+    (sets of values) and classes.
 
     Attributes
     ----------
     pairs
         The counts.
     atoms
-        For each attribute, the new number of each atom.
+        For each attribute, the new number of each atom of the part.
     classes
-        The new number of each class.
+        The new number of each class of the part.
     """
 
     pairs: PairCounts
@@ -40,7 +41,7 @@ def added_pairs(
     parts: Sequence[PartOfPairs], sizes: tuple[int, ...], classes: int, factor: int = 1
 ) -> PairCounts:
     """Add up the counts of pairs of attributes in all parts of a table, after converting them to
-    the new atoms and classes.
+    the new atoms (sets of values) and classes.
 
     The result has folds if all parts have the same number of folds.
 
@@ -84,14 +85,18 @@ def added_pairs(
 
 
 def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
-    """Return the rows by fold and, for each attribute, the rows by atom, class and fold."""
+    """Return the number of rows by fold and, for each attribute, by atom (set of values), class and
+    fold. Without folds, all rows are in one fold.
+    """
     if folds == 1 or pairs.folds is None:
         return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
     return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
 
 
 def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:
-    """Return the cells of a pair: atom of i, atom of j, class, fold, number of rows."""
+    """Return the non-empty cells of the pair of attributes i and j as five arrays: atom (set of
+    values) of i, atom of j, class, fold, number of rows.
+    """
     a, b, y, n = pairs.cells(i, j)
     if folds == 1 or pairs.folds is None:
         return a, b, y, np.zeros(len(n), dtype=np.int64), n

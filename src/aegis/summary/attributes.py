@@ -39,7 +39,7 @@ def describe(
     Parameters
     ----------
     name, role, weight
-        As in the policy.
+        Name, role and weight of the attribute in the policy.
     data
         The distinct values and the number of rows of each.
     joint
@@ -108,8 +108,9 @@ def assemble(
 ) -> AttributeSummary:
     """Build the summary of an attribute from the groups into which each mask divides its values.
 
-    `masks`, `groupings`, `pooled` (the level of each value) and `ranges` (the range of each value,
-    or None) have one entry per mask. The last entry is for the identity.
+    `masks`, `groupings`, `pooled` (the level of each value: its group, or the level that rare
+    groups share) and `ranges` (the range of each value, or None) have one entry per mask. The last
+    entry is for the identity.
     """
     known = [own for own in ranges if own is not None]
     atoms, told = atomise([*pooled, *known], len(data.values))
@@ -145,7 +146,9 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array | None) -> Int32s:
-    """Return the level of each of the V values, shape (V,). Groups with few rows share one level.
+    """Return the level of each of the V values, shape (V,), from the grouping and the rows per
+    value. A level is a group; if there are more than `max_levels` groups, those with few rows share
+    one level.
 
     `model` lists the masked values of the groups that have a separate level; all other groups share
     one level. If it is None, each of the most frequent groups has a separate level.
@@ -158,8 +161,8 @@ def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return the masked values of those groups that have a level of their own; None if all groups
-    have one.
+    """Return the masked values of those groups of a candidate that share their level with no other
+    group; None if this is so for all groups.
     """
     if candidate.size <= candidate.n_levels:
         return None

@@ -104,7 +104,7 @@ def summarize_rows(
 
 
 def _with_tasks(whole: Builder, summary: Summary, sample_rows: int | None) -> Summary:
-    """Add to the summary of a table the summary for each of several labels, from the same rows."""
+    """Add to the summary of a table one summary for each of its several labels, from the same rows."""
     policy, likes = whole.policy, None if whole.like is None else whole.like.several
     assert policy.label.several is not None
     started, tasks = time.perf_counter(), []

@@ -68,9 +68,9 @@ class NumberColumn:
     Attributes
     ----------
     name
-        Name of its column.
+        Name of the label's column.
     values
-        Its distinct values.
+        The distinct values of the label.
     shown
         The number that each value shows, which is the value itself unless the policy masks the
         label.
@@ -171,7 +171,9 @@ class Builder:
         )
 
     def _row_weights(self) -> RowWeights | None:
-        """Return the reader of the rows' weights; None if each row counts once."""
+        """Return the column with the rows' weights, its values and unit; None if each row counts
+        once.
+        """
         name = self.policy.weight
         if name is None:
             return None
@@ -291,7 +293,9 @@ class Builder:
         return self.source.rows
 
     def _class(self, table: ir.Table) -> ir.Value:
-        """Return the class of each row as an expression; a numeric label is cut into bins if declared."""
+        """Return the class of each row as an expression; a numeric label is cut into bins if the
+        policy declares them.
+        """
         if not self.policy.label:
             return ibis.literal(ALL_ROWS)
         column = table[self.policy.label.column]
@@ -359,7 +363,9 @@ class Builder:
         return set_aside(described, self.max_levels, weights=sums, explained=explained)
 
     def _explained(self, attribute: AttributeSummary) -> float:
-        """Return the adjusted R2 of a numeric label by an attribute's unmasked levels, at least 0."""
+        """Return how well an attribute's unmasked levels predict a numeric label: the adjusted R2,
+        at least 0.
+        """
         assert self.coded is not None
         assert self._deviations is not None
         number, weight = self._deviations
@@ -374,7 +380,9 @@ class Builder:
 
     @cached_property
     def _deviations(self) -> tuple[Floats, Floats] | None:
-        """The deviation of each labelled row's number from its mean, and its weight, if rows were read."""
+        """For each labelled row, the deviation of the numeric label from its mean, and the weight;
+        None if rows were not read or the label is not a number.
+        """
         if self.response is None or self.coded is None:
             return None
         labelled = self.coded.labelled
@@ -385,7 +393,9 @@ class Builder:
         return np.asarray(number - mean, dtype=np.float64), of_row
 
     def _counts(self, attribute: Attribute, classes: pa.Array) -> tuple[ValueCounts, Ints]:
-        """Count the rows of each value of an attribute, shape (V,), and by class, shape (V, C)."""
+        """Return the distinct values of an attribute with the number of rows of each, shape (V,),
+        and the number of rows by value and class, shape (V, C).
+        """
         table = self.source.table
         column = table[attribute.name]
         kind = kind_of(column, attribute)
@@ -494,14 +504,16 @@ class Builder:
             )
 
     def _held(self, sample_rows: int | None) -> bool:
-        """Return whether pairs are counted from rows in memory."""
+        """Return whether pairs of attributes are counted from all rows in memory."""
         by_row = self.coded is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows)
 
     def _row_pairs(
         self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
     ) -> PairCounts:
-        """Return the counts of pairs of attributes, each of which is counted when first used."""
+        """Return the counts of pairs of attributes from rows in memory; each pair is counted when
+        it is first used.
+        """
         assert self.coded is not None
         labelled, every = self.coded.labelled, bool(self.coded.labelled.all())
         atoms = []
@@ -549,7 +561,8 @@ class Builder:
         sample_rows: int | None,
         step: Step,
     ) -> Iterator[Chunk]:
-        """Stream the atoms and the class of each labelled row, or of a sample of `sample_rows`.
+        """Yield chunks with the atoms (sets of values) and the class of each labelled row, of all
+        rows or of a sample of `sample_rows`.
 
         All rows of one person are in one fold, so that no person is both held out and trained on.
         """
@@ -596,7 +609,9 @@ class Builder:
             step.advance(len(batch))
 
     def _held_places(self, sample_rows: int | None) -> Array | slice | None:
-        """Return which rows in memory have a label and are in the sample; None to ask the engine."""
+        """Return which rows in memory have a label and are in the sample; None if the engine must
+        return the rows.
+        """
         if self.coded is None or self.policy.person is not None:
             return None
         labelled = self.coded.labelled
@@ -640,7 +655,7 @@ class Builder:
 
 
 def shown_values(mask: Mask, values: pa.Array) -> pa.Array:
-    """Return the masked value of each value, in the type that the mask's output has."""
+    """Return the masked value of each entry of `values`, in the type of the mask's output."""
     [grouping] = evaluate([mask], values)
     return grouping.shown.take(pa.array(grouping.codes))
 

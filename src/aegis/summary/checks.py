@@ -54,7 +54,7 @@ def check_label(column: ir.Column) -> None:
 
 def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
     """Return the mask that cuts a numeric label into ranges, at the declared cut points or at
-    quantiles.
+    quantiles of its `values`.
     """
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1

@@ -29,7 +29,7 @@ checked.
 
 @dataclass(frozen=True)
 class ShownColumns:
-    """The columns that one release shows, in a table that joins the columns of several releases.
+    """The columns of one release, in a table that joins the columns of several releases.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class LastRelease:
     Attributes
     ----------
     table
-        The classes of rows that agree in every release. That a release lacks a row counts as a
-        value.
+        The classes of rows that have equal values in every release. That a release lacks a row
+        counts as a value, too.
     verdict
         The rule's verdict on these classes.
     left_out
@@ -110,8 +110,8 @@ class CountedClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The sizes of the classes and their counts of sensitive values, without the values that
-        form the classes.
+        """The sizes of the classes and their counts of sensitive values, without the
+        quasi-identifiers' values.
         """
         sensitive, levels = self._protected({name: name for name in self.sensitive})
         if self.population is None:
@@ -127,7 +127,8 @@ class CountedClasses:
     def _protected(
         self, columns: Mapping[str, str]
     ) -> tuple[dict[str, tuple[Ints, tuple[str, ...]]], dict[str, Ints]]:
-        """Return values and hierarchy levels of sensitive attributes.
+        """Return, for each sensitive attribute, the code of each cell's value with the text of each
+        code; and the levels of its hierarchy if it has one.
 
         `columns` names the column of each attribute.
         """
@@ -181,7 +182,7 @@ class CountedClasses:
         sensitive: Mapping[str, tuple[Ints, tuple[str, ...]]],
         levels: Mapping[str, Ints],
     ) -> ClassTable:
-        """Return the classes with their sizes in the population.
+        """Return the equivalence classes with their numbers of people in the population.
 
         The people of the population are added as cells without rows of the table. All people of a
         class are counted in one of its cells, so that nobody counts twice.
@@ -200,7 +201,9 @@ class CountedClasses:
         )
 
     def _ids_beside(self, population: pa.Table) -> Ints:
-        """Return the class of each cell, followed by the class of each row of the population."""
+        """Return the number of the class of each cell, followed by that of each row of the
+        population. Equal quasi-identifiers have the same number.
+        """
         columns = []
         for i, name in enumerate(self.quasi):
             own = self.cells[f"k{i}"].combine_chunks()
@@ -214,7 +217,9 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:
-        """Return the code of each cell's value of a column, and the text of each code, in natural order."""
+        """Return the code of each cell's value in the column `name`, and the text of each code.
+        Codes are numbered in natural order.
+        """
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())
         order = natural_order(labels)
@@ -321,7 +326,9 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
 
 
 def cast_population(values: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    """Convert a quasi-identifier of the population to the type that it has in the table."""
+    """Convert the values of the quasi-identifier `name` in the population to the type `wanted`,
+    which it has in the table.
+    """
     try:
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

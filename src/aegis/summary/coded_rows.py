@@ -137,18 +137,18 @@ class CodedRows:
         )
 
     def tells_apart(self, name: str) -> bool:
-        """Return whether these rows have at least two different values in a column, not counting
-        null.
+        """Return whether these rows have at least two different values in the column `name`, not
+        counting null.
         """
         return int(np.count_nonzero(self.rows(name)[self.values[name].is_valid()])) > 1
 
     def rows(self, name: str) -> Codes:
-        """Return how many rows have each of the V values of a column, shape (V,)."""
+        """Return how many rows have each of the V values of the column `name`, shape (V,)."""
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Count the rows, or add up their weights, by the V values of a column and the C classes of
-        the label, shape (V, C + 1).
+        """Count the rows, or add up their weights, by the V values of the column `name` and the C
+        classes of the label, shape (V, C + 1).
 
         The last column counts the rows without a label.
         """
@@ -170,8 +170,8 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return the frequency table that `count_cells` would return, and the number of the cell to
-        which each row belongs, shape (N,).
+        """Return the frequency table of these rows, as `count_cells` would return it, and the
+        number of the cell (combination of values) of each row, shape (N,).
         """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, Integers] = {}
@@ -222,7 +222,7 @@ def read_coded(
     names
         The columns.
     label_class
-        Function that returns the class of each row of a table.
+        Function that returns an expression for the class of each row of a table.
     classes
         The classes, in their order.
     label
@@ -330,7 +330,9 @@ def _fetched(
     label_class: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
 ) -> tuple[list[list[Part]], list[Codes]]:
-    """Read columns and classes of the rows through the engine."""
+    """Read columns and the class of each row by a query of the engine. Return the codes of the
+    columns in batches of rows, and the class of each row by batch.
+    """
     columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
     selected = source.table.select(**columns, y=label_class(source.table))
     parts, labels = [], []
@@ -349,7 +351,9 @@ def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[P
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
-    """Read columns as Parquet files store them; an empty list if that is not possible."""
+    """Read columns as Parquet files store them, and return their codes in batches of rows; an empty
+    list if that is not possible.
+    """
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
         return [[stored_codes(batch.column(name)) for name in names] for batch in batches or ()]
@@ -377,7 +381,9 @@ def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.uns
 
 
 def _classes_of(labels: Part, classes: pa.Array) -> Codes:
-    """Return the class of each row; the number of classes if the row has none."""
+    """Return the index in `classes` of each row's class; the number of classes if the row has none.
+    `labels` has a code per row and the class of each code.
+    """
     codes, values = labels
     own = pc.fill_null(pc.index_in(values, value_set=classes), len(classes))
     known: Codes = own.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
@@ -387,7 +393,8 @@ def _classes_of(labels: Part, classes: pa.Array) -> Codes:
 def _joined(
     source: Source, names: Sequence[str], parts: Sequence[list[Part]]
 ) -> tuple[dict[str, pa.Array], dict[str, npt.NDArray[np.unsignedinteger]]]:
-    """Return the values and the codes of each column.
+    """Join the batches of each column; return the distinct values and the code of each row, by
+    column.
 
     `parts` is emptied, to save memory.
     """

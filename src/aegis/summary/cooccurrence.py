@@ -34,7 +34,8 @@ class Chunk(NamedTuple):
     Attributes
     ----------
     codes
-        For each attribute, the atom of each row, as integers of any type.
+        For each attribute, the atom of each row (a set of values that no candidate mask
+        distinguishes), as integers of any type.
     label
         The class of each row.
     weights
@@ -64,7 +65,7 @@ _SPARSE_FACTOR = 16
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
     """The number of rows in each fold, by the atoms of each attribute and of each pair of
-    attributes.
+    attributes. An atom is a set of values that no candidate mask distinguishes.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class FoldCounts:
     rows
         Number of labelled rows per fold, shape (F,).
     joints
-        For each attribute, the number of rows per fold, atom and class, shape (F, A_i, C).
+        For each attribute i, the number of rows per fold, atom and class, shape (F, A_i, C).
     cell, fold, count
         For each pair, three arrays of shape (E,) for the non-empty entries: the index of the cell
         among the pair's cells, the fold, and the number of rows.
@@ -99,6 +100,7 @@ class FoldCounts:
 @dataclass(frozen=True, eq=False)
 class PairCounts:
     """The number of rows by class and by the atoms of two attributes, for every pair of attributes.
+    An atom is a set of values that no candidate mask distinguishes.
 
     Attributes
     ----------
@@ -111,7 +113,7 @@ class PairCounts:
     rows
         Number of labelled rows that were counted: all rows of the table, or a sample.
     joints
-        For each attribute, the number of rows per atom and class, shape (A_i, C).
+        For each attribute i, the number of rows per atom and class, shape (A_i, C).
     index, count
         For each pair (i, j) with i < j, two arrays for its non-empty cells: the flat indices in
         ascending order, and the numbers of rows. The cell of the atoms a and b and the class y has
@@ -162,7 +164,9 @@ class PairCounts:
         return replace(self, **self._weighted(self.weights))
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
-        """Return the fields that change if sums of weights become effective rows."""
+        """Return the fields of these counts that change if sums of weights are converted to
+        effective rows, with their new values.
+        """
         folds, responses = self.folds, self.responses
         if responses is not None:
             rows = np.array([self.counted]) if folds is None else folds.rows
@@ -180,29 +184,31 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Ints:
-        """The index of each attribute's first atom, if the atoms of all m attributes are numbered
-        in one sequence, shape (m + 1,).
+        """The index of each attribute's first atom (set of values), if the atoms of all m
+        attributes are numbered in one sequence, shape (m + 1,).
         """
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def stacked_joint(self) -> Floats:
-        """The number of rows with each of the D atoms of all attributes and each of the C classes,
-        shape (D, C).
+        """The number of rows with each of the D atoms (sets of values) of all attributes and each
+        of the C classes, shape (D, C).
         """
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
-        """The number of rows that have both atoms of each pair of the D atoms, in all classes
-        together, shape (D, D), symmetric.
+        """The number of rows that have both atoms (sets of values) of each pair of the D atoms of
+        all attributes, in all classes together, shape (D, D), symmetric.
 
         The matrix is sparse if there are so many atoms that most entries are zero.
         """
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Compute `total` from the counts of the separate pairs of attributes."""
+        """Compute `total`, the rows that have both atoms (sets of values) of each pair, from the
+        counts of the separate pairs of attributes.
+        """
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -228,8 +234,9 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Ints) -> Ints:
-        """Return the flat indices of these cells of a pair in the matrix of all atoms,
-        shape (D, D).
+        """Return where the cells of a pair of attributes are in the matrix of all D atoms (sets of
+        values), as flat indices of shape (D, D). `index` has the flat indices of the cells within
+        the pair.
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
@@ -237,8 +244,8 @@ class PairCounts:
         return places
 
     def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the non-empty cells of a pair as four arrays: the atom of attribute i, the atom of
-        attribute j, the class, and the number of rows.
+        """Return the non-empty cells of a pair as four arrays: the atom (set of values) of
+        attribute i, the atom of attribute j, the class, and the number of rows.
         """
         if i > j:
             b, a, y, n = self.cells(j, i)
@@ -278,7 +285,7 @@ def count_pairs(
     seed: int = 0,
     divisor: int | None = None,
 ) -> PairCounts:
-    """Count co-occurrences from chunks of coded rows.
+    """Count rows by class and by the atoms (sets of values) of each pair of attributes.
 
     Parameters
     ----------
@@ -345,7 +352,7 @@ def with_folds(
     Parameters
     ----------
     names, sizes, classes
-        As in `PairCounts`.
+        The attributes, the number of atoms (sets of values) of each, and the number of classes.
     joints
         Number of rows per atom, class and fold, shape (A_i, C F).
     cells
@@ -411,15 +418,15 @@ def as_entries(counts: Ints) -> Array:
 
 
 def _count(key: Ints, weights: Ints | None, size: int) -> Ints:
-    """Count the keys from 0 to `size` - 1, or sum their weights exactly."""
+    """Return how often each key from 0 to `size` - 1 occurs, or the exact sum of its weights."""
     if weights is not None:
         return exact_sums(key, weights, size)
     return np.bincount(key, minlength=size)
 
 
 def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
-    """Return the distinct keys in ascending order, and how often each key occurs (or the sum of its
-    weights).
+    """Return the distinct keys in ascending order, and how often each occurs (or the sum of its
+    weights). Keys are from 0 to `space` - 1.
     """
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = _count(key, weights, 1)
@@ -433,7 +440,9 @@ def tally(key: Ints, weights: Ints | None, space: int) -> Tally:
 
 
 def _with(known: Tally | None, more: Tally, space: int) -> Tally:
-    """Add two tallies of the same pair of attributes; `known` may be None."""
+    """Add up two tallies (distinct keys, and how often each occurs) of the same pair of attributes.
+    `known` may be None; keys are from 0 to `space` - 1.
+    """
     if known is None:
         return more
     keys, counts = map(np.concatenate, zip(known, more, strict=True))

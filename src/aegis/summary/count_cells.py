@@ -98,7 +98,10 @@ def _in_order(
     read: CountedCells,
     representatives: Mapping[str, Int32s],
 ) -> FrequencyTable:
-    """Sort the counted cells, and add the persons in each if persons were counted."""
+    """Return the frequency table with the counted cells in order, and with the persons in each cell
+    if persons were counted. `names` are the quasi-identifiers, the sensitive attributes and the
+    label.
+    """
     joined, counts, persons = read
     key = combine(joined.values(), len(counts))
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
@@ -123,7 +126,10 @@ def _with_person(
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
-    """Read the counted cells: codes by column, rows and persons; None if there are too many."""
+    """Read the counted cells from the engine: the code of each cell by column, the number of rows,
+    and the person if persons are counted. Return None if there are more than `most`. `sets` has the
+    values of each column.
+    """
     codes: dict[str, list[Int32s]] = {name: [] for name in sets}
     counts, persons = [], []
     cells = 0
@@ -142,13 +148,17 @@ def _read(
 
 
 def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
-    """Return the mask by whose groups an attribute is counted; None if by its values."""
+    """Return the mask by whose groups the frequency table counts an attribute; None if it counts
+    the attribute by its values.
+    """
     finest = None if attribute is None else attribute.finest_key
     return None if finest is None else finest.mask
 
 
 def _values(attribute: AttributeSummary) -> tuple[pa.Array, Int32s]:
-    """Return the keys by which an attribute is counted, and the index of one value for each key."""
+    """Return the masked or original values by which the frequency table counts an attribute, and
+    the index of one original value for each.
+    """
     finest = attribute.finest_key
     if finest is None:
         return attribute.values, np.arange(len(attribute.values), dtype=np.int32)
@@ -162,7 +172,8 @@ def count_in_engine(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
-    """Return a function that counts the classes of a configuration by a query to the engine.
+    """Return a function that counts, by a query to the engine, the equivalence classes that the
+    given masks form. If `person` is given, it counts the persons in that column.
 
     It is used if the frequency table does not fit in memory.
     """

@@ -27,8 +27,8 @@ class Dealer:
     Parameters
     ----------
     names
-        Names of the attributes. The hash of an attribute's atoms includes its name, so the order of
-        attributes does not matter.
+        Names of the attributes. The hash of an attribute's atoms (sets of values) includes its
+        name, so the order of attributes does not matter.
     folds
         Number of folds F.
     seed
@@ -63,7 +63,7 @@ class Dealer:
         Parameters
         ----------
         codes
-            For each attribute, the atom of each row.
+            For each attribute, the atom (number of a set of values) of each row.
         label
             The class of each row.
         number
@@ -85,16 +85,16 @@ class Dealer:
         weight: Ints | None,
         units: Ints | None,
     ) -> Ints:
-        """Return the fold of each row of a chunk. If rows have units, all rows of a unit get the
-        same fold.
+        """Return the fold of each row of a chunk. If `units` has the unit (such as the person) of
+        each row, all rows of a unit get the same fold. The other arguments are as in `rows`.
         """
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))
 
     def units(self, units: Any) -> Any:
-        """Return the fold of each row, computed from the number of the unit to which the row
-        belongs.
+        """Return the fold of each row, computed from the number of the row's unit, such as its
+        person.
 
         `units` is an array or an expression of an engine. All rows of a unit get the same fold.
         """
@@ -104,8 +104,9 @@ class Dealer:
     def sums(
         self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the two sums from which a row's fold is computed, as 64-bit integer expressions
-        for an engine.
+        """Return the two sums modulo a prime from which a row's fold is computed, as 64-bit integer
+        expressions for an engine. The arguments are expressions of the row's atoms (sets of
+        values), class, numeric label and weight.
         """
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
@@ -120,9 +121,11 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
-        """Add the number, which may be negative, and the weight of each row to its sum.
+        """Add the numeric label, which may be negative, and the weight of each row to the row's
+        first (`place` 0) or second (`place` 1) sum.
 
-        So rows that differ only in weight get the same folds in any order.
+        `total` has the sums without both. Because the weight is added, rows that differ only in
+        weight get the same folds in any order of the rows.
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
@@ -133,9 +136,10 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Compute the fold of a row from its two sums and from the number of equal rows before it.
+        """Compute the fold of a row from the two sums of its content (`first` and `second`, see
+        `sums`) and from `turn`, the number of equal rows before it.
 
-        The hash is squared, so that similar rows get unrelated folds.
+        The combined sum is squared, so that similar rows get unrelated folds.
         """
         mixed = (first + turn % PRIME * self._turn) % PRIME
         mixed = (mixed * mixed + second) % PRIME
@@ -143,7 +147,9 @@ class Dealer:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
-    """Sum the products of all columns; the products are computed once per atom.
+    """Return, for each row, the sum over columns of the atom's code times a factor, modulo the
+    prime P. `terms` has the two factors and the codes of each column; `place` says which factor to
+    use.
 
     Atom 0 adds nothing, so that a column with a single value changes no fold.
     """
@@ -161,7 +167,9 @@ class _RowNumbers:
         self._chunks: list[tuple[Ints, Ints]] = []
 
     def number(self, keys: Ints) -> Ints:
-        """Return how many equal keys come before each of N keys, shape (N,)."""
+        """Return how many equal keys come before each of N keys, in this and in earlier calls,
+        shape (N,).
+        """
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
         first = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -173,7 +181,7 @@ class _RowNumbers:
         return number
 
     def _before(self, keys: Ints) -> Ints:
-        """Return how often each key occurred in earlier chunks, shape (N,)."""
+        """Return how often each of N keys occurred in earlier calls, shape (N,)."""
         if not self._chunks:
             return np.zeros(len(keys), dtype=np.int64)
         if len(self._chunks) > 1:
@@ -188,7 +196,9 @@ class _RowNumbers:
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
-    """Return two pseudo-random factors from 1 to P - 1 for a name, such as an attribute's."""
+    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the kind,
+    the name (such as an attribute's) and the seed.
+    """
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
     first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
     return first, second

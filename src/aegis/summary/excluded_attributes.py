@@ -26,8 +26,8 @@ TOGETHER = 2_048
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how well a single unmasked attribute predicts the label, as Pillai's trace corrected
-    for chance.
+    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
+    label, as Pillai's trace corrected for chance.
 
     This is chi-square divided by the number of rows, minus the mean of this for a randomly permuted
     label, (levels - 1) (classes - 1) / (rows - 1). It is at least 0. If counts are sums of weights,
@@ -62,14 +62,14 @@ def set_aside(
     weights: WeightSums | None = None,
     explained: Callable[[AttributeSummary], float] | None = None,
 ) -> dict[str, AttributeSummary]:
-    """Leave out the attributes that predict the label worst, by reducing each of them to a single
-    level.
+    """Reduce the attributes that predict the label worst to a single level each, so that measures
+    of whole configurations leave them out.
 
     Attributes keep their levels in descending order of `told_alone` (of equal ones, fewer atoms
-    come first), as long as they have at most `together` atoms in total. An attribute with too many
-    atoms is skipped, unless it is the first. Attributes with noise masks are never reduced, because
-    the levels of their noisy values are not known here. For a numeric label, `explained` replaces
-    `told_alone`.
+    (sets of values) come first), as long as they have at most `together` atoms in total. An
+    attribute with too many atoms is skipped, unless it is the first. Attributes with noise masks
+    are never reduced, because the levels of their noisy values are not known here. For a numeric
+    label, `explained` replaces `told_alone`.
 
     Examples
     --------
@@ -99,7 +99,9 @@ def _has_noise(attribute: AttributeSummary) -> bool:
 
 
 def _aside(attribute: AttributeSummary) -> AttributeSummary:
-    """Return the attribute with all values in one atom, and with a single level under every mask."""
+    """Return the attribute with all values in one atom (set of values that are counted together),
+    and with a single level under every mask.
+    """
     atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
     candidates = [
         replace(c, levels=level, ranges=None if c.ranges is None else level)

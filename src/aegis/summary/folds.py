@@ -22,7 +22,9 @@ _FEW = 16
 
 
 class _CountsWithoutFold(Mapping[tuple[int, int], Ints]):
-    """The rows in each cell of each pair without one fold, computed when first read."""
+    """For each pair of attributes, the number of rows outside one fold in each cell (two sets of
+    values and a class). A pair is computed when it is first read.
+    """
 
     def __init__(self, whole: PairCounts, folds: FoldCounts, left_out: int) -> None:
         self._whole, self._folds, self._left_out = whole, folds, left_out
@@ -66,8 +68,9 @@ class WithoutFold(PairCounts):
 
     @cached_property
     def total(self) -> Matrix:
-        """The number of rows outside the fold that have both atoms of each pair of the D atoms, in
-        all classes together, shape (D, D), symmetric.
+        """The number of rows outside the fold that have both atoms of each pair of the D atoms
+        (sets of values that no mask distinguishes), in all classes together, shape (D, D),
+        symmetric.
         """
         if isinstance(self.whole, RowPairCounts) and self.whole.dense:
             own = self.whole.total_in(self.left_out)
@@ -116,7 +119,9 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
 
 
 def _flat(pairs: PairCounts) -> tuple[Ints, npt.NDArray[np.int8], Int32s]:
-    """Return for every entry its index in the (D, D) matrix of all atoms, its fold and its rows."""
+    """Return the counts by fold of all pairs of atoms (sets of values) as three arrays of entries:
+    the flat index in the (D, D) matrix of all atoms, the fold, and the number of rows.
+    """
     flat_folds = pairs.__dict__.get("_flat_folds")
     if flat_folds is None:
         flat_folds = _flattened(pairs)

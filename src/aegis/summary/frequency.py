@@ -72,13 +72,13 @@ class FrequencyTable:
         return int(self.counts.sum())
 
     def class_ids(self, groups: Mapping[str, Integers]) -> Ints:
-        """Return the equivalence class to which each cell belongs if `groups` groups the values of
-        the quasi-identifiers.
+        """Return the equivalence class of each cell, shape (cells,), if the quasi-identifiers are
+        masked so that their values form `groups`.
 
         Parameters
         ----------
         groups
-            For each quasi-identifier, the group of each distinct value, shape (V,).
+            For each quasi-identifier, the group of each of its V distinct values, shape (V,).
         """
         columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
         return combine(self._beside_earlier(columns), self.cells)
@@ -128,7 +128,7 @@ class FrequencyTable:
         """Return the equivalence classes that the cells form. If persons are counted, class sizes
         are numbers of persons.
 
-        `ids`, shape (cells,), is the class of each cell.
+        `ids`, shape (cells,), is the class of each cell; the other arguments are as in `roll_up`.
         """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
@@ -138,11 +138,11 @@ class FrequencyTable:
 
 
 def combine(columns: Iterable[Integers], rows: int) -> Ints:
-    """Return a number for each row. Two rows have the same number if they have the same codes in
-    all columns.
+    """Return a number for each of `rows` rows. Two rows have the same number if and only if they
+    have the same codes in all columns.
 
-    Ids are mixed-radix numbers. They are renumbered before they overflow, so any number of columns
-    is possible.
+    The numbers are mixed-radix numbers of the codes. They are renumbered before they overflow, so
+    any number of columns is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -188,13 +188,14 @@ def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
 
 
 def rows_by_key(key: Ints) -> Ints:
-    """Return how many rows have each distinct key, in no particular order."""
+    """Return how many entries of `key` have each distinct value, in no particular order."""
     return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 
 def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the first index, the inverse and the counts of the distinct keys in ascending order,
-    as `np.unique` does.
+    """Return, for the distinct keys in ascending order, the index of the first occurrence; then,
+    for each entry, the position of its key; then the number of occurrences. `np.unique` returns the
+    same.
 
     `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
     """

@@ -52,7 +52,8 @@ def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> i
 
 
 def _once(source: Source, base: ir.Table, columns: list[str]) -> ir.Table | None:
-    """Return the combinations of columns `c0`, `c1`, ... with their rows; None if few repeat.
+    """Return a table with each combination of the columns, as `c0`, `c1`, ..., and its number of
+    rows `aegis_n`; None if few combinations occur more than once.
 
     If the table is stored as Parquet and can be read as codes, no trial query is needed.
     """
@@ -76,9 +77,10 @@ def _once(source: Source, base: ir.Table, columns: list[str]) -> ir.Table | None
 def _columns(
     table: ir.Table, keys: Mapping[str, ir.Value]
 ) -> tuple[ir.Table, dict[str, ops.Value], list[str]] | None:
-    """Return the table under a projection, the keys as expressions on it, and the columns they use.
+    """Return the table from which `table` selects columns, the keys as expressions on this table,
+    and the columns that the keys use.
 
-    None if the keys are plain columns, or use anything but columns of one table.
+    Return None if all keys are plain columns, or if a key uses anything but columns of this table.
     """
     node = table.op()
     base = node.parent.to_expr() if isinstance(node, ops.Project) else table

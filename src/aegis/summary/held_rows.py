@@ -31,7 +31,8 @@ class HeldBuilder(Builder):
     source
         A table with the columns and types of the rows. It is read only if `held` is None.
     policy, max_levels, seed, like, progress
-        As for `summarize`.
+        Policy, largest number of levels, seed of samples and folds, the summary of another part,
+        and the receiver of progress, as for `summarize`.
     held
         The rows, with the label's column; None if there are too many to keep in memory.
     """
@@ -94,7 +95,7 @@ def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -
     held
         The rows, with the columns that the policy names.
     policy, seed
-        As for `summarize`.
+        Roles, candidate masks and label; and the seed of the folds.
     origin
         Name of the rows in messages.
     """
@@ -104,15 +105,16 @@ def summarize_held(held: CodedRows, policy: Policy, *, origin: str, seed: int) -
 
 
 def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary:
-    """Summarise a large table whose columns are held as `summarize` does, without its frequency table.
+    """Summarise a large table whose columns are in memory, as `summarize` does, but without the
+    frequency table.
 
-    The parameters are those of `HeldBuilder`.
+    `source` is the table, and `held` has its rows as codes.
     """
     return _StoredBuilder(source, policy, held).build(SAMPLE_ROWS)
 
 
 class _StoredBuilder(HeldBuilder):
-    """The steps of `summarize` for more rows than are otherwise held."""
+    """Carries out the steps of `summarize` on more rows in memory than `HeldBuilder` usually gets."""
 
     label_type = np.int32
     _deviations = None

@@ -30,8 +30,8 @@ _LEAVES: WeakKeyDictionary[Candidate, Floats] = WeakKeyDictionary()
 
 
 def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return how many leaves of the hierarchy are in the group to which each of the V values
-    belongs, shape (V,).
+    """Return, for each of the V values, how many leaves are in its group under a candidate, shape
+    (V,). Leaves are the values of the hierarchy or, without one, the distinct values of the table.
     """
     if candidate not in _LEAVES:  # a search asks thousands of times
         null, hierarchy = attribute.values.null_count > 0, _hierarchy_of(attribute)
@@ -41,8 +41,8 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return which share of all leaves of the hierarchy is in the group to which each of the V
-    values belongs, shape (V,).
+    """Return, for each of the V values, which share of all leaves (original values) of the
+    hierarchy is in its group under a candidate, shape (V,).
 
     The result is None if there is no hierarchy.
     """
@@ -58,8 +58,8 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return how many leaves the hierarchy of an attribute has. Without a hierarchy, return how
-    many distinct values it has.
+    """Return how many leaves (original values) the hierarchy of an attribute has. Without a
+    hierarchy, return how many distinct values the attribute has in the table.
     """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
@@ -72,8 +72,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell of the frequency table, which share of the information (in bits) of its
-    quasi-identifiers masks hide, shape (cells,).
+    """Return, for each cell of the frequency table, how much of the information in its
+    quasi-identifiers the masks hide, as a share of all bits, shape (cells,).
 
     Parameters
     ----------
@@ -92,7 +92,9 @@ def hidden_shares(
 
 
 def whole_bits(domains: Iterable[int]) -> float:
-    """Return the sum of log2 of the number of leaves over all attributes; 1 if the sum is 0."""
+    """Return the bits that a row's values have: the sum over attributes of log2 of the attribute's
+    number of leaves (`domains`); 1 if the sum is 0.
+    """
     return math.fsum(math.log2(max(size, 1)) for size in domains) or 1.0
 
 
@@ -103,7 +105,8 @@ class ShownLeaves:
     Attributes
     ----------
     bits
-        For each quasi-identifier, log2 of the number of leaves of each masked value, by its text.
+        For each quasi-identifier, by the text of each masked value, log2 of the number of leaves
+        (original values) that the masked value may represent.
     whole
         The sum over all quasi-identifiers of log2 of the number of leaves.
     """
@@ -212,8 +215,8 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show
-    their leaves.
+    """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show how
+    many original values a masked value stands for.
     """
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]
@@ -238,7 +241,10 @@ def _by_level(
 def _per_group(
     mask: Mask, hierarchy: Hierarchy | None, groups: Integers, shown: pa.Array, null: bool
 ) -> Floats:
-    """Return the number of leaves of each group of a mask, shape (groups,)."""
+    """Return the number of leaves (original values) of each group of a mask, shape (groups,).
+    `groups` has the group of each value, `shown` the masked value of each group, and `null` says
+    whether null occurs.
+    """
     if hierarchy is None or not isinstance(mask, Level) or mask.hierarchy != hierarchy:
         return np.bincount(groups, minlength=len(shown)).astype(np.float64)
     if not mask.level or _all_leaves(hierarchy, null) <= 1:
@@ -247,7 +253,9 @@ def _per_group(
 
 
 def _of_level(hierarchy: Hierarchy, level: int, shown: pa.Array) -> Floats:
-    """Return the number of leaves of each masked value of a hierarchy level, shape (groups,)."""
+    """Return, for each masked value in `shown`, the number of the hierarchy's values that its group
+    on `level` contains, shape (groups,).
+    """
     groups = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in shown.to_pylist()]
     return np.array([len(groups.get(name, (None,))) for name in names], dtype=np.float64)

@@ -24,7 +24,7 @@ def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
     Parameters
     ----------
     groups
-        Group of each value, shape (V,).
+        Group of each value under a candidate mask, shape (V,).
     counts
         Number of rows per value, shape (V,).
     max_levels
@@ -74,10 +74,10 @@ def neighbours(counts: Array, max_levels: int) -> Int32s:
 
 
 def _shared(rows: Floats, share: int) -> Int32s | None:
-    """Return levels with about 1/`share` of the rows each; None if frequent values use up all
-    levels.
+    """Return the level of each of V ordered values, shape (V,), so that each level has about
+    1/`share` of the rows. `rows` has the number of rows per value.
 
-    None if frequent values take all levels.
+    Return None if values that are frequent enough for a separate level use up all levels.
     """
     frequent = np.zeros(len(rows), dtype=bool)
     left = share
@@ -97,18 +97,20 @@ def _shared(rows: Floats, share: int) -> Int32s | None:
 
 
 def _quantiles(rows: Floats, size: int) -> Int32s:
-    """Return for each value which of `size` quantiles contains its middle row, shape (V,)."""
+    """Return, for each of V ordered values, which of `size` quantiles contains the middle one of
+    its rows, shape (V,).
+    """
     middle = np.cumsum(rows) - rows / 2
     level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
     return np.unique(level, return_inverse=True)[1].astype(np.int32)
 
 
 def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
-    """Return the atom of each of the V values, shape (V,), and the level that each atom has under
-    each grouping.
+    """Return the atom (set of values) of each of the V values, shape (V,), and the level that each
+    atom has under each grouping.
 
-    `pooled` has the level (or range) of each value under each grouping. Two values are in the same
-    atom if no grouping separates them (theory.md, section 2).
+    `pooled` has the level (or range) of each of V = `size` values under each grouping. Two values
+    are in the same atom if no grouping separates them (theory.md, section 2).
     """
     atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
         np.int32

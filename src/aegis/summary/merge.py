@@ -127,7 +127,8 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return base and exponent of a label's unit that all parts must share; None for label classes.
+    """Return the base and exponent of a numeric label's unit as far as all parts must share them;
+    None if the label has classes.
 
     The exponent is None for base 10, because decimal units can be converted.
     """
@@ -136,7 +137,8 @@ def _base(summary: Summary) -> tuple[int, int | None] | None:
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
-    """Return all columns whose text format some part inferred from other columns.
+    """Return all columns of text files in which, in some part, other values decided how a value was
+    read.
 
     None if a part does not state them.
     """
@@ -149,7 +151,9 @@ def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
 
 
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
-    """Return the policy terms of the merged summary, locked or binding if those of any part are."""
+    """Return the policy of the merged summary. It is locked or binding if the policy of any part
+    is.
+    """
     said = [s.terms for s in summaries if s.terms is not None]
     if not said:
         return None
@@ -159,7 +163,9 @@ def _terms(summaries: Sequence[Summary]) -> Terms | None:
 
 @dataclass(frozen=True, eq=False)
 class _PartCodes:
-    """The index in the merged attribute of each value of one part."""
+    """For an attribute in one part, the index of each of its values among the values of the merged
+    attribute.
+    """
 
     summary: AttributeSummary
     values: Int32s
@@ -224,7 +230,7 @@ class _Merger:
         )
 
     def _ends(self) -> tuple[int, int] | None:
-        """Return the smallest and largest number of all parts; None if a part does not know its own."""
+        """Return the smallest and largest number of all parts; None if a part does not state them."""
         unit, ends = self._unit(), []
         for label in (summary.label for summary in self.summaries):
             if unit is None or label.unit is None or label.ends is None:
@@ -281,11 +287,12 @@ class _Merger:
         counts: Ints,
         parts: Sequence[_PartCodes],
     ) -> Int32s:
-        """Return the level of each value for one candidate.
+        """Return the level of each value under one candidate: its group, or the level that rare
+        groups share. `own` has the candidate in each part.
 
         If no part pools groups, the levels follow from the counts of the merged summary. Otherwise
-        they are those of the part that distinguishes most groups, among the parts with which all
-        others are compatible.
+        the levels are those of the part with most separate levels with which all other parts are
+        compatible. Raise `DataError` if there is none.
         """
         own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
         models = [model for model in own_level if model is not None]
@@ -312,8 +319,9 @@ class _Merger:
         data: ValueCounts,
         parts: Sequence[_PartCodes],
     ) -> Int32s | None:
-        """Return the range of each value for one candidate, computed from all counts or taken from
-        a part.
+        """Return the range of each value under one candidate (neighbouring groups with about
+        equally many rows), computed from all counts or taken from a part. Return None if there are
+        no ranges.
 
         A part is chosen as in `_levels`.
         """
@@ -346,7 +354,9 @@ class _Merger:
         return added_pairs(parts, sizes, len(self.classes))
 
     def _in_unit(self, summary: Summary) -> PairCounts:
-        """Return the pair counts of a part, with the sums of a numeric label in the common unit."""
+        """Return the counts of pairs of attributes of a part, with the sums of a numeric label
+        converted to the unit that all parts share.
+        """
         sums, own, unit = summary.pairs.responses, summary.label.unit, self._unit()
         if sums is None or own is None or unit is None:
             return summary.pairs
@@ -380,11 +390,12 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Int32s, Int32s]:
-        """Return the code of each part's cells in the merged table, and the index of a value for
-        each code.
+        """Return, for a column of the merged frequency table, the code of each cell of all parts,
+        and for each code the index of a value that has it.
 
-        If every part distinguishes them, the codes are the keys by which the whole table would be
-        counted. Otherwise they are the groups that some candidate distinguishes.
+        The codes are the groups or values by which the whole table would be counted. If a part does
+        not distinguish all values, the codes are the sets of values that no candidate
+        distinguishes.
         """
         finest = attribute.finest_key
         keys = np.arange(len(attribute.values)) if finest is None else finest.groups
@@ -400,8 +411,8 @@ class _Merger:
         return np.concatenate(codes).astype(np.int32), first
 
     def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
-        """Return the result of `_keys` for a label without candidates, whose codes are the classes
-        and null.
+        """Return, for a label without candidate masks, the code of each cell of all parts in the
+        merged frequency table (a class, or null), and the list of all codes.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):
@@ -430,7 +441,9 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
 
 
 def _atoms(part: _PartCodes, whole: AttributeSummary) -> Ints:
-    """Return the merged attribute's atom for each atom of a part, shape (A,)."""
+    """Return, for each of the A atoms (sets of values that no mask distinguishes) of a part, the
+    atom of the merged attribute, shape (A,).
+    """
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]
     return places

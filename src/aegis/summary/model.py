@@ -59,7 +59,7 @@ class Domain:
     Attributes
     ----------
     values
-        Distinct values of the table, shape (V,), in the order of `AttributeSummary.values`.
+        The V distinct values of the table, shape (V,), in ascending order, with null last.
     cells
         The index of each value's cell, shape (V,). A cell is a set of values that no candidate
         distinguishes.
@@ -84,16 +84,17 @@ class Candidate:
     declared
         The mask as the policy wrote it.
     groups
-        The group of each distinct value, shape (V,).
+        The group of each of the V distinct values, shape (V,).
     shown
         The masked value of each group, shape (size,).
     levels
-        The level of each atom, shape (A,). A level is a group in measures of several attributes; if
-        there are more groups than the summary's `max_levels`, the rarest groups share one level.
+        The level of each of the A atoms (sets of values that no candidate distinguishes), shape
+        (A,). A level is a group in measures of several attributes; if there are more groups than
+        the summary's `max_levels`, the rarest groups share one level.
     ranges
-        The range of each atom, shape (A,). A range joins neighbouring groups; ranges are numbered
-        in the order of the values (`aegis.summary.ordered`). None for noise masks, and None if the
-        values have no order.
+        The range of each atom, shape (A,). A range joins neighbouring groups, for models that split
+        numbers at thresholds; ranges are numbered in the order of the values
+        (`aegis.summary.ordered`). None for noise masks, and None if the values have no order.
     """
 
     mask: Mask
@@ -135,13 +136,13 @@ class Candidate:
 
     @cached_property
     def n_levels(self) -> int:
-        """The number of levels that the attribute has under this mask."""
+        """The number of levels under this mask: groups, of which the rarest may be pooled."""
         return int(self.levels.max(initial=-1)) + 1
 
     @property
     def n_columns(self) -> int:
-        """The number of columns that the attribute has in metrics of models: its ranges if the
-        values are ordered, otherwise its levels.
+        """The number of columns that encode the attribute in predicted metrics of models: its
+        number of ranges if the values are ordered, otherwise its number of levels.
         """
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
@@ -153,17 +154,17 @@ class AttributeSummary:
     Attributes
     ----------
     name, role, kind, weight
-        As in the policy and in the table's schema.
+        Name, role and weight in the policy, and the kind of the values.
     values
         Distinct values, shape (V,), in ascending order, with NaN before null and null last.
     counts
         Rows per value, shape (V,).
     joint
-        Number of rows per value and class, shape (V, C), or sums of weights. Rows without a label
-        do not count.
+        Number of rows (or sum of weights) per value and label class, shape (V, C). Rows without a
+        label do not count.
     atoms
-        The atom of each value, shape (V,). The values of an atom have the same level and the same
-        range under every mask.
+        The atom of each value, shape (V,). An atom is a set of values that have the same level and
+        the same range under every mask.
     candidates
         The candidate masks, in the order of the policy.
     unmasked
@@ -211,12 +212,14 @@ class AttributeSummary:
 
     @property
     def n_atoms(self) -> int:
-        """The number of atoms into which the candidate masks divide the values."""
+        """The number of atoms: sets of values that no candidate mask distinguishes."""
         return len(self.unmasked.levels)
 
     @property
     def aside(self) -> bool:
-        """Whether measures of whole configurations leave out this attribute: see `set_aside`."""
+        """Whether measures of whole configurations leave out this attribute, because the table has
+        too many levels: see `set_aside`.
+        """
         return self.n_atoms == 1 and self.unmasked.size > 1
 
     @property
@@ -228,8 +231,8 @@ class AttributeSummary:
 
     @cached_property
     def atom_numbers(self) -> tuple[Floats, Floats]:
-        """The count and the sum of the distinct numbers in each atom, over labelled rows, each of
-        shape (A,).
+        """For each of A atoms (sets of values that no mask distinguishes), the number and the sum
+        of the distinct numbers that labelled rows have, shape (A,) both.
 
         Each distinct number counts once, so the result does not depend on counts that `withhold`
         removes.
@@ -421,7 +424,8 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """The `information` of that attribute about which the summary contains the fewest counts.
+        """Which counts of values the summary contains, for the attribute about which it contains
+        the fewest.
 
         `Information.RAW` has the most counts, `Information.NOTHING` the fewest.
         """

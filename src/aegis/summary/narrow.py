@@ -14,10 +14,11 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     table must be read again.
 
     The table need not be read again under these conditions. The policy has the same label and
-    roles, and all its masks are candidates of the summary. Its rule protects only attributes that
-    were counted. If masks learn bounds from the data, the rule does not require larger classes than
-    `shared_rows` of the summary. Atoms stay the same, because finer atoms change no score. If
-    nothing differs, the same summary is returned.
+    roles, and all its masks are candidates of the summary. The policy's rule protects only
+    attributes that were counted. If masks learn bounds from the data, the rule does not require
+    larger classes than `shared_rows` of the summary. Atoms (the sets of values that are counted
+    together) stay the same, because finer atoms change no score. If nothing differs, the same
+    summary is returned.
     """
     own = policy.chosen_label
     asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}
@@ -76,9 +77,10 @@ def _learns_bounds(attribute: AttributeSummary) -> bool:
 
 
 def _narrowed(attribute: AttributeSummary, asked: Attribute) -> AttributeSummary | None:
-    """Return the attribute with the candidates of `asked`, in their order.
+    """Return the attribute with only the candidates that the policy's attribute `asked` has, in the
+    order of the policy.
 
-    None if one is missing.
+    Return None if the summary lacks one of them.
     """
     if asked.role is not attribute.role:
         return None

@@ -23,8 +23,8 @@ from aegis.summary.model import AttributeSummary, Candidate
 
 
 def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: Array) -> Floats:
-    """Return how many rows of each class are expected to report each of R values, shape (R, C).
-    `table` has the rows by true value and class.
+    """Return how many rows of each class a noise mask is expected to show as each of R noisy
+    values, shape (R, C). `table` has the rows by true value and class.
     """
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))
@@ -35,14 +35,14 @@ def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: A
 
 
 def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
-    """Return, for each of A atoms, the probability that a row's report has each of L levels, shape
-    (A, L). Each row sums to 1.
+    """Return, for each of A atoms (sets of values that no mask distinguishes), the probability that
+    the noisy value of a row has each of L levels, shape (A, L). Each row of the result sums to 1.
 
-    If there are more than `max_levels` reports, they are pooled by their expected counts. If the
-    mask is ordered, neighbouring reports are pooled into levels with about equally many rows;
-    otherwise the rarest reports share a level. Probabilities are averaged over the values of an
-    atom, weighted by the rows of each value. An atom has several values only if the attribute has
-    more values than levels.
+    A level is a noisy value, unless there are more than `max_levels`. Then neighbouring noisy
+    values are pooled into levels with about equally many expected rows, if the mask is ordered;
+    otherwise the rarest noisy values share a level. Probabilities are averaged over the values of
+    an atom, weighted by the rows of each value. An atom has several values only if the attribute
+    has more values than levels.
     """
     mask = _noise(candidate)
     counts = attribute.counts.astype(np.float64)

@@ -27,8 +27,8 @@ already have the levels.
 
 
 def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
-    """Return the range of each of the V values, shape (V,). Ranges are numbered in the order of the
-    values.
+    """Return the range of each of the V values, shape (V,). A range joins neighbouring groups, and
+    all ranges have about equally many rows. Ranges are numbered in the order of the values.
 
     A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
     with only missing values form the last range.

@@ -72,7 +72,9 @@ class Outside:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
-        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields."""
+        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields.
+        `label` is the name of the label, if known.
+        """
         few, implied = entries.get("singling"), entries.get("implied")
         return cls(
             rows=entries.get("rows"),
@@ -141,11 +143,13 @@ def _counted(
     covered: Sequence[str],
     person: str | None,
 ) -> Iterator[tuple[ir.Table, list[str]]]:
-    """Yield the rows to group, and the columns that stand for the covered ones.
+    """Yield a table whose rows can be grouped to find unique rows, and the names of its columns
+    that stand for the columns `covered` by the rule.
 
-    Column `v3` has the values of `columns[3]`, because a column may be called as one that is added.
-    Without persons the engine keeps each distinct row once, with its number `n`. A server compares
-    texts slowly, so it also numbers the classes `c` of the covered columns.
+    Columns are renamed: `v3` has the values of `columns[3]`, so that no name equals that of an
+    added column. If rows are counted, each distinct row is kept once, with its number `n`. A
+    database server compares texts slowly, so there the column `c` numbers the combinations of the
+    covered columns.
     """
     named = {f"v{place}": table[name] for place, name in enumerate(columns)}
     keys = [f"v{place}" for place, name in enumerate(columns) if name in covered]
@@ -224,7 +228,9 @@ def _outside_in(
     keys: Sequence[str],
     label: str | None,
 ) -> Outside:
-    """Find the risks in the rows that `_counted` yields."""
+    """Find the risks that the rule does not cover, in the rows that `_counted` yields. `keys` are
+    the columns of `table` that stand for the quasi-identifiers.
+    """
     named = {name: f"v{place}" for place, name in enumerate(columns)}
 
     def count(sets: Sequence[Sequence[str]]) -> list[tuple[int, int, int]]:
@@ -269,7 +275,7 @@ def outside_of_codes(
     values
         For each compared column, its number of distinct values, without null.
     quasi, label
-        As in `outside_of`.
+        The quasi-identifiers, which the rule covers; and the name of the label.
     """
     rows = max((len(codes[name]) for name in values), default=0)
     covered = [name for name in values if name in quasi]

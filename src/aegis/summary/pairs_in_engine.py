@@ -40,7 +40,10 @@ _NOWHERE = -1
 
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
-    """Return an attribute's rows by atom, class and fold, from its counts as a pair with itself."""
+    """Return the number of rows by atom (set of values), class and fold of an attribute with `size`
+    atoms, shape (size, width), from its counts as a pair with itself (the flat index and the rows
+    of each cell). `width` is the number of classes times folds.
+    """
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
     joint[cell // size, column] = count
@@ -67,7 +70,7 @@ def count_pairs_in_engine(
     source, rows
         The source whose engine runs the queries, and the rows to count (all or a sample).
     attributes
-        The attributes, with the atom of each of their values.
+        The attributes, with the atom (a set of values) of each of their values.
     label, classes
         A function that returns the class of each row (rows without one do not count); all classes.
     step
@@ -110,7 +113,9 @@ def count_pairs_in_engine(
 
 
 def _counted(table: ir.Table) -> ir.Value:
-    """Return an expression for the rows of a table or group, or for the sum of their weights."""
+    """Return an expression for the number of rows of a table or group, or for the sum of their
+    weights if there is a column `w`.
+    """
     return table["w"].sum().cast("int64") if "w" in table.columns else table.count()
 
 
@@ -129,7 +134,9 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return class and atoms of each labelled row, with its unit, number and weight if it has them."""
+    """Return a table with the class and the atoms (sets of values) of each labelled row and, if
+    `labelled` has them, its unit (`u`), numeric label (`r`) and weight (`w`).
+    """
     more = [name for name in ("u", "r", "w") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
@@ -140,7 +147,7 @@ def _atoms(
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
     """Add a column `f` with the fold to a table. The table has the columns `y` (class), `a0`, `a1`,
-    ... (atoms), and possibly `r` (numeric label) and `w` (weight).
+    ... (atoms, which are sets of values), and possibly `r` (numeric label) and `w` (weight).
 
     If the table has a column `u`, all rows with the same `u` get the same fold.
     """
@@ -170,7 +177,9 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
 def _coded(
     source: Source, table: ir.Table, column: str, code: str, values: pa.Array, codes: Array
 ) -> ir.Table:
-    """Add to the table a column named `code`, with the code of each value of a column."""
+    """Add to the table a column named `code`, with the code of each row's value of `column`.
+    `values` and `codes` list the values and the code of each.
+    """
     given = table[column]
     dtype = given.type()
     present = values.is_valid().to_numpy(zero_copy_only=False)
@@ -207,7 +216,9 @@ def _coded(
 def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
-    """Return the sums of a numeric label by fold and atom, from the number of rows of each value."""
+    """Return the sums of a numeric label by fold and atom (set of values), from the number of rows
+    with each value of the label. `sizes` has the number of atoms of each attribute.
+    """
     weighted = "w" in small_table.columns
     total = small_table["r"].sum().cast("int64")
     if weighted:  # sums may take more than 64 bits
@@ -233,10 +244,10 @@ def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
     """Return sets of attributes such that each attribute, and each pair of attributes, is in at
     least one set.
 
-    A set of more than two attributes has at most `most` combinations of atoms. Each new set starts
-    with the pair that has the most combinations among the pairs in no set. Attributes are added as
-    long as there are not too many combinations: first the attribute that adds the most missing
-    pairs, relative to the logarithm of its size.
+    A set of more than two attributes has at most `most` combinations of atoms (sets of values).
+    Each new set starts with the pair that has the most combinations among the pairs in no set.
+    Attributes are added as long as there are not too many combinations: first the attribute that
+    adds the most missing pairs, relative to the logarithm of its size.
     """
     size = np.asarray(sizes, dtype=np.float64)
     uncovered = np.ones((len(size), len(size)), dtype=bool)
@@ -258,7 +269,8 @@ def joint_sets(sizes: Sequence[int], most: int) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class _JointCounts:
-    """Rows by the atoms of several attributes, class and fold: only cells that have rows.
+    """The number of rows by the atoms (sets of values) of several attributes, by class and by fold,
+    for the cells that have rows.
 
     Attributes
     ----------
@@ -278,14 +290,14 @@ class _JointCounts:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """All pairs of the members, each with itself, too."""
+        """All pairs of the members, including each member with itself."""
         return [(i, j) for i in self.members for j in self.members if i <= j]
 
     def of(self, pair: tuple[int, int]) -> tuple[Ints, Ints]:
         """Return the cells of a pair that have rows: flat index, ascending, and number of rows.
 
-        The flat index is the index of the pair of atoms times `width`, plus class times folds, plus
-        fold.
+        The flat index is the index of the pair of atoms (sets of values) times `width`, plus class
+        times folds, plus fold.
         """
         cell, last = np.divmod(self.index, self.width)
         digits = np.unravel_index(cell, self.sizes)
@@ -305,7 +317,9 @@ def _count(
     width: int,
     folds: int,
 ) -> Iterator[_JointCounts]:
-    """Yield the counts of each set of attributes, from one query."""
+    """Yield the counts of each set of attributes in `together`, by atoms (sets of values), class
+    and fold, all from one query.
+    """
     # A key of one number: PostgreSQL takes longer to group by four columns.
     last = small_table["y"].cast("int64") * folds + small_table["f"]
     queries = []

@@ -36,9 +36,9 @@ class _PersonsInEngine(Persons):
     counter
         Function that counts the distinct persons in the classes that a Boolean array selects.
     places
-        Position of each class among all classes, shape (n_classes,).
+        Position of each of these classes among all classes, shape (n_classes,).
     every
-        Number of all classes.
+        Number of all classes, of which these are a part.
     """
 
     rows: Ints
@@ -83,7 +83,8 @@ class PersonClasses:
         For each sensitive attribute, one row per class and value, with columns `k0`, `k1`, ..., `v`
         for the value, and `p`.
     quasi, sensitive, hierarchies
-        As in `CountedClasses`.
+        The columns that form the classes, the columns whose values are counted within a class, and
+        the hierarchies of sensitive columns.
     """
 
     source: Source
@@ -116,8 +117,8 @@ class PersonClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The number of persons in each class and their sensitive values, without the values that
-        form the classes.
+        """The number of persons in each class and their sensitive values, without the
+        quasi-identifiers' values.
         """
         order = self._order
         sizes = self.classes["p"].to_numpy().astype(np.int64)[order]
@@ -137,12 +138,14 @@ class PersonClasses:
         return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
 
     def members(self, classes: Flags) -> pa.Table:
-        """Return the values of the quasi-identifiers in each selected class, one row per class."""
+        """Return the values of the quasi-identifiers in each class for which `classes` is True, one
+        row per class.
+        """
         keys = self.classes.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(self._order[classes]))
 
     def _count(self, classes: Flags) -> int:
-        """Return the number of distinct persons in the selected classes."""
+        """Return the number of distinct persons in the classes for which `classes` is True."""
         rows = self.rows
         if not classes.all():
             members = self.members(classes)
@@ -207,7 +210,8 @@ def count_person_classes(
     person: str,
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> PersonClasses:
-    """Count the distinct persons in each equivalence class of `rows`; see `count_classes`.
+    """Count the rows and the distinct persons in each equivalence class of the table `rows`, and
+    the persons by sensitive value. `quasi` are the columns that form the classes.
 
     Raises
     ------

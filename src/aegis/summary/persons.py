@@ -74,7 +74,8 @@ class PersonCells:
         rows
             Number of rows of each cell, shape (cells,).
         sensitive, hierarchies
-            As in `ClassTable.from_cells`.
+            For each sensitive attribute, the code of each cell's value with the labels of the
+            codes; and the levels of its values. See `ClassTable.from_cells`.
         """
         unique, index = number(ids)
         classes, persons, sizes = self._distinct(index, len(unique))
@@ -94,7 +95,8 @@ class PersonCells:
         return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
-        """Return the distinct pairs of group and person of `cells`, and all persons of each group.
+        """Group the cells; return the distinct pairs of a group and a person among persons with
+        rows in several cells, and the number of all persons in each group.
 
         `index` is the group of each cell, shape (cells,).
         """

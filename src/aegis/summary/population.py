@@ -36,12 +36,13 @@ class Population:
     values
         For each quasi-identifier, its distinct values.
     codes
-        For each quasi-identifier, the index of each cell's value, shape (cells,).
+        For each quasi-identifier, the index of each cell's value, shape (cells,). A cell is a
+        combination of values.
     counts
         Number of people per cell, shape (cells,): whole numbers, or sums of weights.
     finest
-        For quasi-identifiers that the frequency table counts by the groups of their finest
-        candidate, this candidate.
+        The finest candidate of each quasi-identifier that the frequency table counts by the groups
+        of this candidate instead of by values.
     """
 
     values: Mapping[str, pa.Array]
@@ -93,12 +94,15 @@ class Population:
         return replace(table, population=sizes, absent=absent)
 
     def _counted(self, name: str, candidate: Candidate) -> Candidate:
-        """Return a candidate, or the finest that was counted in place of the unmasked values."""
+        """Return the candidate of the quasi-identifier `name`. If the frequency table counts
+        coarser groups than this candidate has, return the candidate with these groups.
+        """
         finest = self.finest.get(name, candidate)
         return finest if candidate.size > finest.size else candidate
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return the group to which each value in the population belongs under a candidate mask.
+        """Return, for each value that the quasi-identifier `name` has in the population, its group
+        under a candidate mask.
 
         Groups that do not occur in the table have the highest numbers.
         """

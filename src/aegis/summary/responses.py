@@ -104,7 +104,8 @@ class NumberUnit:
     def of_values(
         self, values: pa.Array, what: str = "number to predict", most_bits: int = MOST_BITS
     ) -> Ints:
-        """Convert the values of a column to whole numbers of units; missing values become 0.
+        """Convert the values of a column to whole numbers of units of at most `most_bits` bits;
+        missing values become 0.
 
         `what` is the name of the values in error messages.
 
@@ -143,7 +144,7 @@ def present(column: ir.Column) -> ir.BooleanValue:
 def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Floats:
     """Return the values of a numeric label as floats; missing values become NaN.
 
-    If the values are masked, `masked` is the end of error messages.
+    If the values are masked, errors end with the text `masked`.
 
     Raises
     ------
@@ -179,7 +180,7 @@ def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Float
 
 @dataclass(frozen=True, eq=False)
 class ResponseSums:
-    """The sum of a numeric label over the labelled rows of each fold, in units.
+    """The sums of a numeric label over the labelled rows of each fold, in units of the label.
 
     If rows have weights, the label is multiplied by the weight. The sums may then need more than 64
     bits, so the arrays contain Python's integers.
@@ -187,7 +188,8 @@ class ResponseSums:
     Attributes
     ----------
     sums
-        For each attribute, the sum of the labels by fold and atom, shape (F, A_i).
+        For each attribute i, the sum of the labels by fold and atom (a set of values that no mask
+        distinguishes), shape (F, A_i).
     total
         Sum of the labels by fold, shape (F,).
     squares
@@ -213,9 +215,10 @@ class ResponseSums:
         return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
     def regrouped(self, moved: Sequence[Integers], sizes: Sequence[int]) -> ResponseSums:
-        """Return the sums by new atoms, each of which merges some of the old atoms.
+        """Return the sums by coarser atoms. An atom is a set of values that is summed together;
+        each new atom merges some old ones.
 
-        For each attribute, `moved` has the new atom of each atom, and `sizes` the number of new
+        For each attribute, `moved` has the new atom of each old atom, and `sizes` the number of new
         atoms.
         """
         sums = [np.zeros((self.folds, size), dtype=self.total.dtype) for size in sizes]
@@ -226,7 +229,7 @@ class ResponseSums:
 
     def plus(self, other: ResponseSums) -> ResponseSums:
         """Return the sums over these rows and other rows together. Both must have the same atoms
-        and folds.
+        (sets of values) and folds.
         """
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
@@ -250,7 +253,8 @@ class ResponseSums:
         Parameters
         ----------
         joints
-            For each attribute, the weights by fold and atom, in units, shape (F, A_i).
+            For each attribute, the weights by fold and atom (set of values), in units, shape (F,
+            A_i).
         rows
             The weights by fold, in units, shape (F,).
         scale
@@ -271,7 +275,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), of_fold, tuple(float(own) * scale for own in squares))
 
     def scaled(self, factor: int) -> ResponseSums:
-        """Convert the sums to a unit that is `factor` times smaller.
+        """Return the sums in a unit that is `factor` times smaller.
 
         Raises
         ------
@@ -308,7 +312,7 @@ class ResponseCounter:
     Parameters
     ----------
     sizes
-        Number of atoms of each attribute.
+        Number of atoms (sets of values that are summed together) of each attribute.
     folds
         Number of folds F.
     weighted
@@ -325,7 +329,9 @@ class ResponseCounter:
     def add(
         self, codes: Sequence[Integers], fold: Ints, response: Ints, weights: Ints | None = None
     ) -> None:
-        """Add a chunk of rows, given by their atoms, folds, labels in units, and weights."""
+        """Add a chunk of rows: for each attribute the atom (set of values) of each row; then the
+        fold, the label in units, and the weight of each row.
+        """
         of_rows = response if weights is None else response * weights
         for own, code, size in zip(self._sums, codes, self._sizes, strict=True):
             key = fold * size + code
@@ -339,7 +345,9 @@ class ResponseCounter:
                 self._squares[place] += int((of_rows[here].astype(object) * response[here]).sum())
 
     def _summed(self, key: Ints, values: Ints, size: int) -> Array:
-        """Sum values by key, shape (size,), as Python's integers if rows have weights."""
+        """Sum `values` by `key`, from 0 to `size` - 1, shape (size,). If rows have weights, the
+        sums are Python's integers.
+        """
         if self._total.dtype != object:
             return exact_sums(key, values, size)
         high, low = halves(values)
@@ -355,8 +363,8 @@ class ResponseCounter:
         response: Ints | None,
         weights: Ints | None = None,
     ) -> ResponseSums | None:
-        """Return the sums of the numeric label over these rows; None if the label is not a
-        number.
+        """Return the sums of the numeric label over these rows; None if the label is not a number.
+        The arguments are those of `ResponseCounter` and `add`.
         """
         if response is None:
             return None
@@ -370,7 +378,9 @@ class ResponseCounter:
 
 
 def exact_sums(key: Array, values: Ints, size: int) -> Ints:
-    """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
+    """Sum integers by key, from 0 to `size` - 1, shape (size,). The result is exact if it is below
+    2**62.
+    """
     if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
         return np.bincount(key, weights=values, minlength=size).astype(np.int64)
     parts = [
@@ -381,7 +391,9 @@ def exact_sums(key: Array, values: Ints, size: int) -> Ints:
 
 
 def halves(values: Array) -> tuple[Array, Array]:
-    """Split integers into their higher and their lower bits. The lower bits are never negative."""
+    """Split integers of any size into their higher and their lower bits, as two arrays. The lower
+    bits are never negative.
+    """
     return values >> _LOW, values & ((1 << _LOW) - 1)
 
 

@@ -44,7 +44,8 @@ Tally = tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]
 
 @dataclass(frozen=True, eq=False)
 class AtomRows:
-    """The rows of a table, with the atom of each value in place of the value.
+    """The rows of a table, with atoms in place of values. An atom is a set of values that no
+    candidate mask distinguishes.
 
     Attributes
     ----------
@@ -59,8 +60,8 @@ class AtomRows:
     weights
         The weight of each row in units, shape (N,); None if each row counts once.
     in_rows
-        Converts sums of weights in the matrix of all atoms to effective rows. None: the sums stay
-        in units.
+        The sums of weights by which `gram` converts its sums to effective rows. None: the sums stay
+        in units of weight.
     response
         The numeric label of each row in units, shape (N,); None if the label has classes.
     """
@@ -76,8 +77,8 @@ class AtomRows:
     response: Ints | None = None
 
     def deviation_sums(self, key: Ints, size: int, power: int = 1) -> Floats:
-        """Sum the deviations of the numeric label from its mean, or their squares, by the key of
-        each row.
+        """Sum the deviations of the numeric label from its mean (`power` 1), or their squares
+        (`power` 2), by the key of each row.
 
         The result has shape (size,). If rows have weights, each deviation counts as often as its
         row.
@@ -92,7 +93,9 @@ class AtomRows:
         return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
     def pair(self, i: int, j: int) -> Tally:
-        """Count the rows by the atoms of two attributes, by class and by fold."""
+        """Count the rows by the atoms (sets of values) of the attributes i and j, by class and by
+        fold; return the flat indices of the non-empty cells, and their numbers of rows.
+        """
         columns = self.classes * self.folds
         key = (self.codes[i].astype(np.int64) * self.sizes[j] + self.codes[j]) * columns
         key += self._column
@@ -103,8 +106,8 @@ class AtomRows:
         return self.label * self.folds + self.fold
 
     def joint(self, i: int) -> Ints:
-        """Count the rows by the A_i atoms of one attribute, and by C classes and F folds, shape
-        (A_i, C F).
+        """Count the rows by the A_i atoms (sets of values) of attribute i, and by C classes and F
+        folds, shape (A_i, C F).
         """
         columns = self.classes * self.folds
         own = self.codes[i].astype(np.int64) * columns + self._column
@@ -112,8 +115,8 @@ class AtomRows:
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
-        """Count how many rows have both atoms of each pair of the D atoms, shape (D, D), among all
-        rows or the rows with the indices `rows`.
+        """Count how many rows have both atoms (sets of values) of each pair of the D atoms of all
+        attributes, shape (D, D), among all rows or the rows with the indices `rows`.
 
         Several attributes with few atoms are first joined into one variable, whose values are
         combinations of atoms. Each pair of such variables is counted in one table. The counts of
@@ -142,7 +145,8 @@ class AtomRows:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Several attributes that are counted as one variable: each value is a combination of atoms.
+    """Several attributes that are counted as one variable. Each value of the variable is a
+    combination of atoms (sets of values) of the attributes.
 
     Attributes
     ----------
@@ -184,13 +188,17 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: Array) -> Floats:
-        """Return the rows of each atom, given the rows of each combination."""
+        """Return the number of rows of each atom (set of values) of the attributes, from the number
+        of rows of each combination of atoms.
+        """
         rows: Floats = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
 
 
 def _together(sizes: Sequence[int]) -> list[list[int]]:
-    """Divide attributes into sets with at most `_TOGETHER` combinations, or of one attribute each."""
+    """Divide attributes, given their numbers of atoms (`sizes`), into sets with at most `_TOGETHER`
+    combinations of atoms (sets of values). An attribute with more atoms is a set by itself.
+    """
     parts: list[list[int]] = []
     combined = 1
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
@@ -204,7 +212,9 @@ def _together(sizes: Sequence[int]) -> list[list[int]]:
 
 
 class _Tallies:
-    """Counts of pairs, made when first used; the last used ones are cached."""
+    """The counts of each pair of attributes, made when the pair is first used; the pairs used last
+    are cached.
+    """
 
     def __init__(self, rows: AtomRows) -> None:
         self._rows = rows
@@ -217,7 +227,9 @@ class _Tallies:
 
 
 class _Asked(Mapping[Pair, Any]):
-    """A mapping from pairs to one of the five arrays that describe each pair."""
+    """A mapping from pairs of attributes to one of the five arrays of counts that each pair has.
+    `get` computes the array of a pair.
+    """
 
     def __init__(self, pairs: Sequence[Pair], get: Callable[[Pair], Any]) -> None:
         self._pairs = dict.fromkeys(pairs)
@@ -252,23 +264,23 @@ class RowPairCounts(PairCounts):
 
     @property
     def dense(self) -> bool:
-        """Whether the matrix of the pairs of all atoms is small enough to be counted from the
-        rows.
+        """Whether the matrix of the pairs of all atoms (sets of values) is small enough to be
+        counted from the rows.
         """
         return int(self.offsets[-1]) ** 2 <= _MOST_CELLS
 
     @cached_property
     def total(self) -> Matrix:
-        """The number of rows that have both atoms of each pair of the D atoms, in all classes
-        together, shape (D, D), symmetric.
+        """The number of rows that have both atoms (sets of values) of each pair of the D atoms of
+        all attributes, in all classes together, shape (D, D), symmetric.
         """
         if not self.dense:
             return self.total_of_pairs()
         return self.coded.gram()
 
     def total_in(self, fold: int) -> Floats:
-        """Count the rows of one fold that have both atoms of each pair of the D atoms, in all
-        classes together, shape (D, D).
+        """Count the rows of one fold that have both atoms (sets of values) of each pair of the D
+        atoms of all attributes, in all classes together, shape (D, D).
         """
         return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
 
@@ -286,16 +298,16 @@ def count_row_pairs(
     weights: Ints | None = None,
     divisor: int = 1,
 ) -> RowPairCounts:
-    """Return the pair counts of `count_pairs`, but count each pair only when it is first used.
+    """Return the counts of pairs of attributes; each pair is counted when it is first used.
 
     Parameters
     ----------
     names, sizes, classes
-        The attributes, their numbers of atoms, and the number of classes.
+        The attributes, their numbers of atoms (sets of values), and the number of classes.
     codes, label
         For each attribute, the atom of each row; and the class of each row.
     folds, seed
-        As in `count_pairs`.
+        Number of folds by which rows are counted, and the seed of the folds.
     response
         The numeric label of each row in its unit, as an integer; None if the label has classes.
     weights, divisor

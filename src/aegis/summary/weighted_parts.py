@@ -36,7 +36,8 @@ def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
 
 
 def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
-    """Convert the weights of all parts of a table to the smallest unit that one of them has.
+    """Return the summaries of all parts of a table with their weights in the same unit, the
+    smallest that one of them has.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def _times(summary: Summary, factor: int) -> Summary:
 
 
 def _digits(factor: int, base: int) -> int:
-    """Return the logarithm of a factor to this base; the factor must be a power of the base."""
+    """Return n for the factor `base` ** n."""
     digits = 0
     while factor > 1:
         factor, digits = factor // base, digits + 1

@@ -59,7 +59,8 @@ class WeightSums:
 
     @classmethod
     def of(cls, weights: Ints, divisor: int = 1) -> WeightSums:
-        """Add up the weights of some rows, and the squares of these weights.
+        """Add up the weights of some rows, and the squares of these weights. `divisor` is the
+        greatest common divisor of the table's weights.
 
         Examples
         --------
@@ -79,7 +80,8 @@ class WeightSums:
 
     @property
     def step(self) -> float:
-        """The number of effective rows that `divisor` units of weight stand for.
+        """The number of effective rows per `divisor` units of weight, by which sums of weights are
+        converted.
 
         The number has so few bits that sums of effective rows are exact floats.
         """
@@ -91,7 +93,7 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: Array) -> Floats:
-        """Convert sums of weights to numbers of effective rows."""
+        """Convert sums of weights, in units, to numbers of effective rows."""
         return (counts // self.divisor) * self.step
 
     @property
@@ -110,7 +112,7 @@ class WeightSums:
         )
 
     def scaled(self, factor: int) -> WeightSums:
-        """Convert the sums to a unit that is `factor` times smaller."""
+        """Return the sums in a unit that is `factor` times smaller."""
         return WeightSums(self.total * factor, self.squares * factor**2, self.divisor * factor)
 
 
@@ -170,7 +172,7 @@ class RowWeights:
     unit
         Unit of the weights; every weight is a whole multiple of the unit.
     sums, zeros
-        As in `TableWeights`.
+        Sums of the weights of all rows, and the number of rows with weight 0.
     """
 
     column: str
@@ -212,7 +214,7 @@ class RowWeights:
         return cls(column.get_name(), values, unit, sums, zeros)
 
     def of(self, column: pa.Array) -> Ints:
-        """Return the weight of each row as a whole number of units."""
+        """Return the weight of each row as a whole number of units, from the column of weights."""
         return self.of_codes(code_values(column, self.values))
 
     def of_codes(self, codes: Integers) -> Ints:
@@ -254,7 +256,9 @@ def _is_number(text: str) -> bool:
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
-    """Return weights as floats; raise `DataError` if they are not valid weights."""
+    """Return the distinct weights of a column as floats; raise `DataError` if one of them is not a
+    valid weight.
+    """
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:
         raise DataError(

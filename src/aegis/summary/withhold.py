@@ -91,7 +91,9 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
 def _coarse(
     attribute: AttributeSummary, cells: Int32s, information: Information, max_levels: int
 ) -> tuple[AttributeSummary, Int32s]:
-    """Merge an attribute's values into cells; return the attribute, and the new atom of each atom."""
+    """Merge the values of an attribute into cells (sets of values that no candidate distinguishes).
+    Return the attribute, and the new atom of each old atom. `cells` has the cell of each value.
+    """
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
     first = np.unique(cells, return_index=True)[1]
@@ -139,8 +141,9 @@ def _coarse(
 
 
 def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int) -> Int32s | None:
-    """Return the range of each new atom of an unmasked attribute; `atoms` is the new atom of each
-    old one.
+    """Return the range (neighbouring values with about equally many rows) of each new atom (set of
+    values), if the attribute is unmasked; None if its values have no order. `atoms` has the new
+    atom of each old atom.
     """
     if not attribute.kind.ordered:
         return None
@@ -150,7 +153,9 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int
 
 
 def _coarser(pairs: PairCounts, moved: Sequence[Int32s]) -> PairCounts:
-    """Return the pair counts of coarser atoms; `moved` has the new atom of each atom."""
+    """Return the counts of pairs of attributes with coarser atoms. For each attribute, `moved` has
+    the new atom of each old atom.
+    """
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
     part = PartOfPairs(pairs, moved, np.arange(pairs.classes))
     return added_pairs([part], sizes, pairs.classes)
@@ -159,7 +164,9 @@ def _coarser(pairs: PairCounts, moved: Sequence[Int32s]) -> PairCounts:
 def _counted(
     frequency: FrequencyTable | None, cells: Mapping[str, Int32s]
 ) -> FrequencyTable | None:
-    """Return the frequency table with cells in place of values; columns without cells stay as they are."""
+    """Return the frequency table with cells (sets of values) in place of values. `cells` has the
+    cell of each value, by column; columns that it lacks do not change.
+    """
     if frequency is None:
         return None
     codes, representatives = {}, {}

@@ -74,20 +74,21 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the probability that value i gives report j, for V values and R reports, shape (V,
-        R), or only the lines for some values.
+        """Return the probability that value i is shown as report j (a noisy value), for V values
+        and R reports, shape (V, R), or only the lines for some values.
 
         Parameters
         ----------
         data
             Distinct values of the column and their counts, null last.
         rows
-            The values whose rows are returned.
+            The values whose lines are returned.
         """
 
     @abstractmethod
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return the masked value of each row of a column, in the type of `reports`.
+        """Return the masked value of each row of a column, in the type of `reports` (the possible
+        noisy values).
 
         Parameters
         ----------
@@ -107,7 +108,7 @@ class NoiseMask(Mask):
 
 def learnt_field(what: str) -> Any:
     """Return a dataclass field for a parameter that `fit` learns from the data if the policy does
-    not give it.
+    not give it. `what` describes the parameter.
     """
     doc = f"{what}. By default, Aegis learns it from the data"
     return field(default=None, metadata={"doc": doc})
@@ -116,7 +117,10 @@ def learnt_field(what: str) -> Any:
 def channel_blocks(
     mask: NoiseMask, data: ValueCounts, reports: int
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield the channel in blocks of values, so that the whole matrix is never in memory."""
+    """Yield the channel of a noise mask (the probability of each of R reports, or noisy values, for
+    each of V values) in blocks of values, each with the slice of its values. So the whole matrix is
+    never in memory. `reports` is R.
+    """
     size = max(1, _CELLS // max(reports, 1))
     for start in range(0, len(data.values), size):
         rows = slice(start, min(start + size, len(data.values)))
@@ -161,7 +165,9 @@ class NumberGrid:
 
     @classmethod
     def between(cls, mask: str, lower: float, upper: float, step: float) -> NumberGrid:
-        """Return the grid from `lower` up to at most `upper`; raise `PolicyError` if it is too fine."""
+        """Return the numbers `lower`, `lower + step`, ... up to at most `upper`. Raise
+        `PolicyError`, which names `mask`, if there are too many.
+        """
         low, high, by = map(parameters.as_fraction, (lower, upper, step))
         size = (high - low) // by + 1
         if size > MOST_REPORTS:
@@ -176,18 +182,18 @@ class NumberGrid:
 
     @property
     def whole(self) -> bool:
-        """Whether all points are whole numbers."""
+        """Whether all numbers of the grid are whole numbers."""
         return self.start.denominator == 1 and self.step.denominator == 1
 
     @property
     def points(self) -> Floats:
-        """The numbers, shape (size,), each the float nearest to its decimal."""
+        """The numbers of the grid, shape (size,), as the nearest 64-bit floats."""
         scale = int(np.lcm(self.start.denominator, self.step.denominator))
         first, by = int(self.start * scale), int(self.step * scale)
         return np.array([(first + by * i) / scale for i in range(self.size)])
 
     def nearest(self, numbers: Floats) -> Ints:
-        """Return the index of the nearest point for each number; halves round up."""
+        """Return, for each number, the index of the nearest number of the grid; halves round up."""
         points = self.points
         cuts = (points[1:] + points[:-1]) / 2
         return np.searchsorted(cuts, numbers, side="right").astype(np.int64)
@@ -211,7 +217,7 @@ def floats(values: pa.Array) -> Floats:
 
 
 def take(reports: pa.Array, index: Ints, missing: Flags | None = None) -> pa.Array:
-    """Return the reports at positions `index`, and null where `missing` is true."""
+    """Return the entry of `reports` at each position in `index`, and null where `missing` is true."""
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     chosen = np.ascontiguousarray(index, dtype=np.int64)
     places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])

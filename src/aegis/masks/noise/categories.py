@@ -73,11 +73,16 @@ class CategoryNoise(NoiseMask):
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the categories, then "*" for unknown texts and null, if these can occur."""
+        """Return the values that the mask may show for `data`: the categories, then "*" for texts
+        that are not in the list and null, if these can occur.
+        """
         return self._shown(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the transition matrix; unknown values become "*" or null, and null stays null."""
+        """Return the probability that value i of `data` is shown as report j, for V values and R
+        reports, shape (V, R), or only the lines `rows`. Values that are not in the list become "*"
+        or null, and null stays null.
+        """
         shown = self._shown(data.values)
         size = len(self.categories())
         codes, missing = self._codes(data.values)
@@ -91,8 +96,8 @@ class CategoryNoise(NoiseMask):
         return channel
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return a value for each row, drawn from the distribution that the channel has for its
-        true value.
+        """Return a masked value for each row, drawn with the probabilities that `channel` states
+        for the row's true value.
         """
         codes, missing = self._codes(column)
         inside = codes >= 0
@@ -103,7 +108,9 @@ class CategoryNoise(NoiseMask):
         return take(shown, np.minimum(index, len(shown) - 1), missing)
 
     def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
-        """Return the shown category for each true category, using one uniform number per row."""
+        """Return the index of the category that is shown for each row, given the index of the true
+        category (`codes`). Each row uses one uniform random number.
+        """
         below = np.cumsum(self.transitions(), axis=1)
         uniform = random.random(len(codes))
         last = below.shape[1] - 1
@@ -115,7 +122,9 @@ class CategoryNoise(NoiseMask):
         return shown
 
     def _shown(self, values: pa.Array) -> pa.Array:
-        """Return the categories, then "*" if texts are unknown, and null if it may be shown."""
+        """Return the categories, then "*" if `values` has texts that are not in the list, and null
+        if null may be shown.
+        """
         dtype = _wide(values.type)
         codes, missing = self._codes(values)
         unknown = bool(((codes < 0) & ~missing).any())
@@ -125,7 +134,9 @@ class CategoryNoise(NoiseMask):
         return pa.array([*self.categories(), *extra], dtype)
 
     def _codes(self, values: pa.Array) -> tuple[Ints, Flags]:
-        """Return the category of each value, -1 for null and unknown values, and flags of nulls."""
+        """Return the index of each value's category (-1 for null and for values that are not in the
+        list), and whether each value is null.
+        """
         dtype = _wide(values.type)
         listed = pa.array(list(self.categories()), dtype)
         codes = pc.index_in(values.cast(dtype), value_set=listed).fill_null(-1)
@@ -197,7 +208,7 @@ class RandomisedResponse(CategoryNoise):
 
     @property
     def exact_randomness(self) -> bool:  # type: ignore[override]
-        """Whether OpenDP draws the rows."""
+        """Whether OpenDP draws the values, so that no seed is used."""
         return self.epsilon is not None
 
     def _learn(self, data: ValueCounts) -> Mask:
@@ -216,7 +227,9 @@ class RandomisedResponse(CategoryNoise):
         )
 
     def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
-        """Return the shown category for each true category."""
+        """Return the index of the category that is shown for each row, given the index of the true
+        category (`codes`).
+        """
         if self.epsilon is None:
             return super().drawn(codes, random)
         size = len(self.categories())
@@ -227,7 +240,9 @@ class RandomisedResponse(CategoryNoise):
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 
     def loss(self, attribute: str) -> PrivacyLoss | None:
-        """Return the loss epsilon, if given, and a note if the list of values was learnt from the data."""
+        """Return the privacy loss of a row, epsilon, with a note if the list of values was learnt
+        from the data; None if the policy states no epsilon.
+        """
         if self.epsilon is None:
             return None
         instead = f"{{randomised_response: {{epsilon: {self.epsilon}, values: [...]}}}}"
@@ -357,18 +372,18 @@ class Shuffle(NoiseMask):
     keeps_kind: ClassVar[bool] = True
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the distinct values of the data, because each row may show any of them."""
+        """Return the distinct values of the column, because each row may show any of them."""
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the share of each value in the data; this distribution is the same for every true
-        value.
+        """Return the probability that value i is shown as value j, shape (V, V), or only the lines
+        `rows`. It is the share of value j in the data, the same for every true value i.
         """
         shares = data.counts / max(int(data.counts.sum()), 1)
         return np.tile(shares, (len(range(*rows.indices(len(data.values)))), 1))
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return the rows in random order; all orders are equally likely."""
+        """Return the values of the column in random order; all orders are equally likely."""
         return take(column, random.permutation(len(column)))
 
 
@@ -419,7 +434,9 @@ def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[
 
 
 def _distinct(mask: str, data: ValueCounts) -> tuple[tuple[Value, ...], Ints]:
-    """Return the values that are not null and the rows of each."""
+    """Return the distinct values that are not null, and the number of rows of each; errors name
+    `mask`.
+    """
     present = ~is_null(data.values)
     values = tuple(data.values.drop_null().to_pylist())
     if not values:

@@ -63,7 +63,9 @@ class DateNoise(NoiseMask):
                 )
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Fit bounds that span the moved dates, each from a date that enough rows share."""
+        """Return the mask with bounds that span all moved dates. Each bound comes from a date that
+        enough rows share.
+        """
         present = ~is_null(data.values)
         days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)
         low, high = 0, 0
@@ -79,7 +81,8 @@ class DateNoise(NoiseMask):
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the probabilities P(shown day | true day); days beyond a bound become the bound.
+        """Return the probability that true date i is shown as day j, for V dates and R days, shape
+        (V, R), or only the lines `rows`. Days beyond a bound become the bound.
 
         Each day within `days` of the true one has the probability 1 / (2 days + 1).
         """

@@ -32,7 +32,8 @@ STEPS = 100
 
 @dataclass(frozen=True)
 class GridNoise(NoiseMask):
-    """Noise on numbers: the noisy number moves to the nearest point of a grid.
+    """Noise on numbers: the mask shows the noisy number as the nearest of a list of evenly spaced
+    numbers (the grid).
 
     Null and NaN do not change. Whole numbers stay whole if the grid is whole; all other numbers
     become 64-bit floats. An infinity moves to the nearer end of the grid.
@@ -43,25 +44,29 @@ class GridNoise(NoiseMask):
 
     @abstractmethod
     def grid(self) -> NumberGrid:
-        """Return the grid; raise `InternalError` when the mask is not fitted."""
+        """Return the evenly spaced numbers that the mask can show; raise `InternalError` if the
+        mask is not fitted.
+        """
 
     @abstractmethod
     def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the probability that number i is shown as grid point j, for V finite numbers and R
-        grid points, shape (V, R).
+        """Return the probability that number i is shown as point j, for V finite numbers and the R
+        `points` that the mask can show, shape (V, R).
         """
 
     @abstractmethod
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:
-        """Return each finite number with noise added."""
+        """Return each finite number with noise added, before it moves to the nearest number that
+        the mask can show.
+        """
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind` if the grid preserves it, else a number."""
+        """Return `kind` if all numbers that the mask can show are whole, else the kind `number`."""
         whole = not self.fitted or self.grid().whole
         return kind if whole else Kind.NUMBER
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the grid points, then NaN and null if the data has them."""
+        """Return the numbers that the mask can show, then NaN and null if the data has them."""
         numbers, null = floats(data.values), is_null(data.values)
         shown = self._points(data.values.type)
         if (np.isnan(numbers) & ~null).any():
@@ -71,8 +76,8 @@ class GridNoise(NoiseMask):
         return shown
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the probability that value i gives report j, for V values and R reports, shape (V,
-        R); null and NaN do not change.
+        """Return the probability that value i is shown as report j, for V values and R reports,
+        shape (V, R), or only the lines `rows`. Null and NaN do not change.
         """
         points = self.grid().points
         every, missing = floats(data.values), is_null(data.values)
@@ -90,7 +95,9 @@ class GridNoise(NoiseMask):
         return chances
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return the grid point nearest to each noisy number."""
+        """Add noise to each number of the column, and return the nearest number that the mask can
+        show.
+        """
         numbers, missing = floats(column), is_null(column)
         unknown = np.isnan(numbers)
         noisy = self.noisy(self._bounded(np.where(unknown, 0.0, numbers)), random)
@@ -102,7 +109,7 @@ class GridNoise(NoiseMask):
         return take(shown, index, missing)
 
     def _bounded(self, numbers: Floats) -> Floats:
-        """Replace infinities by the ends of the grid."""
+        """Replace infinities by the smallest and the largest number that the mask can show."""
         points = self.grid().points
         return np.nan_to_num(numbers, posinf=points[-1], neginf=points[0])
 
@@ -205,13 +212,15 @@ class Laplace(BoundedNoise):
         return replace(self, resolution=parameters.plain(step))
 
     def grid(self) -> NumberGrid:
-        """Return the grid from lower to upper."""
+        """Return the evenly spaced numbers from `lower` to `upper` that the mask can show."""
         if self.resolution is None:
             raise InternalError(f"Mask {str(self)!r} has not been fitted.")
         return NumberGrid.between(self.name, self.lower, self.upper, self.resolution)
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the channel of clipped Laplace noise on the grid."""
+        """Return the probability that number i with Laplace noise is shown as point j, for V
+        numbers and R points, shape (V, R). Noisy numbers beyond the ends are shown as the end.
+        """
         from aegis.masks.channels import laplace_channel
 
         return laplace_channel(
@@ -259,7 +268,9 @@ class Geometric(BoundedNoise):
         return NumberGrid.between(self.name, self.lower, self.upper, 1)
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:  # noqa: ARG002 - all whole numbers
-        """Return the channel of clipped geometric noise."""
+        """Return the probability that number i with geometric noise is shown as point j, for V
+        numbers and R points, shape (V, R). Noisy numbers beyond the ends are shown as the end.
+        """
         from aegis.masks.channels import geometric_channel
 
         return geometric_channel(
@@ -279,7 +290,8 @@ class Geometric(BoundedNoise):
 
 
 class UniformNoise(GridNoise):
-    """Uniform noise on a grid that is fitted to the data.
+    """Uniform noise on numbers; the evenly spaced numbers that the mask can show (the grid) are
+    fitted to the data.
 
     Each subclass declares all parameters as fields, so that it can list its own parameters before
     the shared ones.
@@ -307,11 +319,12 @@ class UniformNoise(GridNoise):
 
     @property
     def fitted(self) -> bool:
-        """Whether the grid is known."""
+        """Whether the numbers that the mask can show are known."""
         return self.resolution is not None and self.lower is not None
 
     def _learn(self, data: ValueCounts) -> Mask:
-        """Fit a grid that spans the noisy data in about 100 steps.
+        """Return the mask with about 100 evenly spaced numbers to show, from the smallest to the
+        largest possible noisy number.
 
         The ends of the data range are bounds that enough rows share (`shared_range`).
         """
@@ -346,7 +359,7 @@ class UniformNoise(GridNoise):
         return replace(self, **fitted)
 
     def grid(self) -> NumberGrid:
-        """Return the grid from lower to upper."""
+        """Return the evenly spaced numbers from `lower` to `upper` that the mask can show."""
         if self.resolution is None or self.lower is None or self.upper is None:
             raise InternalError(f"Mask {str(self)!r} has not been fitted.")
         return NumberGrid.between(self.name, self.lower, self.upper, self.resolution)
@@ -361,7 +374,7 @@ class AddUniform(UniformNoise):
     """Adds uniform noise in [-amount, amount]; guarantees no differential privacy.
 
     This is the absolute noise of the AEGIS paper. The true value differs from the shown number by
-    at most `amount` plus a grid step.
+    at most `amount` plus the distance between two numbers that the mask can show.
     """
 
     name: ClassVar[str] = "add_uniform"
@@ -384,7 +397,9 @@ class AddUniform(UniformNoise):
         return np.full(len(numbers), float(self.amount))
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the channel of absolute uniform noise."""
+        """Return the probability that number i with absolute uniform noise is shown as point j, for
+        V numbers and R points, shape (V, R).
+        """
         from aegis.masks.channels import absolute_uniform_channel
 
         return absolute_uniform_channel(numbers, points, amount=float(self.amount))
@@ -395,7 +410,8 @@ class ScaleUniform(UniformNoise):
     """Multiplies by 1 + U, with U uniform in [-ratio, ratio]; guarantees no differential privacy.
 
     This is the relative noise of the AEGIS paper. 0 stays 0. The true value differs from the shown
-    number by at most the ratio times the true value, plus a grid step.
+    number by at most the ratio times the true value, plus the distance between two numbers that the
+    mask can show.
     """
 
     name: ClassVar[str] = "scale_uniform"
@@ -418,7 +434,9 @@ class ScaleUniform(UniformNoise):
         return np.abs(numbers) * float(self.ratio)
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
-        """Return the channel of relative uniform noise."""
+        """Return the probability that number i with relative uniform noise is shown as point j, for
+        V numbers and R points, shape (V, R).
+        """
         from aegis.masks.channels import relative_uniform_channel
 
         return relative_uniform_channel(numbers, points, ratio=float(self.ratio))

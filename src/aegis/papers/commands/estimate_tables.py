@@ -121,7 +121,9 @@ def _table(name: str, labels: Sequence[str], heads: Sequence[Sequence[str]], cel
 
 
 def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield runs of consecutive classes that fit in `width`, in blocks of about equal size."""
+    """Yield blocks of consecutive classes of about equal size that fit in `width` characters.
+    `least` has the width that each class needs.
+    """
     fitting = max(1, width // max(least))
     blocks = -(-len(least) // fitting)
     size = -(-len(least) // blocks)

@@ -125,8 +125,8 @@ class HeatMap:
         )
 
     def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
-        """Yield each band of the map: class, name, shades from 0 to 1, and the rows of the darkest
-        shade.
+        """Yield each band of the map, with at most `columns` columns: the index of the class, the
+        name, the shades from 0 to 1, and the number of rows of the darkest shade.
 
         The estimated and the true band of a class have the same scale.
         """
@@ -139,7 +139,9 @@ class HeatMap:
                 yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self, width: int) -> str:
-        """Return the names of the first and the last column, in at most `width` characters (>= 21)."""
+        """Return a caption of the horizontal axis with the names of the first and the last column,
+        in at most `width` characters (at least 21).
+        """
         each = max(4, min(16, (width - 13) // 2))
         first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
         ends = f"{first} ... {last}"
@@ -147,7 +149,9 @@ class HeatMap:
 
 
 def _top(band: int, beside: int) -> int:
-    """Return the vertical position of a band; the `beside` bands of a class are close together."""
+    """Return the vertical position of the band with index `band`; the `beside` bands of a class are
+    close together.
+    """
     return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
 
 

@@ -79,12 +79,13 @@ class PaperEstimate:
         measure: str | None,
         progress: Progress = SILENT,
     ) -> dict[str, Estimate]:
-        """Estimate the deviation of each configuration from the summary.
+        """From the summary, estimate how far a measure of each configuration deviates from the
+        measure of the unmasked table.
 
         Parameters
         ----------
         summary
-            The aggregates.
+            The summary.
         choices
             The name of each configuration, with its candidates.
         measure
@@ -162,7 +163,8 @@ def estimated_measure(named: str | None) -> Measure:
 
 
 class _Estimator:
-    """Estimates deviations attribute by attribute, and computes each mask only once.
+    """Estimates how far the measure of masked attributes deviates from the measure of unmasked
+    ones, one attribute at a time. Each mask is computed only once.
 
     All configurations that contain the mask use the same result.
     """
@@ -224,9 +226,10 @@ class _Estimator:
 
 
 def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
-    """Return the methods to try, in order; for each method, say whether it uses a single mask.
+    """Return the reconstruction methods to try, in order, each with a flag: True if it uses only
+    the attribute's mask in the configuration, False if it uses all candidate masks.
 
-    The method of the case comes first. For noise it does not, because it would use only the
+    The method of `case` comes first, except for a noise mask, for which it would use only the
     histogram. Methods that accept more kinds of masks follow.
     """
     tried = [

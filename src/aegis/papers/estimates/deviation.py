@@ -115,9 +115,10 @@ def reconstruct_attribute(
     Parameters
     ----------
     summary, name
-        The aggregates, and one of their attributes.
+        The summary, and the name of one of its attributes.
     know, masks
-        As in `evidence_of`.
+        The information that is used (`raw`, `histogram` or `nothing`), and the candidate masks that
+        are used (by default all), as in `evidence_of`.
     method
         A registered reconstruction method.
     seed
@@ -162,16 +163,17 @@ def estimate_pud(
     Parameters
     ----------
     summary
-        The aggregates.
+        The summary.
     configurations
         The configurations to estimate.
     measure
         A measure of single attributes.
     know
-        As in `evidence_of`; by default, all information of the summary is known. So for a summary
-        with the raw joint counts, the result is the true deviation.
+        The information that is used: `raw`, `histogram` or `nothing`; by default, all information
+        of the summary. So for a summary with the raw joint counts, the result is the true
+        deviation.
     method
-        As in `reconstruct_attribute`.
+        A registered reconstruction method.
     progress
         Receives one step per attribute.
 
@@ -219,7 +221,8 @@ def unmasked_measure(
     measure
         A measure of single attributes.
     know, method, masks
-        As in `reconstruct_attribute`. The bounds also depend on `masks`.
+        The information, the reconstruction method and the candidate masks to use, as in
+        `reconstruct_attribute`. The bounds also depend on `masks`.
     reconstruction
         The reconstruction, if the caller has computed it already.
     """
@@ -271,7 +274,9 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate for a configuration: the mean of the estimates of its attributes."""
+    """Return the estimate for the configuration `name`: the mean of the estimates of its
+    `attributes`. The other arguments are stored in the estimate.
+    """
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -289,7 +294,9 @@ def _bounds(
     measure: Measure,
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return the finest candidate's measure, and bounds for the unmasked attribute's measure."""
+    """Return the measure of an attribute under its finest candidate, and bounds for the measure of
+    the unmasked attribute; None if the measure has no bounds.
+    """
     seen = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
@@ -319,7 +326,7 @@ def limits_of(
     measure
         A measure of single attributes.
     shown
-        The measure of the attribute under each mask; at least one.
+        The value of the measure under each mask; at least one.
     margins
         The known margins (row totals and class totals) of the joint counts. They limit the measure
         from above.
@@ -368,7 +375,9 @@ def known_of(attribute: AttributeSummary) -> Information:
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` if the setting needs more information than the summary has."""
+    """Raise `PolicyError` if the setting needs more information on the attribute than the summary
+    has.
+    """
     order = list(Information)
     carried = attribute.information
     if order.index(setting) < order.index(carried):
@@ -387,7 +396,9 @@ def _histogram(attribute: AttributeSummary) -> Ints:
 
 
 def _groups(attribute: AttributeSummary, candidate: Candidate) -> Ints:
-    """Return the group of each value of the table, shape (V,)."""
+    """Return the index of the masked value that a candidate shows for each of the V values of the
+    table, shape (V,).
+    """
     groups = candidate.groups.astype(np.int64)
     return groups if attribute.domain is None else groups[attribute.domain.cells]
 

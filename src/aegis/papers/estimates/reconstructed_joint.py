@@ -133,12 +133,12 @@ def estimate_joint(
     Parameters
     ----------
     summary, name
-        The aggregates, and one of their attributes.
+        The summary, and the name of one of its attributes.
     know
         The information that is known in addition to masked values. By default, it is all
         information of the summary except the raw joint counts.
     method, masks, seed, progress
-        As in `reconstruct_attribute`.
+        Reconstruction method, candidate masks to use (default: all), seed of draws, progress.
     measure
         A measure of single attributes.
 

@@ -83,8 +83,9 @@ class Design:
     def linear(self, rows: Rows) -> Floats:
         """Return the features of `rows` for a linear model that predicts a number.
 
-        Numeric attributes with at most 32 values are one-hot encoded, too. In attributes with more
-        than 64 values, the least frequent values have no column.
+        An attribute with an order and more than 32 values gives its standardised number and, if
+        numbers are missing, an indicator of missing ones. Each other attribute is one-hot encoded;
+        if it has more than 64 values, the least frequent have no column.
         """
         columns: list[Floats] = []
         for place, size in enumerate(self.sizes):
@@ -149,7 +150,8 @@ class CodedTable:
         return np.flatnonzero(self.label >= 0)
 
     def design(self, choice: Choice) -> Design:
-        """Return the features under the masks of a configuration.
+        """Return the features of all rows under the masks of a configuration. `choice` has each
+        attribute's candidate mask.
 
         The noisy values of noise masks are drawn for all rows; with OpenDP, they differ each time.
         """
@@ -170,8 +172,8 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> Floats | None:
-        """Return the mean number of each masked value, shape (groups,); None if the attribute has
-        no order.
+        """Return the mean of the numbers that each masked value of the attribute `name` stands for,
+        shape (groups,); None if the attribute has no order.
         """
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
@@ -191,8 +193,8 @@ class CodedTable:
         return tuple(shown or list(self.codes)[:1])
 
     def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
-        """Draw the value that a noise mask shows in each row; return the codes of these values and
-        the number of codes.
+        """Draw the value that a noise mask shows in each row for the attribute `name`; return the
+        codes of these values and the number of codes.
         """
         attribute = self.attributes[name]
         key = hashlib.sha256(f"{self.seed}\n{name}\n{noise}".encode()).digest()
@@ -220,7 +222,9 @@ class CodedTable:
         return np.isin(ids, classes.kept_ids(rule.check(classes).kept_classes))
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
-        """Return the code of each row's masked value, and the text of each code."""
+        """Return the code of each row's masked value of the attribute `name`, and the text of each
+        code.
+        """
         if name in self.codes:
             candidate = choice[name]
             return candidate.groups[self.codes[name]].astype(np.int64), candidate.labels

@@ -103,7 +103,7 @@ class Reconstructed:
         scorer
             The scorer of the summary.
         choice
-            The configuration.
+            The candidate mask of each attribute.
         measures
             Measures of single attributes.
         seed
@@ -140,8 +140,8 @@ class Reconstructed:
 
 
 def drawn_records(joint: Ints, groups: Integers, *, seed: int) -> Ints:
-    """Draw, with replacement, as many records from each group as the group has; return the counts
-    by value and class, shape (V, C).
+    """Draw from each group, with replacement, as many records as the group has; return the number
+    of drawn records by value and class, shape (V, C).
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
     scorer
         The scorer of the summary.
     choice
-        The configuration.
+        The candidate mask of each attribute.
 
     References
     ----------
@@ -195,7 +195,8 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
 
 def spread_divergence(counts: Integers, groups: Integers) -> float:
-    """Return KL(P||Q) in bits.
+    """Return the Kullback-Leibler divergence KL(P||Q) of an attribute's values from values that are
+    equally frequent in each group, in bits.
 
     P is the distribution of `counts`, shape (V,). Q is the distribution after the counts of each
     group are spread equally over the values of the group.

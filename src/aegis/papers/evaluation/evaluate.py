@@ -59,12 +59,12 @@ def evaluate_models(
     *,
     progress: Progress = SILENT,
 ) -> Evaluation:
-    """Train every model on every configuration, and compare with every measure.
+    """Train every model on every configuration; compare the metrics with the scores by measures.
 
     Parameters
     ----------
     source, summary, plan, policy
-        The table, its aggregates, the object that checks the rule, and the policy.
+        The table, its summary, the object that checks the rule, and the policy.
     request
         The configurations, the models and the options of training.
     progress
@@ -152,7 +152,9 @@ def _judged(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Judged, ...]:
-    """Return the scores by every measure, and by the comparators if they apply."""
+    """Return the scores of the configurations by every measure. Unless the label is a number or
+    rows have weights, also return the scores by estimators from the literature (comparators).
+    """
     judged = judge(scorer, choices, progress)
     if not policy.label.is_number and policy.weight is None:
         judged += compare(
@@ -214,7 +216,9 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the configurations in alphabetical order, which the ranking does not change."""
+    """Return the ranked configurations by name, in alphabetical order, which does not depend on the
+    ranking.
+    """
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
     }
@@ -229,7 +233,9 @@ def _releases(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
-    """Return the coded record-level releases, and the advice with them."""
+    """Return the advice with the requested record-level releases added, and these releases as
+    integer codes, by name.
+    """
     methods, seed = request.methods, request.seed
     if methods is None and not policy.anonymizers:
         return advice, {}
@@ -262,7 +268,9 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances change in each release and in the best configuration."""
+    """Return how much feature importances differ from those of the unmasked table, for each release
+    and for the best configuration; empty without releases.
+    """
     if not releases:
         return {}
     from aegis.papers.evaluation.original import importance_shift, importances
@@ -292,7 +300,9 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield each training task, with at most one masked table in memory at a time."""
+    """Yield a training task for each configuration or release, model and split. At most one masked
+    table is in memory at a time.
+    """
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (
@@ -356,7 +366,9 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks that are not in the store; add finished ones to `known`."""
+    """Yield the tasks that are not in the store; add the stored results of all other tasks to
+    `known`.
+    """
     for task in wanted:
         finished = store.get(task)
         if finished is None:

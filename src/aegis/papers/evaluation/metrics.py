@@ -131,7 +131,10 @@ def roc_auc(prediction: Prediction) -> float:
 
 
 def _area(positive: Flags, scores: Floats, weights: Floats | None) -> float:
-    """Return the share of pairs in the right order, weighted by the product of both weights."""
+    """Return the area under the ROC curve: the share of pairs of a positive and a negative row in
+    which the positive row has the higher score. Equal scores count half. A pair has the product of
+    both weights.
+    """
     _, place = np.unique(scores, return_inverse=True)
     own = np.ones(len(scores)) if weights is None else weights
     hits, others = (np.bincount(place, own * of_kind) for of_kind in (positive, ~positive))

@@ -84,7 +84,9 @@ class Model:
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings; together with rows and seed, they determine a training's result."""
+        """Return the settings that, together with rows and seed, determine the result of a
+        training.
+        """
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 

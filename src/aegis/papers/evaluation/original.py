@@ -55,7 +55,8 @@ def compare_with_original(
     """Compare a metric of a configuration, measured on n splits, with the metric of the unmasked
     table, measured on m splits.
 
-    The comparison does not pair the splits. If all values are equal, U is n m / 2 and p is 1.
+    `reached` and `original` have the metric of each split. The comparison does not pair the splits.
+    If all values are equal, U is n m / 2 and p is 1.
     """
     difference = float(np.mean(reached) - np.mean(original))
     if min(len(reached), len(original)) < 2:
@@ -80,7 +81,8 @@ def importances(
     *,
     seed: int,
 ) -> dict[str, float]:
-    """Return the feature importance of each attribute in a random forest.
+    """Return the feature importance of each of the `attributes` in a random forest. `names` has the
+    attribute of each column of the design, and `label` the class of each row.
 
     The importance is the mean decrease in impurity (Breiman 2001) on the training rows, with values
     encoded as ranks. The importances of all attributes add up to 1, or to 0 if no attribute helps.
@@ -99,7 +101,7 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return how much two lists of feature importances differ: half the sum of the absolute
-    differences, from 0 (equal) to 1.
+    """Return how much the feature importances of two tables, by attribute, differ: half the sum of
+    the absolute differences, from 0 (equal) to 1.
     """
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

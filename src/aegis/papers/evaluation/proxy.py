@@ -46,7 +46,7 @@ def train_proxy(
     Parameters
     ----------
     source, summary, policy
-        The table, its aggregates and its policy.
+        The table, its summary and its policy.
     advice
         The advice; models are trained on its best `FINALISTS` admissible configurations.
         Record-level releases are skipped.
@@ -90,7 +90,7 @@ def train_proxy(
 
 
 def _drawn(rows: CodedTable, seed: int) -> CodedTable:
-    """Draw at most `ROWS` rows; return the table, in which all other rows have no label."""
+    """Draw at most `ROWS` labelled rows; return the table, in which all other rows have no label."""
     known = np.flatnonzero(rows.label >= 0)
     drawn = np.random.default_rng(seed).choice(known, min(ROWS, len(known)), replace=False)
     label = np.full_like(rows.label, -1)

@@ -43,7 +43,7 @@ class CodedRelease:
     rows: Rows
 
     def split(self, whole: Split) -> Split:
-        """Return a split without the rows that the method did not release."""
+        """Return the split `whole` without the rows that the method did not release."""
         return Split(
             whole.number,
             np.intersect1d(whole.train, self.rows),
@@ -54,7 +54,7 @@ class CodedRelease:
 def code_release(
     read: RecordTable, made: Anonymized, ranked: Ranked, rows: CodedTable, names: Sequence[str]
 ) -> CodedRelease:
-    """Encode the scored columns of a release.
+    """Encode the scored columns of a record-level release as integers.
 
     Released values of a quasi-identifier are ordered by the mean rank of their original values, so
     that "[5, 9]" comes before "[10, 20]". Values of other columns keep their order.
@@ -62,7 +62,7 @@ def code_release(
     Parameters
     ----------
     read, made
-        The records and their release.
+        The records of the table, and their release.
     ranked
         The entry of the ranking for this release.
     rows
@@ -109,7 +109,9 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` unless both encodings agree on which rows have equal values."""
+    """Raise `EngineError` unless both readings of the table agree on which rows have equal values,
+    for each column.
+    """
     for name, codes in ranks.items():
         if name in rows.codes:
             pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)

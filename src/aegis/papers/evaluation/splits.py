@@ -89,7 +89,9 @@ def _members(label: Ints) -> list[Rows]:
 
 
 def _of_rows(split: Split, labelled: Rows, person: Rows) -> Split:
-    """Turn a split of persons into a split of rows; `person` is the person of each labelled row."""
+    """Turn a split of persons into a split of rows. `labelled` has the indices of the labelled
+    rows, and `person` the person of each.
+    """
     tested = np.isin(person, split.test)
     return Split(split.number, labelled[~tested], labelled[tested])
 
@@ -106,7 +108,9 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: Ints) -> Rows:
-    """Return the classes that have only a single training row in at least one split."""
+    """Return the indices of the classes that have only one training row in at least one split.
+    `label` has the class of each row.
+    """
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
     return np.flatnonzero((counts == 1).any(axis=0))

@@ -117,11 +117,13 @@ class Task:
         return self._key["key"]
 
     def weights_of(self, rows: Rows) -> Floats | None:
-        """Return the weights of some rows; None if each row counts once."""
+        """Return the weights of the rows with the indices `rows`; None if each row counts once."""
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return the keyword arguments that pass row weights to a model, if there are weights."""
+        """Return the keyword arguments that pass the weights of the training rows to a model; empty
+        without weights.
+        """
         own = self.weights_of(self.train)
         return {} if own is None else {"sample_weight": own}
 
@@ -153,7 +155,9 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train a regression model; return predictions for the test rows, shape (n,), and warnings."""
+    """Train a regression model on the numeric label `response`; return the predictions for the n
+    test rows, shape (n,), and the warnings.
+    """
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
@@ -190,7 +194,7 @@ class Fitted:
     columns
         Indicator columns that occur in the training rows, for one-hot features.
     converged, messages
-        As in `Training`.
+        Whether the solver reported convergence, and the first lines of its warnings.
     """
 
     task: Task
@@ -200,7 +204,7 @@ class Fitted:
     messages: tuple[str, ...] = ()
 
     def predict(self, rows: Rows) -> Prediction:
-        """Return the classifier's predictions for `rows`."""
+        """Return the classifier's predictions for the rows with the indices `rows`."""
         task = self.task
         truth, weights = task.label[rows], task.weights_of(rows)
         counts = np.bincount(task.label[task.label >= 0], minlength=task.classes)
@@ -261,7 +265,9 @@ def _features(task: Task, rows: Rows, columns: Ints | None) -> Any:
 
 
 def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
-    """Return one score for each class of the training rows, shape (n, classes)."""
+    """Return a score of each of n rows for each class of the training rows, shape (n, classes): the
+    probability if `probabilistic`, else the margin.
+    """
     if probabilistic:
         return np.asarray(classifier.predict_proba(features), dtype=np.float64)
     margin = np.asarray(classifier.decision_function(features), dtype=np.float64)

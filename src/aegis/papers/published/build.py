@@ -52,7 +52,7 @@ def publish(
     locked
         Whether a later ranking refuses rules that are weaker than the rule of the policy.
     exact, seed, progress
-        As in `aegis.summarize`.
+        Whether to count pairs on all rows; seed of the sample; progress.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _summaries(
 
 
 def _checked(published: Published) -> Published:
-    """Refuse tables, histograms and mappings that contradict each other."""
+    """Return the counts; raise an error if tables, histograms and mappings contradict each other."""
     _check_tables(published)
     for attribute, histogram in published.histograms.items():
         _check_histogram(published, attribute, histogram)

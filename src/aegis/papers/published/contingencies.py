@@ -105,7 +105,9 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
 
 
 def _classes(cells: Contingencies, name: str) -> dict[str, int]:
-    """Return the rows of each class; raise `DataError` if attributes disagree."""
+    """Return the number of rows of each class; raise `DataError` if the contingency tables of two
+    attributes disagree on it.
+    """
     first_name, first = "", dict[str, int]()
     for attribute, of in cells.items():
         sums: dict[str, int] = {}

@@ -73,7 +73,7 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:
-    """Read a mapping from JSON or YAML.
+    """Read a mapping from a JSON or YAML file; errors call the file `what`.
 
     In JSON, keys stay text. YAML is read in the same way as a policy.
     """
@@ -149,7 +149,7 @@ def _possible(path: str | Path, values: object) -> Possible:
 
 
 def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
-    """Count the labelled rows by attribute and raw value.
+    """Return the number of labelled rows by attribute and raw value.
 
     Attributes without a histogram in the summary are not in the result.
     """

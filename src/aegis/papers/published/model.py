@@ -57,7 +57,7 @@ class Published:
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
-        """Return the known raw values of an attribute; empty if none are known.
+        """Return the known raw values of an attribute, as text; empty if none are known.
 
         Values with 0 rows in a histogram are not included, because no table can show them.
         """
@@ -72,8 +72,8 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return how many rows each masked value of an attribute and each label class have,
-        together with the raw values that each masked value may stand for.
+        """Return, for the masked table `name`, how many rows each masked value of an attribute and
+        each label class have, together with the raw values that each masked value may stand for.
 
         Return None if these raw values (the atoms) are not known.
         """
@@ -90,11 +90,12 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> Ints | None:
-    """Return, for each of the V raw values, the index in `shown` of the masked value that it shows,
+    """Return, for each of the V raw values in `domain`, the index in `shown` of its masked value,
     shape (V,).
 
-    Return None if the masked values are not known. If `possible` is None, they are known in two
-    cases: the table shows a single value for all raw values, or it shows all raw values.
+    Return None if it is not known which masked value a raw value has. `possible` lists the raw
+    values of each masked value. If it is None, they are known in two cases: the table shows a
+    single value for all raw values, or it shows all raw values.
     """
     place = {text: i for i, text in enumerate(shown)}
     if not domain:

@@ -71,7 +71,7 @@ def rank_published(
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. By default, the policy's measure or, if it names none, that of rankings.
+        Name of a measure. Default: the policy's measure or, without one, that of rankings.
     estimate
         Rank by the estimated deviation from the raw table instead: see
         `aegis.papers.estimates.cases.CASES`. The function refuses `raw`, which needs the raw table.
@@ -133,7 +133,9 @@ def _in_order(
     case: PaperEstimate | None,
     measure: str | None,
 ) -> list[Ranked]:
-    """Put tables that meet the rule first; sort by estimate (if asked), then score, then name."""
+    """Sort the tables: those that meet the rule first, then by the estimated deviation (if `case`
+    is given), then by score, then by name.
+    """
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
         ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
@@ -160,7 +162,8 @@ def _with_errors(
 
     Each table is scored again without each fold of its rows. Folds depend on the masked values, so
     the folds of two tables are unrelated. So the function adds the errors of two tables to estimate
-    the error of their difference. This sum reports ties too often rather than too rarely.
+    the error of their difference. With this sum, two tables count as tied too often rather than too
+    rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -186,7 +189,9 @@ def _known(published: Published) -> Information:
 
 
 def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
-    """Raise `PolicyError` if the request needs more than the contingency tables contain."""
+    """Raise `PolicyError` if only contingency tables are known of some configurations, and the
+    measure or the policy's rule needs more.
+    """
     if not published.marginal:
         return
     names = ", ".join(sorted(published.marginal))
@@ -205,7 +210,9 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Score a masked table, check the rule, and return it as an entry of the ranking."""
+    """Score the masked table `name`, check the rule, and return the table as an entry of the
+    ranking.
+    """
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
     plan = plan_of(summary, as_it_stands(policy))
@@ -220,7 +227,7 @@ def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -
 
 
 def _shows(published: Published, name: str, attribute: str) -> str:
-    """Describe in words how many values a column of a masked table shows."""
+    """Describe in words how many values the column `attribute` of the masked table `name` shows."""
     size = published.tables[name].attributes[attribute].unmasked.size
     if size <= 1:
         return f"{name}: hidden"
@@ -229,12 +236,16 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
-    """Return whether we know that a table shows every raw value of an attribute separately."""
+    """Return whether a table is known to show every raw value of an attribute separately. `joint`
+    are the known counts of the masked values; None if the raw values are not known.
+    """
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
 def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
-    """Return the tables, with deviation and utility compared with the best table."""
+    """Return the tables; each attribute's score and the utility are compared with the best values
+    that any table has.
+    """
     sign = measure.direction.sign
     best = {
         name: sign * max(sign * r.attributes[name].score for r in ranking)

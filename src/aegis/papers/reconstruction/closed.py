@@ -29,8 +29,8 @@ def closed_form(evidence: Evidence) -> Reconstruction:
     Parameters
     ----------
     evidence
-        Evidence with exactly one masked joint. The function uses the histogram if it is known, and
-        ignores noisy joints.
+        Evidence with the joint counts of exactly one deterministic mask. The function uses the
+        histogram if it is known, and ignores noise masks.
 
     Returns
     -------
@@ -41,9 +41,9 @@ def closed_form(evidence: Evidence) -> Reconstruction:
     Raises
     ------
     PolicyError
-        There is no masked joint, or more than one.
+        The evidence has the joint counts of no deterministic mask, or of several.
     DataError
-        The histogram contradicts the joint; the message names the group.
+        The histogram contradicts the joint counts; the message names the group.
 
     References
     ----------
@@ -57,7 +57,9 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the only masked joint of the evidence; raise `PolicyError` for none or several."""
+    """Return the joint counts of the only deterministic mask of the evidence. Raise `PolicyError`,
+    whose message names `method`, if there are none or several.
+    """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(

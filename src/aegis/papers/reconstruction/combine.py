@@ -42,19 +42,19 @@ def all_evidence(
     Parameters
     ----------
     evidence
-        At least one masked joint. The function ignores noisy joints, and a note says so.
+        Joint counts of at least one deterministic mask. A note says that noise masks are ignored.
     tolerance, max_sweeps, progress
-        As in `ipf`.
+        When IPF stops, and the receiver of progress.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` covers all masked joints and the histogram.
+        Table of shape (V, C), in rows. `residual` covers all known counts.
 
     Raises
     ------
     PolicyError
-        There is no masked joint.
+        There are no counts of a deterministic mask.
     DataError
         The joints contradict each other or the histogram; the message names the masks.
     """
@@ -141,7 +141,10 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
 
 
 def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
-    """Return the block of each atom in the common refinement, and the number of blocks."""
+    """Return the blocks of the common refinement of several groupings of the same atoms (sets of
+    values): the index of each atom's block, and the number of blocks. Atoms are in one block if all
+    groupings put them together.
+    """
     block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
     blocks = 1
     for codes in groupings:
@@ -151,7 +154,9 @@ def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _is_runs(codes: Ints) -> bool:
-    """Return whether every group consists of consecutive atoms."""
+    """Return whether every group consists of consecutive atoms (unmasked values); `codes` has the
+    group of each atom.
+    """
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
 
@@ -172,7 +177,10 @@ def _fit_blocks(
     max_sweeps: int,
     progress: Progress,
 ) -> Reconstruction:
-    """Return the blocks' joint counts: in closed form for one mask, by IPF for several masks."""
+    """Return the joint counts of blocks (sets of values that no mask distinguishes) and the label:
+    in closed form for one mask, by IPF for several masks. `block` has the block of each unmasked
+    value (atom).
+    """
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))
     if len(masks) == 1:

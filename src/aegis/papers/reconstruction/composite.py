@@ -27,7 +27,8 @@ An empty group would pull its intensity towards zero for ever, although the step
 
 @dataclass(frozen=True, eq=False)
 class SmoothFit:
-    """The fit of a penalised composite link model to the counts of groups.
+    """The fit of a penalised composite link model: a smooth curve of counts of values, estimated
+    from counts of groups of values.
 
     Attributes
     ----------
@@ -58,7 +59,8 @@ def composite_link(
     penalty: float | None = None,
     step: int = 1,
 ) -> SmoothFit:
-    """Estimate smooth counts of atoms from counts of groups, for an ordered attribute.
+    """Estimate smooth counts of atoms (unmasked values) from counts of groups, for an ordered
+    attribute.
 
     The counts of groups are y ~ Poisson(mu) with mu = C gamma, where C adds up the atoms of each
     group and gamma = offset * exp(X b). The coefficients b are fitted by iterating (Q'WQ + lambda
@@ -110,7 +112,7 @@ def composite_link(
 
 
 def _checked(grouped: npt.ArrayLike, codes: npt.ArrayLike, offset: npt.ArrayLike | None) -> _Model:
-    """Check shapes and rows, and return the model of the counts per group."""
+    """Check the arguments of `composite_link`, and return the model to fit."""
     seen = counts(grouped, "The grouped counts")
     groups = group_codes(codes, len(seen), "Smooth")
     if len(groups) < 3:
@@ -147,8 +149,8 @@ class _Model:
         return np.full(self.basis.shape[1], level)
 
     def fit(self, start: Floats, penalty: float) -> tuple[Floats, SmoothFit]:
-        """Fit the model at one penalty; return the coefficients, as a start for the next penalty,
-        and the fit.
+        """Fit the model with the penalty `penalty`, starting from the coefficients `start`; return
+        the new coefficients, from which the next penalty can start, and the fit.
         """
         coefficients, objective = start, self._objective(start, penalty)
         converged, iteration = False, 0
@@ -208,8 +210,8 @@ class _Model:
         return solution
 
     def _penalised(self, information: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return Q'WQ + lambda D'D plus a ridge, and the ridge, which makes the matrix positive
-        definite.
+        """Return the matrix Q'WQ + lambda D'D of `composite_link` plus a ridge that makes it
+        positive definite; and the ridge. `information` is Q'WQ, and `penalty` is lambda.
         """
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
@@ -238,7 +240,8 @@ class _Model:
 def _trace_of_quotient(
     factor: tuple[Floats, bool], information: Floats, q: scipy.sparse.csr_matrix, mu: Floats
 ) -> float:
-    """Return trace(M^-1 Q'WQ) from the Cholesky factor of M.
+    """Return trace(M^-1 Q'WQ), the effective dimension of a fit, from the Cholesky factor of M =
+    Q'WQ + lambda D'D.
 
     The function solves one right-hand side at a time, because a single call for all of them would
     use threaded BLAS. The trace is over groups or over coefficients, whichever are fewer.
@@ -257,7 +260,9 @@ def _trace_of_quotient(
 
 
 def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
-    """Return the (V, K) basis: the identity, or cubic B-splines over the rank of the atoms."""
+    """Return the basis of the curve, shape (V, K), for V = `atoms` values and K coefficients: the
+    identity for few atoms (unmasked values), otherwise cubic B-splines over the rank of the atom.
+    """
     size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
     if atoms <= size:
         return scipy.sparse.identity(atoms, format="csr")

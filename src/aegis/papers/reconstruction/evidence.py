@@ -19,8 +19,8 @@ AGREEMENT = 1e-8
 
 
 def aggregate(codes: Ints, table: Floats, groups: int) -> Floats:
-    """Add up the rows of all values in each group. `table` has V values by C classes, shape (V, C);
-    the result has one line for each group, shape (groups, C).
+    """Add up the rows of `table`, V values by C classes, shape (V, C), over the values of each
+    group. `codes` has the group of each value; the result has shape (groups, C).
     """
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
@@ -29,7 +29,8 @@ def aggregate(codes: Ints, table: Floats, groups: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class MaskedJoint:
-    """The joint counts of the label and the values that one deterministic mask shows.
+    """The number of rows by label class and masked value, for one deterministic mask of an
+    attribute.
 
     Attributes
     ----------
@@ -73,15 +74,16 @@ class MaskedJoint:
 
 @dataclass(frozen=True, eq=False)
 class NoisyJoint:
-    """The joint counts of the label and the reports (noisy values) of one noise mask.
+    """The number of rows by label class and report (noisy value), for one noise mask of an
+    attribute.
 
     Attributes
     ----------
     name
         Name of the mask, for messages.
     channel
-        Probability that true atom i gives report j, for V atoms and R reports, shape (V, R). Each
-        line sums to 1.
+        Probability that the unmasked value (atom) i gives report j, for V atoms and R reports,
+        shape (V, R). Each line sums to 1.
     joint
         Number of rows for each of the R reports and C label classes, shape (R, C).
     """
@@ -105,18 +107,19 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The known counts of one attribute and the label; their joint counts are not known.
+    """The known counts of masked values and the label, for one attribute. The joint counts of its
+    unmasked values (atoms) and the label are not known.
 
     Attributes
     ----------
     atoms, labels
         Number of atoms V and of label classes C.
     masked
-        Joints of deterministic masks.
+        The joint counts of each deterministic mask.
     histogram
-        Rows per atom, shape (V,); None if it is not known (AEGIS-1D).
+        Rows per atom, shape (V,); None if it is not known (case AEGIS-1D of the paper).
     noisy
-        Joints of noise masks.
+        The joint counts of each noise mask.
     ordered
         For each atom, whether its index gives its place in the order, shape (V,). In a numeric
         attribute, all atoms except null have such a place. None if the attribute has no order.
@@ -164,7 +167,9 @@ class Evidence:
         return 0.0 if self.histogram is None else float(self.histogram.sum())
 
     def only(self, name: str) -> Evidence:
-        """Return the evidence of one deterministic mask, and the histogram if it is known."""
+        """Return the evidence of only the deterministic mask called `name`, and the histogram if it
+        is known.
+        """
         for mask in self.masked:
             if mask.name == name:
                 return replace(self, masked=(mask,), noisy=())
@@ -172,7 +177,7 @@ class Evidence:
 
     def residual(self, table: Floats) -> float:
         """Return by how many rows a table of V atoms and C classes, shape (V, C), deviates at most
-        from the exact evidence.
+        from the exact evidence, that is from the deterministic masks' counts and the histogram.
         """
         worst = [
             np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()
@@ -216,8 +221,8 @@ class Evidence:
 def check_sizes(mask: MaskedJoint, histogram: Floats) -> Floats:
     """Count in the histogram how many rows each group of a mask has, shape (groups,).
 
-    Raise `DataError` if these numbers differ from the mask's joint counts, because then the joint
-    counts cannot be divided among the atoms.
+    Raise `DataError` if these numbers differ from the rows of the groups in the mask's joint
+    counts, because these cannot then be divided among the unmasked values.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

@@ -16,8 +16,8 @@ from aegis.measures.checks import counts, group_codes
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A family of constraints on a table: it divides the cells into groups, and requires a total
-    for each group.
+    """A family of constraints on a table of counts: it divides the cells into disjoint groups, and
+    requires a total for each group.
 
     Attributes
     ----------
@@ -43,7 +43,8 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """A constraint family that fixes a margin of a table: one group for each cell of the margin.
+    """A family of constraints that fixes a margin (sums over some axes) of a table of counts. Each
+    cell of the margin is the required total of one group of cells.
 
     Attributes
     ----------
@@ -100,17 +101,19 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """The fitting problem that remains after all determined cells have their final values.
+    """The fitting problem that remains after all cells with only one possible value have this
+    value.
 
     Attributes
     ----------
     cells
-        Flattened table, shape (n,). Determined cells have their final value, and all other cells
-        have the value of the seed.
+        Flattened table, shape (n,). Cells with only one possible value have it; all other cells
+        have the value of the start table (the seed).
     open
         For each cell, whether it still must be fitted, shape (n,).
     remaining
-        For each family, the targets minus the sums of determined cells.
+        For each family of constraints, the required totals minus the sums of cells with final
+        values.
     """
 
     cells: Floats
@@ -119,7 +122,7 @@ class Determined:
 
 
 def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determined:
-    """Set every cell that the families determine by elimination.
+    """Set every cell of a table whose value follows from the required totals by elimination.
 
     If the remaining total of a group is 0, its open cells are 0. If a group has only one open cell,
     this cell has the remaining total. Both hold in every table that meets the constraints, so the
@@ -129,9 +132,9 @@ def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determi
     Parameters
     ----------
     seed
-        Flattened seed, shape (n,), at least 0; a zero cell stays zero.
+        Flattened start table, shape (n,), at least 0; a zero cell stays zero.
     families
-        Partitions of the cells.
+        Families of constraints: each divides the cells into groups with required totals.
     slack
         Largest difference that counts as rounding, in rows.
 

@@ -37,7 +37,8 @@ def ipf(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Fit a table to the totals of families of disjoint groups.
+    """Fit a table by iterative proportional fitting, so that groups of its cells have required
+    totals. Each family of constraints divides the cells into disjoint groups.
 
     IPF cycles through the families and multiplies the cells of each group by target / current
     total. The fixed point is the table with these totals that is closest to the seed in
@@ -96,7 +97,9 @@ class _Outcome:
     worst: str
 
     def of(self, table: Floats) -> Reconstruction:
-        """Return the fitted table, with a note if the sweeps did not converge."""
+        """Return the fitted table as a `Reconstruction`, with a note if the sweeps did not
+        converge.
+        """
         note = (
             f"IPF did not converge: after {self.sweeps} sweeps family {self.worst!r} is off "
             f"by {self.residual:.3g} rows."
@@ -144,9 +147,9 @@ def _check(seed: Floats, families: Sequence[Family], tolerance: float, max_sweep
 
 
 def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
-    """Return whether the families may determine a cell.
+    """Return whether the value of a cell may follow from the required totals of the families.
 
-    They do not if all families are proper margins with positive targets.
+    None does if all families are proper margins (sums over some axes) with positive targets.
     """
     return not all(
         isinstance(family, Margin)
@@ -157,7 +160,9 @@ def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every margin that a larger margin contains, after checking that both agree."""
+    """Drop every margin that a larger margin contains, after checking that both agree within
+    `slack` rows.
+    """
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
     for number, (axes, family) in enumerate(margins):
@@ -189,7 +194,9 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
 def _prepare(
     start: Floats, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], Floats]]:
-    """Choose how to run IPF; return the fit, and a function that reads the whole table from it."""
+    """Choose how to run IPF; return the fit, and a function that returns the whole table from the
+    fit. `start` is the table to start from.
+    """
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
     known = determine(start.ravel(), families, slack)
@@ -230,7 +237,8 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
 def _require_feasible(
     seed: Floats, families: Sequence[Family], total: float, outcome: _Outcome
 ) -> None:
-    """Raise `DataError` if no table on the support of the seed meets all targets.
+    """Raise `DataError` if no table that is 0 where `seed` is 0 meets all required totals. Tables
+    with very many cells are not checked.
 
     A linear program minimises the deviation from the targets, as in phase one of the simplex
     method.
@@ -263,8 +271,8 @@ def _require_feasible(
 
 
 def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
-    """Return the constraints that fix the joint counts of a mask's G groups and C classes in a
-    table of V values and C classes.
+    """Return the constraints that fix the joint counts of a mask's G groups and C classes, shape
+    (G, C), in a table of V values and C classes. `codes` has the group of each value.
     """
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()

@@ -86,12 +86,12 @@ def reconstruct(
     settings: Settings | None = None,
     truth: npt.ArrayLike | None = None,
 ) -> Reconstruction:
-    """Estimate the joint counts of an attribute's atoms and the label.
+    """Estimate the joint counts of an attribute's unmasked values (atoms) and the label.
 
     Parameters
     ----------
     evidence
-        The evidence on the attribute.
+        The known counts of the attribute's masked values, and perhaps its histogram.
     method
         A name from `METHODS`.
     settings
@@ -112,10 +112,11 @@ def reconstruct(
 
 
 def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
-    """Run IPF on the atoms from a uniform seed, without the shortcuts of `all-evidence`.
+    """Run iterative proportional fitting (IPF) on all unmasked values, from a uniform start table,
+    without the shortcuts of `all-evidence`.
 
-    The constraint families are the masked joints and the histogram, as in the published procedure.
-    Raise `PolicyError` if there are none.
+    The table is fitted to the joint counts of each mask and to the histogram, as in the published
+    procedure. Raise `PolicyError` if there are none.
     """
     families: list[Family] = [
         joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked

@@ -23,8 +23,8 @@ class Reconstruction:
     Attributes
     ----------
     table
-        Estimated counts, shape (V, C) for V atoms and C label classes (or the shape of the seed for
-        `ipf`), float64, read-only, in rows; not negative.
+        Estimated counts, shape (V, C) for V unmasked values and C label classes (for `ipf`, the
+        shape of the start table), float64, read-only, in rows; not negative.
     method
         Name of the method, as registered.
     converged

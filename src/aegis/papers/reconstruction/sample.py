@@ -13,8 +13,8 @@ from aegis.papers.reconstruction.result import Reconstruction
 def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     """Draw an original value for each masked row, and return the counts by value and label.
 
-    Values are drawn with replacement from the original values that the masked value may represent.
-    If the histogram is known, they have the probabilities of the histogram; otherwise, they are
+    Original values are drawn with replacement from those that the masked value may represent. If
+    the histogram is known, they have the probabilities of the histogram; otherwise, they are
     equally likely. The expected counts are the result of `closed_form`, which contains no
     information on the order of configurations (Theorem 1 in theory.md). So the order of
     configurations by drawn counts is only noise.
@@ -22,20 +22,20 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     Parameters
     ----------
     evidence
-        Evidence with exactly one masked joint, of integer counts.
+        Evidence with the joint counts of exactly one mask and the label, as integers.
     seed
         Seed of the draw.
 
     Returns
     -------
     Reconstruction
-        Integer counts, shape (V, C). They agree with the masked joint exactly, and with the
-        histogram only on average.
+        Integer counts of V original values and C classes, shape (V, C). They agree with the counts
+        of masked values exactly, and with the histogram only on average.
 
     Raises
     ------
     PolicyError
-        There is no masked joint, or more than one.
+        The evidence has the joint counts of no mask, or of several masks.
     DataError
         A count is not an integer.
 

@@ -46,21 +46,21 @@ def smooth(
 
     There are four steps:
 
-    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
-    2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
-    of counts, or of the share of the class if the histogram is known.
-    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
-    4. Run IPF with the result as the seed, so that masked joints and histogram are met exactly.
+    1. Compute the joint counts of the common refinement of all masks (`all_evidence`). 2. For each
+    label class, fit a penalised composite link model (`composite_link`): a smooth curve of counts,
+    or of the share of the class if the histogram is known. 3. Choose the weight of this curve by
+    its predictions. Divide null's counts as in `closed_form`. 4. Run IPF from the result, so that
+    the masks' joint counts and the histogram are met exactly.
 
     Parameters
     ----------
     evidence
-        Evidence with at least one masked joint, for an attribute with an order.
+        Evidence with the joint counts of at least one mask, for an attribute with an order.
     penalty
         Penalty lambda for all label classes; then the curve has the full weight. None chooses a
         penalty for each class by AIC, and the weight of the curve by predictions.
     tolerance, max_sweeps, progress
-        As in `ipf`.
+        When IPF stops, and the receiver of progress.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def smooth(
     Raises
     ------
     PolicyError
-        The attribute has no order, or there is no masked joint.
+        The attribute has no order, or there are no joint counts of a mask.
     DataError
         The evidence is inconsistent, or has fewer than 3 ordered atoms.
     """
@@ -141,8 +141,8 @@ def _notes(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """The evidence on the ordered atoms: the joint counts of their groups, and the weight of each
-    atom.
+    """The evidence on the V' ordered atoms (unmasked values with an order): the joint counts of
+    their G groups and C label classes, and the rows of each atom.
 
     Attributes
     ----------
@@ -174,7 +174,10 @@ class _Seen:
         return cls(atoms, codes, grouped, offset)
 
     def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
-        """Return the fitted model for each label class; None for a class without rows."""
+        """Return the smooth curve fitted to each label class; None for a class without rows.
+        `penalty` is the penalty of all classes (None chooses it), and `step` the step width in the
+        list of penalties that are tried.
+        """
         return [
             composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
             if column.sum() > 0
@@ -183,12 +186,17 @@ class _Seen:
         ]
 
     def curves(self, fits: Sequence[SmoothFit | None]) -> Floats:
-        """Return the smooth counts of all label classes, shape (V', C)."""
+        """Return the smooth counts of the V' ordered atoms (unmasked values) in all C label classes,
+        shape (V', C).
+        """
         nothing = np.zeros(len(self.codes))
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return a table in which curves, if there are any, replace the counts of ordered atoms."""
+        """Return a copy of `table` in which the curves replace the counts of ordered atoms (sets of
+        values); with no fits, return `table`. `weight` is the curves' weight in a mean with a flat
+        table.
+        """
         if not fits:
             return table
         seed = table.copy()
@@ -247,7 +255,7 @@ class _Seen:
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: Floats) -> Floats:
-        """Fit the seed to the joint counts of the groups, and roughly to the histogram."""
+        """Scale a table to the joint counts of the groups exactly, and to the histogram roughly."""
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:
@@ -269,7 +277,7 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[Floats, Reconstruction]:
-    """Fit the smooth table to the joint counts of the blocks and to the histogram."""
+    """Fit the smooth table `seed` by IPF to the joint counts of groups and to the histogram."""
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
     positive = np.maximum(seed, trace)

@@ -23,39 +23,47 @@ SMALL = 4096
 
 
 class Fit(Protocol):
-    """A table that IPF is fitting to the totals of families."""
+    """A table that iterative proportional fitting (IPF) scales until groups of its cells have
+    required totals. A family divides the cells into disjoint groups.
+    """
 
     @property
     def settled(self) -> bool:
         """Whether there is no cell to fit."""
 
     def sweep(self) -> float:
-        """Fit all families in turn; return a deviation that occurred during the sweep, in rows.
+        """Scale the groups of all families once, one family after the other; return a deviation
+        from the totals that occurred during the sweep, in rows.
 
         The deviation falls to 0 as the fit converges. Use `residual` to decide that it has.
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
+        """Return the largest deviation of a group from its required total, in rows, and the name of
+        the group's family.
+        """
 
     def cells(self) -> Floats:
-        """Return the current table."""
+        """Return the cells of the table as they are after the sweeps so far."""
 
 
 class FamilySweep(NamedTuple):
-    """A constraint family: its name, the group of each cell, and the total of each group."""
+    """A family of constraints: its name, the group of each cell of a table, and the required total
+    of each group.
+    """
 
     name: str
     codes: Ints
     targets: Floats
 
     def totals(self, cells: Floats) -> Floats:
-        """Add up the cells of each group."""
+        """Return the sum of the cells in each group."""
         return group_sums(self.codes, cells, len(self.targets))
 
 
 class CellFit:
-    """IPF that updates every cell, for any number of families.
+    """Iterative proportional fitting (IPF) that updates every cell, for any number of families of
+    constraints.
 
     `values` are the cells, flattened; they are changed in place.
     """
@@ -70,7 +78,8 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Fit all families in turn; return the largest correction by the first family, in rows.
+        """Scale the cells to the totals of all families in turn; return the largest correction that
+        the first family needed, in rows.
 
         At the end of each sweep, the last family is exact. So in the next sweep, the correction by
         the first family shows the remaining deviation.
@@ -84,23 +93,26 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
+        """Return the largest deviation of a group from its required total, in rows, and the name of
+        the group's family.
+        """
         return max(
             (_largest(step.totals(self._values) - step.targets), step.name) for step in self._steps
         )
 
     def cells(self) -> Floats:
-        """Return the current table."""
+        """Return the cells of the table as they are after the sweeps so far."""
         return self._values
 
 
 class PairFit:
     """IPF for two families, which fits one factor per group and needs only sums of the seed.
 
-    The fitted table is seed * u[first group] * v[second group], with factors u and v. Let K be the
-    sums of the seed by both groups, shape (G1, G2). The current totals of the families are u (K v)
-    and v (K' u). So a sweep needs two products and two quotients, for any shape of the table. For
-    small tables, this takes half the time of `CellFit`. Seed and targets must be above 0.
+    The fitted table is seed * u[first group] * v[second group], where the seed is the start table,
+    and u and v are the factors. Let K be the sums of the seed by both groups, shape (G1, G2). The
+    current totals of the families are u (K v) and v (K' u). So a sweep needs two products and two
+    quotients, for any shape of the table. For small tables, this takes half the time of `CellFit`.
+    Seed and targets must be above 0.
 
     References
     ----------
@@ -121,18 +133,21 @@ class PairFit:
 
     @classmethod
     def suits(cls, seed: Floats, families: Sequence[Family]) -> bool:
-        """Return whether there are two families, and K is not much larger than the table."""
+        """Return whether there are two families, and the number of pairs of their groups is not
+        much larger than the number of cells.
+        """
         if len(families) != 2:
             return False
         return len(families[0].targets) * len(families[1].targets) <= max(2 * seed.size, SMALL)
 
     @property
     def settled(self) -> bool:
-        """Whether no cell is left to fit."""
+        """Whether no cell is left to fit: always False, because all cells are fitted."""
         return False
 
     def sweep(self) -> float:
-        """Fit both families; return the root mean square deviation of the first family afterwards.
+        """Scale the table to the totals of both families; return the root mean square deviation of
+        the first family's groups afterwards, in rows.
 
         This figure is at most the largest deviation, and needs only one product.
         """
@@ -144,13 +159,15 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family."""
+        """Return the largest deviation of a group from its required total, in rows, and the name of
+        the group's family.
+        """
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))
 
     def cells(self) -> Floats:
-        """Return the current table."""
+        """Return the cells of the table as they are after the sweeps so far."""
         first, two = self._codes
         factors = self._first[first] * self._second[two]
         return self._seed * factors.reshape(self._seed.shape)
@@ -159,7 +176,9 @@ class PairFit:
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[Floats], where: Ints
 ) -> list[FamilySweep]:
-    """Return one step for each family, restricted to the cells `where` of the flattened table."""
+    """Return the constraints of each family for only the cells `where` of the flattened table.
+    `remaining` has the totals that these cells must have.
+    """
     steps = []
     for family, left in zip(families, remaining, strict=True):
         # Groups without open cells are done, and numbering the rest afresh keeps sums short.

@@ -32,7 +32,7 @@ class Unfolding:
     Attributes
     ----------
     table
-        Estimated counts, shape (V, C).
+        Estimated counts of V true values and C label classes, shape (V, C).
     converged, iterations
         Whether the gain in log likelihood fell below the limit, and the number of EM steps (0 for
         the direct solution).
@@ -55,7 +55,8 @@ def unfold(
     direct: bool = True,
     progress: Progress = SILENT,
 ) -> Unfolding:
-    """Return the maximum-likelihood estimate of the true counts, from the reports of a channel.
+    """Return the maximum-likelihood estimate of the true counts, from the reports (noisy values) of
+    a channel, which has the probability of each report for each true value.
 
     For each label class, let w_j be the rows with report j, K the channel and theta_i the estimated
     rows with true value i. A step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the
@@ -114,22 +115,24 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table estimated from noisy reports, in agreement with all exact evidence.
+    """Return the table estimated from reports (noisy values), in agreement with all exact evidence.
 
-    The function unfolds all channels together, as one channel with the reports of all masks. The
-    estimate maximises the sum of the log likelihoods of the masks. For a single noise mask, this is
-    the exact likelihood; for several masks of the same rows, it is a composite likelihood. The
-    function uses deterministic masks as channels of zeros and ones. Then IPF, with the unfolded
-    table as the seed, makes the table agree exactly with deterministic masks and the histogram.
+    The function unfolds the channels (probabilities of reports) of all masks together, as one
+    channel with the reports of all masks. The estimate maximises the sum of the log likelihoods of
+    the masks. For a single noise mask, this is the exact likelihood; for several masks of the same
+    rows, it is a composite likelihood. The function uses deterministic masks as channels of zeros
+    and ones. Then IPF, with the unfolded table as the seed, makes the table agree exactly with
+    deterministic masks and the histogram.
 
     Parameters
     ----------
     evidence
-        Evidence with at least one noisy joint. Masked joints and the histogram are used, too.
+        Evidence with the joint counts of at least one noise mask. Those of deterministic masks and
+        the histogram are used, too.
     tolerance, max_iterations, progress
-        As in `unfold`.
+        When EM stops, and the receiver of progress; see `unfold`.
     max_sweeps
-        As in `ipf`.
+        Largest number of sweeps of IPF.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def channel_em(
     Raises
     ------
     PolicyError
-        There is no noisy joint.
+        There are no joint counts of a noise mask.
     DataError
         The evidence is inconsistent.
     """
@@ -178,7 +181,9 @@ def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
 
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
-    """Return a fit that has the table of a later fit, and the iterations and notes of both fits."""
+    """Return the result of two fits, one after the other: the table of `raked`, and the iterations
+    and notes of both.
+    """
     return replace(
         fitted,
         table=raked.table,
@@ -215,7 +220,9 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Check the reports against the channel, and return the rows per report and label class."""
+    """Check that the channel gives each report that has rows a probability above 0, and return the
+    rows per report and label class, shape (R, C).
+    """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen
     if seen.ndim != 2 or len(seen) != channel.shape[1]:
@@ -239,7 +246,9 @@ def _check_possible(channel: Floats, seen: Floats) -> None:
 
 
 def _linear_solution(channel: Floats, seen: Floats) -> Floats | None:
-    """Return the solution of K' theta = w if it is unique, exact and not negative; else None."""
+    """Return the solution theta of K' theta = w, the rows per true value, if it is unique, exact
+    and not negative; else None. K is `channel`, and w is `seen`, the rows per report.
+    """
     if channel.shape[1] < channel.shape[0]:
         return None
     solution, _, rank, _ = scipy.linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")
@@ -292,7 +301,8 @@ def _maximise(
 
 
 def _extrapolated(start: Floats, first: Floats, second: Floats) -> Floats:
-    """Extrapolate two EM steps quadratically; values stay positive and totals unchanged.
+    """Extrapolate two EM steps, from `start` to `first` to `second`, quadratically; values stay
+    positive and totals unchanged.
 
     The step length is chosen for each label separately, because their problems are independent.
     """

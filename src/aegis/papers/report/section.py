@@ -100,7 +100,7 @@ def evaluation_section(
 ) -> dict[str, Any] | None:
     """Return the section with the metrics of models trained on the first `top` configurations. It
     also says how well the order of all configurations by score agrees with their order by these
-    metrics.
+    metrics. `relative` says whether scores are shown in percent of the unmasked table's.
     """
     if not evaluation.scores and not evaluation.agreement:
         return None
@@ -183,7 +183,9 @@ def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
 def _panels(
     evaluation: EvaluationResult, advice: Advice, *, relative: bool
 ) -> list[dict[str, Any]]:
-    """Return, for each model, its metric on each configuration with the configuration's score."""
+    """Return, for each model, the points of a chart: the configuration's score (if `relative`, the
+    utility kept), and the model's metric on the configuration.
+    """
     utility = {
         ranked.name: ranked.utility_kept if relative else ranked.score for ranked in advice.ranking
     }

@@ -144,7 +144,9 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return three numbers of clusters to compare: a quarter, a half and all of the requested number."""
+    """Return up to three numbers of clusters to compare: a quarter, a half and all of the requested
+    number.
+    """
     most = options.number_of_clusters(size)
     return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 
@@ -158,8 +160,8 @@ def front(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[TradeOff, ...]:
-    """Search with every number of clusters and every weight, and mark the Pareto front of
-    information loss and entropy.
+    """Search with every number of clusters and every weight of diversity; return all results, with
+    a mark on those for which no other result has both less information loss and more entropy.
 
     All weights with the same number of clusters use the same starts.
 
@@ -201,7 +203,9 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 def _front(
     records: Records, options: Options, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
-    """Return the results for numbers of clusters near that of the release, with the Pareto front marked."""
+    """Return the results for the number of clusters of the release, half of it and a quarter of it,
+    with a mark on the Pareto front of information loss and entropy.
+    """
     if not isinstance(options, ObamOptions):
         raise InternalError("A front of MO-OBAM needs the options of MO-OBAM.")
     grid = grid_of_clusters(options, len(records))

@@ -34,7 +34,8 @@ POOL = 1_500
 
 @dataclass(frozen=True)
 class ObamObjective:
-    """The weighted sum of Wei et al., which the search minimises.
+    """The objective of Wei et al., which the search minimises: a weighted sum of information loss
+    and diversity of sensitive values.
 
     The objective is (1 - MIN(IL) / IL) - weight * D, where IL is the information loss. D is a sum
     over the sensitive attributes. Each term is the entropy of the attribute in the cluster where it
@@ -59,8 +60,8 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """Return the first term of the objective, which measures information loss, for one loss or
-        an array of losses.
+        """Return the first term of the objective, 1 - MIN(IL) / IL, for one information loss or an
+        array of them.
         """
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
@@ -81,7 +82,7 @@ class ObamObjective:
 @dataclass(frozen=True)
 class Exchange:
     """A move of one record to another cluster, or a swap of two records, with the change of the
-    loss that it causes.
+    information loss that this causes.
 
     The change of loss is exact. A move has no `other` record.
     """
@@ -123,7 +124,7 @@ def start(instance: Instance, clusters: int, k: int, random: np.random.Generator
     """Return clusters of at least k records each, for the search to start from.
 
     Lloyd's iterations form the clusters, from seeds that are far apart. Then clusters with fewer
-    than k records get more.
+    than k records get records from larger ones.
     """
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
@@ -185,7 +186,9 @@ def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> In
 
 
 def _nearest(state: State, instance: Instance) -> Ints:
-    """Return the cluster with the nearest centroid for each record, shape (N,)."""
+    """Return, for each of N records of `instance`, the cluster of `state` with the nearest
+    centroid, shape (N,).
+    """
     count = len(instance.first)
     nearest = np.empty(count, dtype=np.int64)
     step = max(BLOCK // state.clusters, 1)
@@ -198,8 +201,8 @@ def _nearest(state: State, instance: Instance) -> Ints:
 def _fill(state: State, k: int) -> None:
     """Bring every cluster to at least k records, by the moves that increase the loss least.
 
-    This is possible if N >= C k: then the records that some clusters lack are at most those that
-    others have above k.
+    This is possible if there are at least k records for each cluster. Then the number of missing
+    records is at most the number of records that other clusters have above k.
     """
     for cluster in np.argsort(state.sizes, kind="stable"):
         while state.sizes[cluster] < k:
@@ -217,7 +220,7 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply moves and swaps that lower the objective, until no further one lowers it.
+    """Apply moves and swaps of records that lower the objective, until none lowers it further.
 
     Return False if the search reaches the limit of sweeps first.
     """
@@ -277,7 +280,8 @@ def _best_swap(state: State, record: int, others: Ints, objective: ObamObjective
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the least entropies while that lowers the objective; return False if the steps ran out.
+    """Raise the least entropy of each sensitive attribute over the clusters, as long as this lowers
+    the objective; return False if all `steps` were used.
 
     One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
     gain does not outweigh the information loss of the exchange. So the search tries chains of
@@ -297,7 +301,9 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
 
 def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
-    """Try a chain of up to `depth` exchanges; keep it, and return True, if it lowers the objective."""
+    """Try a chain of up to `depth` exchanges that raise the least entropy of sensitive attribute
+    `number`. If the chain lowers the objective, keep it and return True; otherwise undo it.
+    """
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
     while len(done) < depth:
@@ -316,11 +322,11 @@ def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: i
 def _lift(
     state: State, k: int, objective: ObamObjective, number: int, depth: int
 ) -> Exchange | None:
-    """Return the best exchange that raises the least entropy of sensitive attribute `number`; None
-    if there is none.
+    """Return the best move or swap of records that raises the lowest entropy of sensitive attribute
+    `number` over the clusters; None if there is none.
 
-    Entropy above that of the next `depth` clusters does not count. No other cluster may fall below
-    the current least entropy.
+    Entropy above the entropies of the next `depth` clusters does not count. No least entropy may
+    fall.
     """
     weakest = int(np.argmin(state.entropies[number]))
     pool = _pool(state, weakest)
@@ -354,8 +360,8 @@ def _lift(
 
 
 def _pool(state: State, cluster: int) -> Ints:
-    """Return records of the clusters near `cluster`, the nearest first, one for each distinct set
-    of values.
+    """Return the indices of records of the clusters near `cluster`, one record for each combination
+    of cluster and values.
     """
     centres = state.centres()
     distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
@@ -371,10 +377,10 @@ def _pool(state: State, cluster: int) -> Ints:
 
 
 def _kinds(state: State, records: Ints) -> Ints:
-    """Return the first record of each combination of cluster, quasi-identifiers and sensitive
-    values.
+    """Return the index of the first record of each combination of cluster, quasi-identifiers and
+    sensitive values, among `records`.
 
-    A kind is a cluster, combination and sensitive values.
+    Records with the same combination are interchangeable for the search.
     """
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
     label = np.zeros(len(records), dtype=np.int64)
@@ -393,7 +399,9 @@ def _scores(
     changes: Floats,
     caps: list[float],
 ) -> Floats:
-    """Return the approximate objective after each of M possible exchanges, shape (M,).
+    """Return the approximate objective after each of M possible exchanges, shape (M,). In each, a
+    record of `joining` joins `cluster`, and the record `leaving` leaves it (None for a move).
+    `changes` has the changes of the loss.
 
     The entropy of `cluster`, up to `caps`, counts as the least entropy. The loss of entropy in the
     other cluster is ignored here, and checked before an exchange is applied.
@@ -411,7 +419,7 @@ def _scores(
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best assignment found for one weight.
+    """The best assignment of records to clusters that the search found for one weight of diversity.
 
     Attributes
     ----------
@@ -448,7 +456,8 @@ def optimise(
     random: np.random.Generator,
     step: Step | None = None,
 ) -> list[Solution]:
-    """Search from several starts; return the best solution for each weight.
+    """Search for clusters of at least k records from several starts; return the best solution for
+    each weight of diversity.
 
     Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
     weight above 0, each start then alternates between raising the least entropies and minimising

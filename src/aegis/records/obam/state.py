@@ -35,7 +35,8 @@ class Instance:
         Codes of the S sensitive attributes in each record, shape (N, S). `sensitive_sizes` has the
         number of values of each attribute.
     first, of
-        The distinct combinations of quasi-identifiers, as in `Records.combinations`.
+        The index of the first record of each distinct combination of quasi-identifiers, and the
+        combination of each record.
     """
 
     points: Floats
@@ -67,7 +68,9 @@ class Instance:
 
     @property
     def total(self) -> float:
-        """Return the loss that results if all records form one cluster; IL divides by this loss."""
+        """Return the information loss if all records form one cluster. Other losses are divided by
+        it.
+        """
         return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
 
 
@@ -141,7 +144,9 @@ class State:
         return total
 
     def _apart(self, rows: Ints) -> Floats:
-        """Return the squared distance of each record's coordinates to each centre, shape (M, C)."""
+        """Return the squared distance between the coordinates of each of the M records `rows` and
+        each of C centres, shape (M, C).
+        """
         points, centres = self.instance.points[rows], self.centres()
         total = np.zeros((len(rows), self.clusters))
         for column in range(points.shape[1]):
@@ -188,7 +193,8 @@ class State:
         return cost
 
     def best_moves(self, margin: Flags) -> tuple[Ints, Ints, Floats]:
-        """Find the best other cluster for each record that may leave its cluster.
+        """Find, for each record that may leave its cluster, the other cluster with the smallest
+        change of the information loss.
 
         Parameters
         ----------

@@ -107,7 +107,9 @@ def command(asked: LeakCommand) -> None:
 def _print(
     asked: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
-    """Print the audit of a file in the requested format, and write its report."""
+    """Print what a file reveals, alone and together with other files, in the requested format;
+    write the report if one is requested.
+    """
     from aegis.safe.protect import LeakAudit
 
     shell, subject, report = Output(asked.format, asked.quiet), asked.subject, asked.report

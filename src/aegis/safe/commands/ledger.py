@@ -156,7 +156,9 @@ def command(asked: LedgerCommand) -> None:
 
 
 def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
-    """Open the budget of a population, or reserve a cost from it."""
+    """Open the budget of the population `name` in the ledger `book`, or reserve a cost from this
+    budget.
+    """
     from aegis.safe.ledger import Spend
 
     cost, delta = asked.cost.spent, asked.cost.delta

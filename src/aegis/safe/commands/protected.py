@@ -97,7 +97,7 @@ class RankedCounts:
 
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
-    """Return the protected summary in a file or an object, for use under a policy.
+    """Return the protected summary in `given`, a file or an object, for use under a policy.
 
     Attributes that are not in the policy are dropped. If there are any, the verdicts of
     the rule are dropped, too.
@@ -120,7 +120,9 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
-    """Print the joint counts of an attribute and the label, estimated from a protected summary."""
+    """Print the joint counts of an attribute and the label, estimated from the protected summary in
+    the file `path`.
+    """
     import numpy as np
 
     from aegis.safe.protect import load_protected, reconstruct_protected

@@ -123,7 +123,9 @@ class Ledger:
 
     @contextmanager
     def _writing(self, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a connection with an open transaction, which excludes all other writers."""
+        """Yield a connection with an open transaction, which excludes all other writers. `fresh`
+        says whether an empty file becomes a ledger.
+        """
         with self._connected() as connection:
             connection.execute("begin immediate")
             try:
@@ -160,7 +162,8 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of a population, with a ceiling that nobody can raise later.
+        """Open the budget of the population `name`. Nobody can raise its ceiling (rho) later.
+        `unit` says what is protected, `rows` or `persons`.
 
         Raises
         ------
@@ -189,7 +192,9 @@ class Ledger:
 
     @checks_types
     def population(self, name: str) -> LedgerPopulation:
-        """Return a population; if it does not exist, raise `PolicyError`, which lists the others."""
+        """Return the population `name`; if it does not exist, raise `PolicyError`, which lists all
+        populations.
+        """
         with self._connected() as connection:
             return self._population(connection, name)
 
@@ -204,7 +209,7 @@ class Ledger:
 
     @checks_types
     def balance(self, name: str) -> Balance:
-        """Return the balance of a population."""
+        """Return the spent and remaining budget of the population `name`."""
         with self._connected() as connection:
             population = self._population(connection, name)
             return Balance(population, _spent(connection, name))
@@ -227,7 +232,7 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> int:
-        """Reserve a cost and return the number of its entry.
+        """Reserve a cost from the budget of a population, and return the number of the new entry.
 
         Parameters
         ----------
@@ -279,7 +284,9 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if files of this table, together with earlier files, would reveal rows."""
+        """Raise `PolicyError` if a file made from this version of a population's table, together
+        with earlier files, would reveal rows.
+        """
         made = [
             entry
             for entry in _entries(connection).values()
@@ -317,18 +324,22 @@ class Ledger:
 
     @checks_types
     def begin(self, entry: int) -> None:
-        """Record that output begins: from now on the cost cannot be refunded."""
+        """Record that the output of the entry with this number begins: from now on its cost cannot
+        be refunded.
+        """
         self._move("begin", entry, {})
 
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Record that the output with this SHA-256 was released, and the scale of its noise."""
+        """Record that the output of an entry was released, with its SHA-256 (`digest`) and the
+        sensitivity and the scale of its noise as texts.
+        """
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     @checks_types
     def cancel(self, entry: int) -> None:
-        """Refund a reservation that was never used.
+        """Refund the reservation with this number, which was never used.
 
         Raises
         ------
@@ -338,7 +349,7 @@ class Ledger:
         self._move("cancel", entry, {})
 
     def refused(self, entry: int, error: BaseException) -> None:
-        """Refund a reservation after an error, unless noise had been drawn.
+        """Refund the reservation `entry` after an error, unless noise had been drawn.
 
         An error after noise was drawn is an answer about the table. If such answers were free,
         somebody could repeat a request until the refusals reveal the values that noise hides.
@@ -370,21 +381,25 @@ class Ledger:
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
-        """Record a release without differential privacy, such as a k-anonymous release."""
+        """Record a release for the population `name` without differential privacy, such as a
+        k-anonymous release; return the number of its entry. `digest` is the SHA-256 of the release.
+        """
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "list", name, 0, {"note": note, "digest": digest})
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Record an event without cost, such as a refusal."""
+        """Record an event without cost for a population, such as a refusal; return the number of
+        its entry.
+        """
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "note", name, 0, {"note": note})
 
     @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return the texts recorded by `note`, in order."""
+        """Return the texts that `note` recorded for a population, in chronological order."""
         with self._connected() as connection:
             rows = connection.execute(
                 "select content from event where kind = 'note' and population = ? order by number",
@@ -401,7 +416,8 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> Iterator[Spending]:
-        """Reserve a cost for a block of work; refund it if the block fails before output or noise.
+        """Reserve a cost from the budget of the population `name` for a block of work; refund the
+        cost if the block fails before output begins or noise is drawn.
 
         The block calls `begin` before the first byte of output and `commit` after the last one.
         """
@@ -416,7 +432,8 @@ class Ledger:
 
     @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question; compute it and charge its cost only the first time.
+        """Return the answer to a question about the population `name`; compute it and charge its
+        cost only the first time.
 
         Later calls with the same question return the stored answer. If two processes call at the
         same time, both costs may be charged, and both get the answer that was stored first.
@@ -540,7 +557,7 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event; return the number of its entry.
+    """Append an event to the ledger; return the number of the entry to which it belongs.
 
     If `entry` is 0, the event starts a new entry.
     """

@@ -136,7 +136,7 @@ class Entry:
     note
         Description of the output, in words.
     table, key
-        As in `TableVersion`; empty if unknown.
+        SHA-256 of the table, and fingerprint of the secret key; empty if unknown.
     """
 
     number: int

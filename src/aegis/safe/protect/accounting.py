@@ -71,7 +71,7 @@ class NamingThreshold:
     sigma
         Scale of the noise of that round.
     columns
-        Number of noisy counts in a total.
+        Number of noisy counts that are added up in a total.
     cells
         Largest number of cells that can contain a given unit and no other unit.
     alone
@@ -157,12 +157,13 @@ def budget_of(epsilon: float, delta: float) -> float:
 
 
 def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: int = 1) -> float:
-    """Return the noisy total above which a cell may be named if the policy does not declare names.
+    """Return the noisy number of rows above which a cell (a set of values) may be named if the
+    policy does not declare names.
 
-    A unit can be the only unit in at most `cells` cells, with at most `alone` rows in each. Such a
-    cell has noise of scale `sigma` in each of `classes` counts. The noise adds up to at least t
-    with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the discrete Gaussian is
-    subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
+    A unit (a row or a person) can be the only unit in at most `cells` cells, with at most `alone`
+    rows in each. Such a cell has noise of scale `sigma` in each of `classes` counts. The noise adds
+    up to at least t with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the
+    discrete Gaussian is subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
 
     A cell is not named if its noisy total is below `alone` + sigma sqrt(2 classes log(cells /
     delta)). So with a probability of at most `delta`, a cell with only this unit is named. If none
@@ -174,12 +175,15 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
 
 
 def is_number(given: object, *, whole: bool = False) -> bool:
-    """Return whether an option is a number; Booleans do not count as numbers."""
+    """Return whether an option is a number or, if `whole` is set, an integer; Booleans do not
+    count.
+    """
     return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the largest probability that a cell with only one unit is named.
+    """Return the largest probability that a cell with only one unit (a row or a person) is named
+    under a threshold.
 
     This is the inverse of `threshold_of`.
     """

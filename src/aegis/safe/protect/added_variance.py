@@ -22,8 +22,8 @@ from aegis.safe.protect.model import (
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
-    """Estimate the variance that protection added to each count of a label table with K cells and C
-    classes, shape (K, C).
+    """Estimate the variance that protection added to each count of a label table (rows by cell and
+    class) with K cells and C classes, shape (K, C).
 
     Noise adds the same variance to all counts. The variance that rounding and cell keys add depends
     on the true count, and is 0 for a count of 0. The true count is not known, so the function
@@ -62,7 +62,9 @@ def variance_by_count(protection: Protection) -> tuple[float, ...]:
 
 
 def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
-    """Return the expected variance of Poisson counts with these means."""
+    """Return the expected variance that protection adds to Poisson counts with the means `mean`.
+    `by_count` has the variance for the counts 0, 1, ...; the last entry is for all larger counts.
+    """
     from scipy.special import gammaln, xlogy
 
     counts = np.arange(len(by_count) - 1)

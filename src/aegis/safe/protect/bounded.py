@@ -25,7 +25,7 @@ class TablesSearch:
     Parameters
     ----------
     scorer
-        Scorer of a summary without moments.
+        Scorer of a summary without moments (mean products of codes).
     top
         Number of best configurations to return.
     expired
@@ -69,7 +69,10 @@ class TablesSearch:
         return held_out_reached(explained, freedom, len(summary.classes), summary.rows)
 
     def _extend(self, chosen: Choice, explained: Floats, freedom: Floats) -> None:
-        """Search all choices that begin with the candidates `chosen`, the most promising first."""
+        """Search all choices that begin with the candidates `chosen`, the most promising first.
+        `explained` and `freedom` are the sums of explained shares and degrees of freedom over the
+        chosen masks.
+        """
         if self._expired():
             self.complete = False
             return
@@ -94,7 +97,9 @@ class TablesSearch:
 
 
 def _sums_from(parts: list[Floats]) -> list[Floats]:
-    """Return for each position the sum of the arrays from there to the end; the last entry is 0."""
+    """Return, for each position in `parts`, the sum of the arrays from this position to the end;
+    the last entry is 0.
+    """
     sums = [np.zeros(1)]
     for part in reversed(parts):
         sums.append(sums[-1] + part)

@@ -27,16 +27,17 @@ from aegis.safe.protect.mechanisms import discrete_gaussian
 
 
 class Budget:
-    """The remaining budget and a record of its use.
+    """The remaining privacy budget of level `noise`, and a record of its use.
 
     Parameters
     ----------
     epsilon, delta
-        The guarantee. If names are bought, they use half of delta.
+        The guarantee. If names of values or classes are paid from the budget, they use half of
+        delta.
     unit_rows
         Largest number of rows of one unit: 1 if the unit is a row.
     namings
-        Number of thresholds for bought names.
+        Number of thresholds for names that are paid from the budget.
     """
 
     def __init__(self, epsilon: float, delta: float, unit_rows: int, namings: int) -> None:
@@ -73,9 +74,9 @@ class Budget:
         figures
             Arrays of whole numbers.
         sensitivity
-            Largest L2 distance by which one row can change all figures together.
+            Largest change of all figures together by one row, as an L2 distance.
         rho
-            The cost to spend.
+            The privacy cost to spend (zCDP).
         keys
             For each array, texts that identify the item of each of its lines. They are needed if
             the lines depend on the table.
@@ -92,8 +93,8 @@ class Budget:
         return shaped, sigma
 
     def threshold(self, name: str, sigma: float, columns: int, tables: int) -> float:
-        """Return the smallest noisy total with which an item may be named, and record this
-        threshold.
+        """Return the smallest noisy number of rows with which a value, a cell or a class may be
+        named, and record this threshold.
 
         Parameters
         ----------
@@ -102,9 +103,9 @@ class Budget:
         sigma
             Scale of the noise.
         columns
-            Number of noisy counts in a total.
+            Number of noisy counts that are added up in a total.
         tables
-            Number of tables with bought names to which each row contributes.
+            Number of tables to which each row contributes and whose names are paid from the budget.
         """
         cells = tables * self.unit_rows
         least = threshold_of(sigma, columns, cells, self._each, alone=self.unit_rows)

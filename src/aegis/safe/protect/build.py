@@ -59,7 +59,7 @@ def protect(
     ----------
     subject
         Anything that `aegis.summarize` accepts, or a `Summary`. If you give the table itself,
-        moments need less noise, and no sample is used.
+        moments (mean products of codes) need less noise, and no sample is used.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options
@@ -106,7 +106,9 @@ def _with_noise(
     request: ProtectRequest,
     progress: Progress,
 ) -> ProtectedSummary:
-    """Protect the summary with discrete Gaussian noise (level `noise`)."""
+    """Return the summary protected with discrete Gaussian noise (level `noise`); `source` is the
+    table, if it was given.
+    """
     noise, counts = request.noise, request.counts
     _refuse_given(ProtectionLevel.NOISE, key=counts.key, step=counts.step, variance=counts.variance)
     if noise.epsilon is None or noise.delta is None:
@@ -136,7 +138,9 @@ def _with_counts(
     request: ProtectRequest,
     progress: Progress,
 ) -> ProtectedSummary:
-    """Protect the summary by perturbing small counts (level `counts`)."""
+    """Return the summary protected by perturbing counts (level `counts`); `source` is the table, if
+    it was given.
+    """
     noise, counts = request.noise, request.counts
     _refuse_given(
         ProtectionLevel.COUNTS, epsilon=noise.epsilon, delta=noise.delta, person=noise.person
@@ -195,7 +199,9 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
 
 
 def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, Source | None]:
-    """Return the exact summary of a table or summary, and the table if it was given."""
+    """Return the exact summary of `subject`, which is a table or already a summary; and the table,
+    or None if a summary was given.
+    """
     if isinstance(subject, ProtectedSummary):
         raise PolicyError(
             "The summary is protected already, and cannot be protected again.",
@@ -208,7 +214,9 @@ def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, S
 
 
 def _rounded(subject: Any, policy: Policy, request: ProtectRequest) -> tuple[Source, Policy]:
-    """Return the table and its policy with the number to predict as two classes."""
+    """Return the table and its policy with the numeric label rounded at random to one of two
+    bounds, which become two classes.
+    """
     if isinstance(subject, Summary | ProtectedSummary):
         raise PolicyError(
             f"The label {policy.label.column!r} is a number. To protect it, Aegis rounds the number of each row to a "
@@ -243,7 +251,9 @@ def _listed(
     asked: Sequence[Configuration] | Mapping[str, Configuration] | int,
     summary: Summary,
 ) -> tuple[Configuration, ...]:
-    """Return the configurations whose verdicts the file will state."""
+    """Return the configurations for which the file will state whether they meet the rule. `asked`
+    has the configurations, or the largest number of combinations for which all are listed.
+    """
     if not isinstance(asked, int):
         return listed_configurations(asked)
     if asked < 0 or asked > MOST_VERDICTS:

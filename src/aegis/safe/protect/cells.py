@@ -33,18 +33,19 @@ class Cells:
     Attributes
     ----------
     name, role, kind, weight
-        As in the attribute's summary.
+        Name, role, kind of values, and weight in a mean over attributes.
     of_value
         Number of the cell to which each of the V distinct values belongs, shape (V,); `UNNAMED` if
         the value has no cell.
     joint
-        Number of labelled rows in each of the K cells and C label classes, shape (K, C).
+        Number of rows in each of the K cells and C label classes, shape (K, C); rows without a
+        label do not count.
     candidates
         The candidate masks and their groups of cells.
     bought
         Whether the names of cells come from the table, so that publishing them costs budget.
     complete
-        Whether every value has a cell.
+        Whether every value of the table has a cell.
     """
 
     name: str
@@ -126,7 +127,9 @@ class Cells:
 
 
 def _moved(of_value: Ints, place: Ints) -> Ints:
-    """Return the cell of each value after the cells were renumbered to `place`, shape (K,)."""
+    """Return the cell of each value after each of the K cells got the number in `place`, shape
+    (K,). `of_value` has the old cell of each value.
+    """
     moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
     named = of_value >= 0
     moved[named] = place[of_value[named]]
@@ -134,7 +137,9 @@ def _moved(of_value: Ints, place: Ints) -> Ints:
 
 
 def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
-    """Return a candidate with only the groups that still have cells, renumbered."""
+    """Return a candidate mask with only the groups that still have cells. `groups` has the old
+    group of each remaining cell; groups are renumbered.
+    """
     left, renumbered = np.unique(groups, return_inverse=True)
     return replace(
         candidate,
@@ -189,13 +194,14 @@ def learned(attribute: AttributeSummary) -> bool:
 
 
 def cells_of(attribute: AttributeSummary) -> Cells:
-    """Return the cells that an attribute's candidates form."""
+    """Return the cells of an attribute: the sets of values that no candidate mask distinguishes."""
     masks = [(c.mask, c.groups, c.labels) for c in attribute.candidates]
     return _cells(as_stored(attribute), masks)
 
 
 def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
-    """Return the cells of a parsed column, sorted by their masked values alone.
+    """Return the cells of a parsed column (sets of values that no candidate mask distinguishes),
+    sorted by their masked values alone.
 
     Parameters
     ----------
@@ -211,7 +217,9 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Form cells from each mask, given the group of each value and the groups' masked values."""
+    """Form cells, the sets of values that no mask distinguishes. Each mask is given with the group
+    of each value and the masked values of the groups.
+    """
     attribute = column.attribute
     own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
     first = np.unique(own, return_index=True)[1]
@@ -247,7 +255,8 @@ def fit_to(column: TypedColumn, counts: Ints, named: Flags) -> list[Mask]:
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return the names of attributes that the owner declares public; `*` stands for all attributes.
+    """Return the names of the attributes that the owner declares public in `given`; `*` stands for
+    all attributes.
 
     Raises
     ------
@@ -263,7 +272,7 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
 
 
 def without_small(cells: Cells, threshold: int) -> Cells:
-    """Merge cells of fewer than `threshold` rows into the most similar cells.
+    """Merge cells (sets of values) of fewer than `threshold` rows into the most similar cells.
 
     The name of a smaller cell would reveal that somebody has its values. So it is merged into the
     cell that is in the same group under most candidates, or into the largest of several such cells.
@@ -289,14 +298,15 @@ def without_small(cells: Cells, threshold: int) -> Cells:
 
 
 def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
-    """Return the cell that most candidates group with `cell`; among equals, the largest.
+    """Return the index of the cell that most candidates group with `cell`; among equals, the
+    largest.
 
     Parameters
     ----------
     groups
-        Group of each cell under each candidate, shape (G, K).
+        Group of each of K cells under each of G candidates, shape (G, K).
     totals, stays
-        Rows of each cell, and whether it may be taken, shape (K,).
+        Rows of each cell, and whether the cell may be returned, shape (K,) each.
     """
     alike = (groups == groups[:, [cell]]).sum(axis=0)
     alike[~stays] = -1
@@ -305,7 +315,9 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: Flags) -> int:
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Merge one cell into the most similar cell, which `without_small` defines."""
+    """Merge the cell with index `cell` into the most similar cell, the one that most candidate
+    masks group with it.
+    """
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)

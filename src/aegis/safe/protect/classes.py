@@ -41,15 +41,17 @@ class NamedClasses:
     place: Ints
 
     def of(self, joint: Ints) -> Ints:
-        """Convert counts by class of the table to counts by published class; classes are the last
-        axis.
+        """Convert counts by class of the exact label to counts by published class; classes are the
+        last axis of `joint`.
         """
         chosen = self.place[:, None] == np.arange(len(self.names))
         columns: Ints = joint @ chosen.astype(np.int64)
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return the cells with counts of only the published classes."""
+        """Return the cells (rows by set of values and class) of an attribute with the counts of
+        only the published classes.
+        """
         return replace(cells, joint=self.of(cells.joint))
 
 
@@ -103,7 +105,8 @@ def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
 
 
 def named(label: LabelSummary, chosen: Flags) -> NamedClasses:
-    """Return those classes of `tallied` that have True in `chosen`.
+    """Return the classes that occur in the label column, in the order of `tallied`, for which
+    `chosen` is True.
 
     Raises
     ------

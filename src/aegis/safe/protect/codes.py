@@ -58,7 +58,8 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Compute the association of a grouping of protected cells with the classes.
+    """Compute how strongly a grouping of an attribute's protected cells is associated with the
+    label classes.
 
     Parameters
     ----------
@@ -111,8 +112,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
 
 
 def _shares_believed(count: Floats, strength: Floats) -> Floats:
-    """Return the share of groups' strength, shape (G,), that models with each penalty explain,
-    shape (P,).
+    """Return, for each of P ridge penalties, the share of the association that models explain,
+    shape (P,). `count` and `strength` are the rows and the strength of each of G groups, shape
+    (G,).
     """
     total = float(strength.sum())
     if total <= 0:
@@ -130,21 +132,26 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def weights_of(table: Floats, rows: float) -> Floats:
-    """Return the share of rows of each cell, shape (K,), at least 0."""
+    """Return each cell's share of all rows, shape (K,), at least 0, from the rows by cell and
+    class, shape (K, C).
+    """
     shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
     return shares
 
 
 def dimensions_for(classes: int) -> int:
-    """Return the largest number of codes per cell: 3 with two classes, 4 with three, else 5."""
+    """Return the largest number of codes that describe a cell (a set of values): 3 if the label has
+    two classes, 4 with three, else 5.
+    """
     return 3 + min(max(classes - 2, 0), 2)
 
 
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Compute q codes for each of the K cells of an attribute, shape (K, q), rounded to steps of
-    `GRID`.
+    """Compute q codes for each of the K cells of an attribute, shape (K, q), in steps of `GRID`.
+    Codes describe how the cells are associated with the label. The arguments are as in `explained`,
+    with one grouping per candidate mask.
 
     The codes are the first q principal components of the cells' codes under all masks, weighted by
     rows. The first component is common to the masks; the others distinguish the masks. Each
@@ -170,8 +177,8 @@ def code_cells(
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
-    """Regress the codes under one mask on the q codes of the cells; return the coefficients, shape
-    (q, C).
+    """Regress the codes of cells under one mask on the q codes that describe the cells under all
+    masks; return the coefficients, shape (q, C).
 
     Parameters
     ----------
@@ -187,8 +194,8 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Compute from the label tables how long the vector of all codes of a row is: the mean squared
-    length over rows.
+    """Compute from the label tables (rows by cell and class) how long the vector of a row's codes
+    is (the numbers that describe its cells, for all attributes): the mean squared length over rows.
     """
     total = 0.0
     for own, counts in zip(codes, table, strict=True):

@@ -80,7 +80,7 @@ _ARROW = {
 
 @dataclass(frozen=True, eq=False)
 class TypedColumn:
-    """An attribute whose values were parsed one by one as values of the same type.
+    """The values of an attribute, parsed one by one as values of the same type.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ def _type_of_text(text: str) -> ColumnType:
 
 
 def _moment_of(text: str) -> datetime | None:
-    """Parse a text as a date with time; return None if it is neither."""
+    """Parse a text as a date with time; return None if that fails."""
     forms: tuple[str, ...] = ()
     if text[4:5] == "-":
         with suppress(ValueError):
@@ -183,7 +183,7 @@ def votes_of(attribute: AttributeSummary) -> Ints:
 
 
 def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> ColumnType:
-    """Return the narrowest allowed type that fits the noisy votes.
+    """Return the narrowest allowed type that fits the rows' noisy votes on the type of a column.
 
     Parameters
     ----------
@@ -246,12 +246,12 @@ def as_stored(attribute: AttributeSummary) -> TypedColumn:
 def read_column(
     attribute: AttributeSummary, own: ColumnType, declared: Sequence[Any] = ()
 ) -> TypedColumn:
-    """Parse the values of a column one by one as the type `own`.
+    """Parse the values of a column one by one as values of the type `own`.
 
     Parameters
     ----------
     attribute
-        The exact attribute.
+        The attribute in the exact summary.
     own
         The type.
     declared
@@ -283,7 +283,9 @@ def read_column(
 
 
 def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, Flags]:
-    """Parse values as a type; return them, null if that fails, and flags of those that were parsed."""
+    """Parse values as the type `own`; return the parsed values, null if parsing fails, and whether
+    each value was parsed or was null already.
+    """
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)
     if values.type == goal and own is not ColumnType.TEXT:

@@ -135,7 +135,9 @@ class Perturbation:
         return spread_of_key(self.width, self.spread)
 
     def change(self, count: int, parts: Sequence[str]) -> int:
-        """Return the published value of a count; `parts` identify the cell."""
+        """Return the published value of a count; `parts` are texts that identify the cell, such as
+        attribute, cell and class.
+        """
         chance = uniform(self.key, parts)
         if self.method is CellMethod.ROUNDING:
             return round_randomly(count, self.width, chance)
@@ -163,13 +165,13 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables and moments; no small cell can be derived from
-    them.
+    """Return the summary with perturbed label tables (rows by cell and class) and moments (mean
+    products of codes). No small cell can be derived from these figures.
 
     Parameters
     ----------
     summary
-        Exact aggregates, which are not published.
+        The exact summary, which is not published.
     asked
         The options of the perturbation.
     policy
@@ -217,7 +219,9 @@ def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClas
 
 
 def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
-    """Yield the source of the classes, of the cuts of the label, and of learnt masks."""
+    """Yield the source of the label's classes or cut points, and of the parameters that masks
+    learnt.
+    """
     source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
     yield PublishedDomain("classes", label.column, source)
     if label.cut:
@@ -231,7 +235,8 @@ def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
 def _audited(
     summary: Summary, classes: NamedClasses, cells: list[Cells], asked: Perturbation
 ) -> tuple[ProtectedSummary, list[Cells]]:
-    """Perturb label tables until no small cell can be derived; return them and their cells.
+    """Perturb the label tables (rows by cell and class) until no small count can be derived; return
+    them and their cells (sets of values).
 
     A derivable cell is merged into the most similar one, and its attribute is perturbed again.
     """
@@ -256,7 +261,9 @@ def _audited(
 def _bare(
     summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
 ) -> ProtectedSummary:
-    """Return the protected label tables, without moments and verdicts."""
+    """Return the protected summary with perturbed label tables (rows by cell and class), but
+    without moments and verdicts.
+    """
     tables = [_perturbed(own, classes.names, asked) for own in cells]
     return ProtectedSummary(
         protection=Protection(
@@ -301,18 +308,21 @@ def _small(
 def _moments(
     table: ExactTable, cells: Sequence[Cells], codes: Sequence[Ints], rows: float
 ) -> Moments:
-    """Return moments rounded to a fraction of their sampling error, without clipping rows."""
+    """Return the mean products of codes of two attributes, rounded to a fraction of their sampling
+    error. `codes` are the numbers that describe the cells of each attribute. Rows are not clipped.
+    """
     sums = table.sums(cells, codes, [_NO_LIMIT] * len(cells), _NO_LIMIT).sums
     return _rounded(Moments(sums / (rows * GRID**2), 0.0), STEP_OF_MOMENTS / math.sqrt(rows))
 
 
 def _rounded(moments: Moments, step: float) -> Moments:
-    """Round moments to multiples of a step."""
+    """Round the mean products of codes to multiples of `step`."""
     return Moments(np.rint(moments.matrix / step) * step, step / math.sqrt(12))
 
 
 def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
-    """Round moments until no small combination of two cells can be derived from them.
+    """Round moments (mean products of codes) until no small combination of two cells can be derived
+    from them.
 
     The step is trebled until linear programming derives none. A multiple of the old step is at most
     one old step from a multiple of the new one, so the true figure stays within half a new step.

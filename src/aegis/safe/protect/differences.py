@@ -120,7 +120,9 @@ def _label_table(
 
 
 def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
-    """Return the rows by the masked values that candidates show in the frequency table, times `sign`."""
+    """Return the number of rows, times `sign`, of each combination of values in the frequency
+    table. A value is described by its masked values under all candidates.
+    """
     frequency = summary.frequency
     if frequency is None:
         return {}

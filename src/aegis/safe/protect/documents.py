@@ -98,7 +98,7 @@ def _words(text: str) -> set[str]:
 
 
 def _rare_values(summary: Summary, threshold: int) -> Iterable[tuple[str, set[str]]]:
-    """Yield for each attribute the texts of values that only few rows have."""
+    """Yield each attribute with the texts of its values that fewer than `threshold` rows have."""
     for attribute in summary.all_attributes:
         values, counts = attribute.values, attribute.counts
         if attribute.domain is not None:

@@ -93,7 +93,9 @@ def dumps(summary: ProtectedSummary) -> str:
 
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
-    """Parse a protected summary from the text of a file; raise the same errors as `load_protected`."""
+    """Parse a protected summary from the text of a file; `origin` names the file in errors. Raise
+    `DataError` as `load_protected` does.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -38,7 +38,8 @@ class ProtectedPoint:
         Expected number of rows that agree with a random row in all quasi-identifiers, if the
         quasi-identifiers were independent. The row itself counts, so the number is at least 1.
     score, utility_kept
-        As in a ranking.
+        The score from the protected summary, and the score in percent of the score without masks;
+        None if that is not positive.
     configuration
         The fitted masks.
     declared
@@ -120,7 +121,7 @@ def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
     """Return how many rows would agree with a random row in all quasi-identifiers if the
-    quasi-identifiers were independent.
+    quasi-identifiers were independent. `choice` has the index of each attribute's candidate mask.
     """
     log = sum(
         _log_chance(attribute, place)
@@ -131,7 +132,9 @@ def rows_alike(
 
 
 def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
-    """Return the log probability that two rows have the same masked value, from noisy cell counts."""
+    """Return the log probability that two rows have the same masked value of an attribute under the
+    candidate with index `place`, from noisy counts.
+    """
     candidate = attribute.candidates[place]
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
@@ -146,7 +149,10 @@ def _spread(
     quasi_identifiers: Collection[str],
     count: int,
 ) -> list[Choice]:
-    """Return choices over the whole range of privacy, each with the best utility at its privacy."""
+    """Return at most `count` choices of masks on the front, spread over the whole range of privacy:
+    no other choice is better in both privacy and utility. Only part of the choices is examined if
+    there are many.
+    """
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
     for index, attribute in enumerate(summary.attributes.values()):
@@ -165,7 +171,10 @@ def _spread(
 
 
 def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
-    """Return the indices of non-dominated choices, at most `most`, spread evenly over privacy."""
+    """Return the indices of at most `most` choices, spread evenly over privacy, such that no other
+    choice is better in both privacy and utility. `private` and `useful` have both figures of each
+    choice.
+    """
     order = np.lexsort((-useful, -private))
     best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])
     front = order[useful[order] > best_before]

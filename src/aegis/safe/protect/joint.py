@@ -24,8 +24,8 @@ from aegis.safe.protect.scores import FINEST, REPLICATES, ProtectedScorer
 
 @dataclass(frozen=True, eq=False)
 class ProtectedJoint:
-    """The estimated number of rows in each cell of one attribute and each class, with standard
-    errors.
+    """The estimated number of rows in each cell of one attribute and each label class, with
+    standard errors. A cell is a set of values that no candidate mask distinguishes.
 
     Attributes
     ----------
@@ -106,7 +106,10 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
 
 
 def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floats:
-    """Return the nearest table without negative counts that has the summary's class totals."""
+    """Return the label table (rows by cell and class) without negative counts that has the
+    summary's class totals and is nearest to `table`, by least squares. `weight` is proportional to
+    the variance of each cell's counts.
+    """
     columns = [
         nearest_with_sum(table[:, label], weight, float(rows))
         for label, rows in enumerate(summary.class_counts)

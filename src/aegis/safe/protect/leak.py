@@ -45,7 +45,7 @@ class PartLeak:
     part
         Name of the part: label tables, pairs, frequency table, folds, ...
     cells
-        Number of non-empty cells.
+        Number of non-empty cells: combinations of values that at least one row has.
     small
         Number of cells that have at least one row, but are known to have fewer than the threshold.
     alone
@@ -73,8 +73,8 @@ class AttributeLeak:
     disclosed
         Number of values whose rows all have the same label class; such a value reveals the class.
     derivable
-        Number of withheld or protected counts of which a reader can derive a range narrower than
-        the threshold.
+        Number of withheld or protected counts for which a reader can derive a range that is
+        narrower than the threshold.
     """
 
     attribute: str
@@ -111,8 +111,8 @@ class LeakAudit:
     findings
         Other facts for the reader, one sentence each.
     exceptions
-        Content that the level does not cover, in words: content that the owner declares public, or
-        that level counts does not change. Empty if there is no such content.
+        In words, the content that the protection level does not cover. It may be declared public by
+        the owner, or come from the table unchanged (at level `counts`). Empty if there is none.
     shortfalls
         Reasons why the file does not keep the demanded level; empty if it does.
     """
@@ -209,7 +209,9 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
 
 
 def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
-    """Yield the number of small cells in every part of the summary that has counts."""
+    """Yield, for every part of the summary that has counts, how many cells have fewer rows than the
+    threshold.
+    """
     every = list(summary.all_attributes)
     yield _part("label tables", [a.joint for a in every], threshold)
     withheld = [
@@ -228,7 +230,9 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 
 def _summed_rows(summary: Summary) -> list[Array]:
-    """Return the numbers of rows behind the sums of a numeric label, by atom, in total and by fold."""
+    """Return, for the sums of a numeric label, the number of rows in each sum: by attribute and
+    atom (a set of values that no mask distinguishes), in total and by fold.
+    """
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
@@ -256,7 +260,8 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 
 
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
-    """Return how many withheld counts by value and class can be derived from the histograms.
+    """Return for how many counts by value and class, which the summary withholds, a range narrower
+    than the threshold can be derived from the attribute's published counts.
 
     For each set of values that no mask distinguishes, the number of rows of each value (r), of each
     class (c) and of the set (n) are known. So a count is between max(0, r + c - n) and min(r, c),
@@ -277,7 +282,9 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int, int]:
-    """Return how many rows are alone in the frequency table, and how many are in classes with one label."""
+    """Return how many rows are the only row in their cell of the frequency table, and how many are
+    in equivalence classes of two or more rows that all have the same label class.
+    """
     frequency = summary.frequency
     if frequency is None:
         return 0, 0
@@ -361,7 +368,10 @@ def _shortfalls(
     pairs: int,
     held_at: int,
 ) -> Iterator[str]:
-    """Yield a sentence for each way in which a protected summary misses the demanded level."""
+    """Yield a sentence for each reason why a protected summary does not keep the demanded level.
+    `likely` and `pairs` are the numbers of small cells and of combinations of two attributes that
+    can be derived to a range narrower than `held_at`.
+    """
     if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
         yield "it was perturbed without a formal promise"
     if likely:
@@ -403,7 +413,9 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
 def _attributes(
     summary: ProtectedSummary, derivable: Mapping[str, int]
 ) -> tuple[AttributeLeak, ...]:
-    """Return how many values of each attribute are named, and how many of its counts can be derived."""
+    """Return, for each attribute, how many masked values the file names. `derivable` has the number
+    of counts that can be derived, by attribute.
+    """
     return tuple(
         AttributeLeak(
             a.name,
@@ -417,7 +429,9 @@ def _attributes(
 
 
 def _sources(said: Protection) -> Iterable[str]:
-    """Yield sentences on the source of names, types and cuts."""
+    """Yield sentences on the source of the names of values and classes, of column types and of cut
+    points.
+    """
     if taken := said.taken(DomainSource.TABLE):
         yield (
             f"these are values of the table, which level counts does not change: {taken}"
@@ -453,7 +467,8 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 
 def _overspent(said: Protection) -> Iterable[str]:
-    """Yield a sentence if rounds and thresholds cost more than the summary states.
+    """Yield a sentence if the noisy figures and the thresholds for names cost more epsilon than the
+    summary states.
 
     The cost is computed again from the scale of the noise and from the thresholds.
     """

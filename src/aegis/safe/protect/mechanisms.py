@@ -26,7 +26,7 @@ LEAST_KEY = 16
 
 
 def gaussian(sigma: float) -> Any:
-    """Return OpenDP's discrete Gaussian mechanism for vectors of integers.
+    """Return OpenDP's discrete Gaussian mechanism of scale `sigma` for vectors of integers.
 
     Raise `PolicyError`, which names the extra to install, if OpenDP is missing.
     """
@@ -67,7 +67,9 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1), computed from the key and the cell by HMAC-SHA256."""
+    """Return a number in [0, 1), computed by HMAC-SHA256 from the secret key and the texts that
+    identify a cell.
+    """
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
@@ -98,7 +100,9 @@ def round_randomly(count: int, base: int, chance: float) -> int:
 
 
 def rounded_range(published: int, base: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that `round_randomly` can publish as `published`."""
+    """Return the smallest and the largest count that random rounding to multiples of `base` can
+    publish as `published`.
+    """
     return max(published - base + 1, 0), published + base - 1
 
 
@@ -138,7 +142,9 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
 
 
 def _largest_entropy(changes: Floats, variance: float) -> Floats:
-    """Return p proportional to exp(a d + b d^2) with mean 0 and the variance nearest to `variance`."""
+    """Return the probability of each of the `changes` d, proportional to exp(a d + b d^2), with
+    mean 0 and the variance nearest to `variance`.
+    """
     from scipy.optimize import brentq
 
     scale = float(np.abs(changes).max())
@@ -171,7 +177,9 @@ def _soft(exponent: Floats) -> Floats:
 
 
 def _two_points(unit: Floats) -> Floats:
-    """Return the distribution with mean 0 on the smallest and the largest change."""
+    """Return the probability of each of the changes `unit` (ascending) if only the smallest and the
+    largest occur and their mean is 0.
+    """
     chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
     chances[0], chances[-1] = high / (low + high), low / (low + high)
@@ -179,14 +187,18 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count changed by its cell key; `chance`, uniform in [0, 1), selects the change."""
+    """Return a count changed by its cell key; `chance`, uniform in [0, 1), selects the change among
+    those of `key_table`.
+    """
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
     return count + int(changes[min(place, len(changes) - 1)])
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that `apply_key` can publish as `published`."""
+    """Return the smallest and the largest count that cell keys can publish as `published`; the
+    other arguments are as in `key_table`.
+    """
     low = max(published - deviation, 0)
     possible = [
         count
@@ -197,6 +209,8 @@ def keyed_range(published: int, deviation: int, variance: float, least: int) -> 
 
 
 def spread_of_key(deviation: int, variance: float) -> float:
-    """Return the standard deviation of the change that a cell key makes to a large count."""
+    """Return the standard deviation of the change that a cell key makes to a large count, if
+    changes are at most `deviation` and should have the variance `variance`.
+    """
     changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
     return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

@@ -54,7 +54,8 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """The source of an item that a protected summary publishes in addition to counts.
+    """Where an item of a protected summary that is not a count comes from: policy, budget, public
+    data.
 
     Attributes
     ----------
@@ -87,14 +88,15 @@ class Protection:
     Attributes
     ----------
     level, unit
-        The level, and the unit in which neighbouring tables differ.
+        The protection level, and the unit that it protects (rows or persons).
     rows_per_person
         Largest number of rows of one person; 1 if the unit is a row.
     epsilon, delta, rho
         The guarantee of level `noise`, as epsilon and delta, and as rho (zero-concentrated
-        differential privacy). None for `counts`. Delta covers noise and named cells.
+        differential privacy). None for level `counts`. Delta covers the noise and the names of
+        cells (sets of values) that are published.
     rounds
-        The rounds of figures with noise, in order.
+        The sets of figures (rounds) to which noise was added, in order.
     method, threshold, step, variance
         For level `counts`: the method of perturbation, the number of rows from which a cell counts
         as large, the base of rounding or the largest change by a cell key, and the variance of this
@@ -102,7 +104,8 @@ class Protection:
     public
         Attributes whose values and cuts were declared public, so that they cost no budget.
     thresholds
-        Noisy totals above which an item is named, in order.
+        Noisy numbers of rows above which the name of a value, a cell or a class is published, in
+        order.
     domains
         Sources of all published content other than counts. None in files of earlier versions, which
         do not state the sources.
@@ -128,8 +131,8 @@ class Protection:
         return json_fields(self)
 
     def taken(self, source: DomainSource) -> str:
-        """Return in words which published items come from a source: "kind and values of age,
-        classes of income".
+        """Return in words which published items come from `source`, such as "kind and values of
+        age, classes of income".
         """
         by_column: dict[str, list[str]] = {}
         for domain in self.domains or ():
@@ -140,7 +143,8 @@ class Protection:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedCandidate:
-    """A candidate mask, with its groups of the attribute's cells.
+    """A candidate mask of an attribute, with the groups that it forms of the attribute's K cells. A
+    cell is a set of values that no candidate mask distinguishes.
 
     Attributes
     ----------
@@ -148,9 +152,9 @@ class ProtectedCandidate:
         The fitted mask, and the mask as written in the policy. A mask that learns from the data was
         fitted to protected counts, unless its attribute is public.
     groups
-        Number of the group to which each of the K cells belongs, shape (K,).
+        Number of the group to which each cell belongs, shape (K,).
     shown
-        The text of each group.
+        The masked value of each group, as text.
     """
 
     mask: Mask
@@ -171,7 +175,7 @@ class ProtectedAttribute:
     Attributes
     ----------
     name, role, kind, weight
-        As in `AttributeSummary`.
+        Name, role, kind of values, and weight in a mean over attributes, as in `AttributeSummary`.
     table
         Protected number of rows in each of the K cells and C classes, shape (K, C). The numbers are
         whole and may be negative. A cell is a set of values that no candidate mask distinguishes.
@@ -182,8 +186,9 @@ class ProtectedAttribute:
         for all cells except the cell of all unnamed values, because the rows of this cell are
         computed as a difference.
     codes
-        The q codes of each of the K cells, shape (K, q), in steps of `GRID`. They are computed from
-        protected tables. None if the summary has no moments.
+        q numbers (codes) that describe how each of the K cells is associated with the label, shape
+        (K, q), in steps of `GRID`. They are computed from protected tables. None if the summary has
+        no moments (mean products of codes).
     """
 
     name: str
@@ -220,7 +225,8 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Products of the codes of each two attributes, averaged over all rows.
+    """The mean, over all rows, of the product of each two codes. A code is a number that describes
+    how a row's value of one attribute is associated with the label.
 
     Attributes
     ----------
@@ -237,7 +243,10 @@ class Moments:
 
     @classmethod
     def of_upper(cls, upper: Floats, size: int, error: float) -> Moments:
-        """Return the moments whose entries above the diagonal are `upper`, row by row."""
+        """Return the moments (mean products of codes) of `size` codes, which describe cells, whose
+        entries above the diagonal are `upper`, row by row. `error` is the standard deviation of an
+        entry.
+        """
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size, 1)] = upper
         return cls(matrix + matrix.T, error)
@@ -272,13 +281,13 @@ class ProtectedSummary:
     classes
         The text of each of the C label classes.
     class_counts
-        Protected number of rows in each class, shape (C,), estimated from all label tables
-        together.
+        Protected number of rows in each class, shape (C,), estimated from the label tables (rows by
+        cell and class) of all attributes together.
     attributes
         The scored attributes by name.
     moments
-        Products of the codes of each two attributes, averaged over rows. None if noise or rounding
-        would hide all information in these averages.
+        Means of the products of codes of two attributes. None if noise or rounding would hide all
+        their information.
     verdicts
         Whether configurations meet the rule, where the owner states it.
     rule
@@ -334,7 +343,7 @@ class ProtectedSummary:
     @cached_property
     def offsets(self) -> Ints:
         """The index at which the codes of each of the m attributes begin in the list of all codes,
-        shape (m + 1,).
+        followed by the number of all codes, shape (m + 1,).
         """
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -376,13 +385,15 @@ class ProtectedSummary:
         return tuple(choice)
 
     def configuration(self, name: str, choice: tuple[int, ...]) -> Configuration:
-        """Return the configuration of a choice, with its fitted masks."""
+        """Return the configuration called `name`, with fitted masks. `choice` has the index of each
+        attribute's candidate mask.
+        """
         pairs = zip(self.attributes.values(), choice, strict=True)
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return whether a choice of masks meets the rule, as the owner states it; None if the
-        owner does not state it.
+        """Return the owner's statement whether a configuration meets the rule; None if the owner
+        does not state it. `choice` has the index of each attribute's candidate mask.
         """
         return self._verdicts.get(choice)
 

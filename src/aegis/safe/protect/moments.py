@@ -43,8 +43,8 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True, eq=False)
 class MomentSums:
-    """Sums of products: in each row, a code of one attribute is multiplied by a code of another
-    attribute.
+    """Sums over rows of the products of two codes of different attributes. A code is a whole number
+    that describes how a row's value is associated with the label.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class MomentSums:
         Whole numbers, shape (p, p) for p codes in total, symmetric. Entries for two codes of the
         same attribute are 0.
     sensitivity
-        Largest change of the entries above the diagonal blocks by one row, as an L2 distance.
+        Largest change of all entries above the diagonal by one row, as an L2 distance.
     """
 
     sums: Ints
@@ -61,22 +61,23 @@ class MomentSums:
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
     """Return at which index the codes of each of the m attributes begin in the list of all codes,
-    shape (m + 1,).
+    and the number of all codes, shape (m + 1,). Codes are numbers that describe a cell.
     """
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
 def between_attributes(offsets: Ints) -> Flags:
-    """Return which entries above the diagonal of the moments belong to codes of two different
-    attributes, shape (p, p) for p codes in total.
+    """Return which entries above the diagonal of the moments (products of two codes) belong to
+    codes of two different attributes, shape (p, p) for p codes in total. `offsets` has the index of
+    each attribute's first code.
     """
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Shorten each vector of codes to a squared length of at most `longest`, and return whole
-    numbers.
+    """Shorten the vector of codes of each row to a squared length of at most `longest`, and return
+    whole numbers. Codes describe how a row's values are associated with the label.
 
     `rows` has shape (n, p): one vector of p codes for each of n rows. Vectors that are too long are
     scaled down and rounded towards zero, so that rounding never makes a vector longer.
@@ -92,7 +93,8 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
-    """Return how much one row can change the moments at most, as an L2 distance.
+    """Return how much one row can change the moments (sums of products of codes) at most, as an L2
+    distance.
 
     The codes of the row have the squared length `longest`. Let y_i be the squared length of only
     the codes of attribute i, for m attributes. The squared change is the sum of y_i y_j over all
@@ -103,8 +105,8 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return how much one row can change the moments at most if each attribute is clipped
-    separately, as an L2 distance.
+    """Return how much one row can change the moments (sums of products of codes) at most, as an L2
+    distance, if the codes of each attribute are clipped separately.
 
     The codes that the row has for attribute i have a squared length of at most `longest[i]`.
     """
@@ -121,7 +123,8 @@ def moments_of_rows(
     progress: Progress = SILENT,
     labelled: ir.Table | None = None,
 ) -> MomentSums:
-    """Return the moments of the labelled rows of a table; each row is clipped as a whole.
+    """Return the moments (sums of products of codes) of the labelled rows of a table. All codes of
+    a row are clipped together.
 
     Parameters
     ----------
@@ -132,9 +135,10 @@ def moments_of_rows(
     attributes
         The distinct values and the cells of each attribute.
     codes
-        For each attribute i, q_i codes of each of its K_i cells, shape (K_i, q_i).
+        For each attribute i, the q_i codes (whole numbers) that describe each of its K_i cells,
+        shape (K_i, q_i).
     longest
-        Squared length at which a row is clipped.
+        Largest squared length of a row's vector of codes; longer vectors are shortened.
     labelled
         The rows that count; by default all rows that have a label.
     """
@@ -163,7 +167,8 @@ def moments_of_rows(
 def _counted_rows(
     source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
 ) -> ir.Table:
-    """Return columns a0, a1, ... of the labelled rows, and how many rows each represents in `rows`.
+    """Return the values of the columns `names` in the labelled rows, as columns a0, a1, ..., and in
+    the column `rows` the number of rows that each line represents.
 
     If rows repeat, the engine counts the distinct ones, which is less work than to transfer all
     rows. If hardly any row repeats, it transfers them.
@@ -179,14 +184,15 @@ def _counted_rows(
 
 
 class _Adder:
-    """Sums products of clipped codes, as floats if that is exact, else as integers.
+    """Adds up the products of clipped codes over rows, as floats if that is exact, else as
+    integers.
 
     Parameters
     ----------
     tables
-        For each attribute the codes of each distinct value, shape (V_i, q_i).
+        For each attribute i, q_i codes of each of its V_i distinct values, shape (V_i, q_i).
     longest
-        Squared length at which a row is clipped.
+        Largest squared length of a row's vector of codes; longer vectors are shortened.
     """
 
     def __init__(self, tables: Sequence[Ints], longest: int) -> None:
@@ -199,7 +205,8 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over clipped rows x, each counted as often as it repeats.
+        """Return the sum of x x' over the clipped code vectors x of n rows, each counted as often
+        as it repeats.
 
         Parameters
         ----------
@@ -232,14 +239,17 @@ class _Adder:
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
-    """Return the exact sum of x x' over rows of codes, shape (n, p), each counted `alike` times."""
+    """Return the exact sum of x x' over the code vectors x of n rows, shape (n, p), each multiplied
+    by its number of repetitions in `alike`, shape (n,).
+    """
     return rows.T @ (rows * alike[:, None])
 
 
 def _padded(cells: Cells, codes: Ints) -> Ints:
-    """Return the codes of the cells, followed by the code of values without a cell.
+    """Return the q codes that describe each of an attribute's K cells, followed by the codes of
+    values without a cell, shape (K + 1, q).
 
-    The last code is that of the cell of unnamed values, or zeros if there is no such cell.
+    If `codes` has no such last row (a cell of unnamed values), zeros are added.
     """
     if len(codes) == cells.count + 1:
         return codes
@@ -253,7 +263,8 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: Flags | None = None,
 ) -> MomentSums:
-    """Return the moments from co-occurrence counts, with each attribute's codes clipped separately.
+    """Return the moments (sums of products of codes) from co-occurrence counts, with the codes of
+    each attribute i clipped separately to the squared length `longest[i]`.
 
     The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
     the C classes, only rows of the classes with True count.
@@ -281,7 +292,8 @@ def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
     """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
-    that no mask distinguishes), shape (A_i, q_i).
+    that no mask distinguishes), shape (A_i, q_i). Codes are clipped to the squared length
+    `longest[i]`.
     """
     if summary.sampled:
         raise PolicyError(
@@ -305,13 +317,17 @@ def atoms_coded(
 
 
 def _cross(sums: Ints, offsets: Ints) -> Ints:
-    """Return the symmetric sums from an upper triangle, with 0 between codes of one attribute."""
+    """Return the symmetric matrix of sums whose entries above the diagonal are those of `sums`.
+    Entries for two codes of the same attribute become 0; `offsets` has the index of each
+    attribute's first code.
+    """
     upper = np.where(between_attributes(offsets), sums, 0)
     return upper + upper.T
 
 
 def rows_per_person(source: Source, person: str) -> int:
-    """Return the largest number of rows with the same value of a column; nulls do not count.
+    """Return the largest number of rows with the same value of the column `person`; nulls do not
+    count.
 
     Raises
     ------

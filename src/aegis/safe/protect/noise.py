@@ -88,7 +88,7 @@ class Noise:
     epsilon, delta
         The guarantee.
     unit, rows_per_person
-        The unit in which neighbouring tables differ, and for persons the largest number of rows of
+        The unit that noise protects, rows or persons; and for persons the largest number of rows of
         one person.
     public
         Attributes whose values and cuts are public knowledge, or `*` for all.
@@ -96,8 +96,8 @@ class Noise:
         Configurations for which the file states whether they meet the rule.
     most_error
         Largest acceptable standard error of a correlation between codes of two attributes (see
-        `aegis.safe.protect.codes`). If the expected error is larger, no moments of codes are
-        published, and their budget pays for a second measurement of the label tables.
+        `aegis.safe.protect.codes`). If the expected error is larger, no moments (mean products of
+        codes) are published, and their budget pays for a second measurement of the label tables.
     """
 
     epsilon: float
@@ -134,7 +134,7 @@ def protect_with_noise(
     Parameters
     ----------
     summary
-        Exact aggregates, which are not published.
+        The exact summary, which is not published.
     asked
         The guarantee, and the attributes whose values in the table are public.
     policy
@@ -143,7 +143,8 @@ def protect_with_noise(
         The privacy rule, if verdicts are requested.
     source
         The table, if available. Its rows are clipped as a whole, which needs less noise. If it is
-        not given, the moments come from the summary's co-occurrence counts.
+        not given, the moments (mean products of codes) come from the summary's co-occurrence
+        counts.
 
     Raises
     ------
@@ -182,7 +183,9 @@ def _drawn(
     source: Source | None,
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
-    """Draw the noise of all rounds; return the protected summary, and the verdicts."""
+    """Draw all noise; return the protected summary, and the verdicts whether configurations meet
+    the rule.
+    """
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
     decisions = _decisions(summary, asked, policy.privacy, plan)
@@ -199,7 +202,9 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
-    """The exact data from which moments are computed: the summary and, if available, the table."""
+    """The exact data from which moments (mean products of codes) are computed: the summary and, if
+    available, the table.
+    """
 
     summary: Summary
     source: Source | None
@@ -209,7 +214,8 @@ class ExactTable:
     def sums(
         self, cells: Sequence[Cells], codes: Sequence[Ints], each: Sequence[int], whole: int
     ) -> MomentSums:
-        """Return the moments of clipped rows.
+        """Return the moments (sums over rows of products of codes), after the codes of each row are
+        clipped.
 
         If the table is available, all codes of a row together are clipped to the squared length
         `whole`. Otherwise the codes of each attribute are clipped separately, to the squared length
@@ -229,7 +235,9 @@ class ExactTable:
 def _label_tables(
     table: ExactTable, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
-    """Return the label tables of the cells that may be named, and these cells."""
+    """Return the noisy label tables (rows by cell and class) of the cells that may be named, and
+    these cells. The noise costs `rho`.
+    """
     name = "label tables"
     tables, sigma = budget.spend(
         name, [c.joint for c in cells], math.sqrt(len(cells)), rho, [c.keys for c in cells]
@@ -252,7 +260,9 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Add moments to the label tables or, if the moments would be too noisy, measure the tables again."""
+    """Add noisy moments (mean products of codes) to the label tables (rows by cell and class) or,
+    if the moments would be too noisy, measure the tables again. Either costs `rho`.
+    """
     codes = codes_of(bare)
     shown = [a.table for a in bare.attributes.values()]
     coded = sum(c.shape[1] > 0 for c in codes)
@@ -277,7 +287,10 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Return label tables that are the mean of two measurements; the summary then has no moments."""
+    """Return the summary with label tables (rows by cell and class) that are the mean of two noisy
+    measurements, and without moments (mean products of codes). `error` is the standard error that
+    correlations between codes of two attributes would have had.
+    """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = budget.spend(
         "label tables again",
@@ -312,7 +325,9 @@ def _assemble(
 
 
 def published(cells: Cells, table: Ints) -> ProtectedAttribute:
-    """Return the attribute of a protected summary from cells and their noisy table."""
+    """Return the attribute of a protected summary from its exact cells and their protected counts
+    by class.
+    """
     return ProtectedAttribute(
         cells.name,
         cells.role,
@@ -325,10 +340,11 @@ def published(cells: Cells, table: Ints) -> ProtectedAttribute:
 
 
 def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> ProtectedSummary:
-    """Add to attributes one cell for all their unnamed values, if it matters.
+    """Add to each attribute one cell for all its unnamed values, if there are enough rows of them
+    to matter.
 
-    Its counts are the class totals minus the counts of the named cells. It is not measured, so it
-    costs nothing, and it has the errors of all other cells.
+    The counts of this cell are the class totals minus the counts of the named cells. They are not
+    measured, so they cost nothing, and the errors of all other cells add up in them.
     """
     attributes = {}
     for own in cells:
@@ -366,8 +382,8 @@ def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
 
 
 def codes_of(protected: ProtectedSummary) -> list[Ints]:
-    """Return q codes for each of the K cells of every attribute, from all candidate masks, shape
-    (K, q) each.
+    """Return, for each attribute, q codes of each of its K cells, shape (K, q). Codes are numbers
+    that describe how a cell is associated with the label under all candidate masks.
     """
     return [
         code_cells(
@@ -384,17 +400,21 @@ def codes_of(protected: ProtectedSummary) -> list[Ints]:
 def with_codes(
     protected: ProtectedSummary, codes: Sequence[Ints], moments: Moments | None
 ) -> ProtectedSummary:
-    """Return the summary with the codes of each attribute's cells, and their moments."""
+    """Return the summary with the codes of each attribute's cells and with moments, the mean
+    products of codes.
+    """
     pairs = zip(protected.attributes.values(), codes, strict=True)
     attributes = {a.name: replace(a, codes=own) for a, own in pairs}
     return replace(protected, attributes=attributes, moments=moments)
 
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
-    """Return the standard error that a correlation of first codes would have after round 5.
+    """Return the standard error that noise of cost `rho` would add to a correlation between the
+    first codes of two attributes.
 
-    It is infinite with fewer than two informative attributes, because then nothing can be
-    correlated.
+    `longest` is the squared length to which a row's codes are clipped, `width` the number of
+    attributes with codes, `unit_rows` the largest number of rows of one unit. The error is infinite
+    if fewer than two attributes have codes.
     """
     if width < 2 or longest <= 0:
         return math.inf
@@ -405,7 +425,9 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
 def _pooled(
     first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
 ) -> tuple[list[Ints], float]:
-    """Return the mean of two measurements of the same tables, weighted by their precision."""
+    """Return the mean of two noisy measurements of the same tables, weighted by their precision,
+    and its standard deviation. `sigma` and `second` are the standard deviations of both.
+    """
     weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
     pooled = [
         np.rint(weight * a + (1 - weight) * b).astype(np.int64)
@@ -416,7 +438,9 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """The number of rows in too small classes, for each configuration whose verdict was requested."""
+    """For each configuration whose verdict was requested, the exact number of rows in equivalence
+    classes with fewer than k rows.
+    """
 
     choices: tuple[tuple[int, ...], ...]
     below: Ints

@@ -40,7 +40,9 @@ class PairProgram(Protocol):
 
 
 class Seen:
-    """The smallest, largest and mean count of each cell over the possible tables found so far."""
+    """The smallest, largest and mean count of each of n cells over the possible tables found so
+    far. A possible table agrees with all published figures.
+    """
 
     def __init__(self, size: int) -> None:
         self.low = np.full(size, np.inf)
@@ -56,7 +58,9 @@ class Seen:
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Add a possible table that differs from the mean only at the indices `places`."""
+        """Add a possible table that differs from the mean only at the indices `places`, where it
+        has the counts `counts`.
+        """
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
@@ -68,14 +72,16 @@ class Seen:
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return whether each cell is safe: its counts so far span at least `narrower` values."""
+        """Return whether each cell is safe: its counts in the possible tables so far span at least
+        `narrower` values. `places` are the indices of the cells.
+        """
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
 
 class Nearby:
-    """Small linear programs that change `lines` rows and columns of the mean of the tables found so
-    far.
+    """Small linear programs that find more possible tables (tables that agree with all published
+    figures). They change a few rows and columns of the mean of the possible tables found so far.
 
     Parameters
     ----------
@@ -86,7 +92,8 @@ class Nearby:
     lines
         Number of rows and of columns of the table that may change, in addition to the row and the
         column of the cell. Half of them have the largest counts in the cell's column or row. The
-        other half have codes similar to the cell's codes, so that a change hardly affects a moment.
+        other half have codes similar to the cell's codes, so that a change hardly affects a moment
+        (mean product of codes).
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
@@ -100,8 +107,8 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Find the largest possible count of a cell; if this does not prove it safe, find the
-        smallest.
+        """Find the largest possible count of the cell `place`. If the counts found so far do not
+        span `narrower` values, also find the smallest.
         """
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
@@ -115,10 +122,11 @@ class Nearby:
                 return
 
     def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return a line of the table, with the lines that have most rows and the lines with similar
-        codes.
+        """Return the index of a line of the table, followed by the lines with the largest counts
+        and the lines with similar codes.
 
-        A line is a row or a column.
+        A line is a row or a column; `own` is the index of the first. `held` are the counts where
+        the lines cross the line of the cell.
         """
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)
@@ -129,7 +137,10 @@ class Nearby:
         return np.array([own, *others], dtype=np.int64)
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
-        """Return the counts of a block in which the first cell is as small, or as large, as possible."""
+        """Return the possible counts of a block of rows and columns in which the first cell is as
+        small as possible (`sign` 1) or as large as possible (`sign` -1); None if the program has no
+        solution. `places` are the block's cells.
+        """
         shape = self._program.shape
         aim = np.zeros(len(places))
         aim[0] = sign
@@ -151,11 +162,12 @@ class Nearby:
 def solved(
     aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, whole: bool = False
 ) -> Floats | None:
-    """Return the cell counts that minimise the dot product with `aim`; None if no counts are possible.
+    """Return the cell counts that minimise their dot product with `aim`; None if no counts meet the
+    bounds.
 
-    Each count lies between `low` and `high`. `sums` is a matrix of coefficients: its product with the
-    counts lies between `least` and `most`. It is None if no sums are known. With `whole`, the counts
-    are whole numbers.
+    Each count lies between `low` and `high`. `sums` is a matrix of coefficients: its product with
+    the counts lies between `least` and `most`. It is None if no sums are known. With `whole`,
+    the counts are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -169,7 +181,7 @@ def solved(
 
 
 def contradiction(of: str = "") -> DataError:
-    """Return the error for published figures with which no table agrees."""
+    """Return the error for published figures that no table agrees with; `of` names the figures."""
     return DataError(
         f"No table agrees with all of the published figures{of}.",
         hint="They contradict one another: publish them from one table.",

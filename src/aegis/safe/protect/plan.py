@@ -65,7 +65,7 @@ class Plan:
     Parameters
     ----------
     summary
-        Exact aggregates.
+        The exact summary.
     policy
         Declares classes, cuts, types and values.
     public
@@ -96,7 +96,9 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """The attributes whose cell names cost a part of the privacy budget."""
+        """The names of the attributes whose cells (sets of values) are named at a cost to the
+        privacy budget.
+        """
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
@@ -106,11 +108,13 @@ class Plan:
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
     def fitted_to_noise(self, name: str) -> bool:
-        """Whether masks of an attribute are fitted to noisy counts."""
+        """Whether masks of the attribute called `name` are fitted to noisy counts."""
         return any(a.name == name for a in self._fitted)
 
     def domains(self) -> Iterable[PublishedDomain]:
-        """Yield the source of each published item."""
+        """Yield the source of each published item that is not a count, such as the values of an
+        attribute.
+        """
         label = self._policy.label
         yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
         for own in self.attributes:
@@ -165,8 +169,8 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute, after fitting masks that learn from data to noisy
-        counts.
+        """Return the cells of every attribute (sets of values that no mask distinguishes). First
+        fit the masks that learn from data to noisy counts.
         """
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
@@ -240,7 +244,9 @@ def refuse_read_by_context(
 
 
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
-    """Choose the sources of an attribute's type, values and bounds."""
+    """Choose the sources of an attribute's type, values and bounds (parameters that masks learn).
+    `public` says whether its values are public knowledge.
+    """
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
     if declared.values:
         values = DomainSource.POLICY

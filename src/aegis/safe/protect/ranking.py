@@ -97,9 +97,10 @@ def search_protected(
     """Return the best configurations among all combinations, scored from a protected summary.
 
     If the summary has verdicts, only configurations that are known to be admissible are returned.
-    Scores from label tables alone have a bound, so the search proves that its result is the best.
-    Scores from codes have no bound. If there are at most 200,000 combinations, the search scores
-    all of them, if time allows. Otherwise it exchanges one mask at a time, and proves nothing.
+    Scores from label tables (rows by cell and class) alone have a bound, so the search proves that
+    its result is the best. Scores from codes have no bound. If there are at most 200,000
+    combinations, the search scores all of them, if time allows. Otherwise it exchanges one mask at
+    a time, and proves nothing.
 
     Parameters
     ----------
@@ -147,7 +148,8 @@ def search_protected(
 
 @dataclass(frozen=True)
 class _Looked:
-    """The number of scored combinations, whether the result is proven, and the time.
+    """Figures of a search: the number of scored combinations, whether the result is proven, and the
+    time.
 
     `bounded` states whether sets of combinations were excluded without scoring them. `stopped`
     states why the search ended early, as in `SearchFigures`.
@@ -160,7 +162,9 @@ class _Looked:
     stopped: str | None
 
     def figures(self, combinations: int, best: float | None) -> SearchFigures:
-        """Return these figures as `SearchFigures`, for an advice."""
+        """Return these figures as `SearchFigures`, for an advice, with the number of all
+        combinations and the best score.
+        """
         proven = self.complete and best is not None
         return SearchFigures(
             objective=MEASURE,
@@ -175,7 +179,9 @@ class _Looked:
 
 
 def _unsaid(summary: ProtectedSummary) -> str | None:
-    """Return "verdicts" if these leave open whether any combination meets the rule; else None."""
+    """Return "verdicts" if the summary's verdicts leave open whether any combination meets the
+    rule; else None.
+    """
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
     return "verdicts" if refused < summary.combinations else None
 
@@ -187,9 +193,10 @@ def _looked_through(
     expired: Callable[[], bool],
     step: Step,
 ) -> tuple[list[tuple[Choice, float]], int, bool]:
-    """Score choices until none is left or time runs out.
+    """Score choices of masks until none is left or `expired` returns True.
 
-    Return the best choices, the number of scored choices, and whether these are all.
+    Return the `top` best choices with their scores, the number of scored choices, and whether all
+    admissible choices were scored.
     """
     best: dict[Choice, float] = {}
     seen, complete = 0, True
@@ -213,7 +220,9 @@ def _leading(best: Mapping[Choice, float], top: int) -> list[tuple[Choice, float
 def _candidates(
     summary: ProtectedSummary, scorer: ProtectedScorer
 ) -> Iterator[tuple[Choice, bool]]:
-    """Yield choices to score, each with whether all admissible choices have been yielded."""
+    """Yield choices of masks to score, each with a flag: whether all admissible choices will have
+    been yielded at the end.
+    """
     if summary.verdicts:
         for verdict in summary.verdicts:
             if verdict.admissible:
@@ -230,14 +239,16 @@ def _candidates(
 
 
 def _strongest(scorer: ProtectedScorer, index: int, size: int) -> int:
-    """Return the index of the attribute's candidate that alone is most strongly associated with the
-    label.
+    """Return the index of the candidate mask under which an attribute alone is most strongly
+    associated with the label. `index` is the attribute, `size` its number of candidates.
     """
     return max(range(size), key=lambda place: scorer.masked(index, place).strength)
 
 
 def _exchanged(scorer: ProtectedScorer, start: Choice, sizes: Sequence[int]) -> Iterator[Choice]:
-    """Yield choices that differ in one mask from the best so far, until none is better."""
+    """Yield choices that differ from the best choice so far in one mask, until none is better.
+    `sizes` has the number of candidates of each attribute.
+    """
     current, value = start, scorer.score(start)
     while True:
         better, gained = current, value
@@ -304,7 +315,9 @@ def _advice(
     policy: Policy | None,
     looked: _Looked | None = None,
 ) -> Advice:
-    """Build the advice of a ranking, or of a search over combinations."""
+    """Build the advice of a ranking, or of a search over combinations (with its figures `looked`).
+    `scored` has the name, the choice of masks and the score of each configuration.
+    """
     order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
     ranking = _ranked(summary, scorer, order)
     known = bool(order) and ranking[0].admissible is not False
@@ -335,7 +348,9 @@ def _ranked(
     scorer: ProtectedScorer,
     scored: Sequence[tuple[str, Choice, float]],
 ) -> list[Ranked]:
-    """Return the entries of a ranking, with standard errors and ties for the first ones."""
+    """Return the entries of a ranking, with standard errors and ties for the first ones. `scored`
+    has the name, the choice of masks and the score of each configuration.
+    """
     unmasked, finest = scorer.score(scorer.finest), scorer.attributes(scorer.finest)
     ranking = []
     for name, choice, score in scored:

@@ -47,12 +47,13 @@ def release_protected(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Protect a table or its summary, charge its cost to a ledger if one is given, and write the file.
+    """Protect a table or its summary, charge its cost to a ledger if one is given, and write the
+    file.
 
     Parameters
     ----------
     subject, policy
-        As in `protect`.
+        The table or its summary, and its policy.
     output
         The file, with the extension `.protected`.
     ledger, population
@@ -96,7 +97,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, if there is one; return the summary with notes on that."""
+    """Record the written file in the ledger, and return the summary with notes on versions. Without
+    a ledger (`spending` is None), return it with at most a note that nothing records it.
+    """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
         return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
@@ -117,7 +120,8 @@ def _paying(
     new_version: bool,
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
-    """Reserve the cost of the output in the ledger.
+    """Reserve the cost of the output in the ledger, and yield the reservation; yield None without a
+    ledger.
 
     Level counts has no cost, but the ledger records the output.
     """

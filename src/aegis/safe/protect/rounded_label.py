@@ -88,7 +88,11 @@ def with_rounded_label(
 def _rounded(
     values: pa.Array, bounds: tuple[int | float, int | float], chances: Floats
 ) -> pa.Array:
-    """Return the text of one of two bounds for each value; null where it is not a number."""
+    """Return the text of one of the two `bounds` for each value; null if the value is not a number.
+
+    `chances` has one number from 0 to 1 for each value, shape (n,). The upper bound is returned if
+    this number is below the value's relative position between the bounds.
+    """
     low, high = bounds
     numbers = numbers_one_by_one(values)
     above = chances < (np.clip(numbers, low, high) - low) / (high - low)
@@ -99,8 +103,8 @@ def _rounded(
 def _chances(table: pa.Table, key: bytes | None) -> Floats:
     """Return a number from 0 to 1 for each row: a hash of its content, or random without a key.
 
-    Rows of equal content are numbered. If the place of a row decided instead, the mean over files of
-    other orders would be the exact sum of each cell.
+    Rows of equal content are numbered, and the number is part of the hash. If the hash used the
+    position of a row, readers of many files with other orders of rows could average the noise away.
     """
     if key is None:
         drawn = os.urandom(8 * len(table))

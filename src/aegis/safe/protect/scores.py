@@ -48,7 +48,8 @@ class MaskedAttribute:
         Coefficients of a regression of the main directions, scaled to variance 1, on the
         attribute's q codes, shape (q, r).
     believed, freedom, skewness
-        As in `Explained`.
+        For each ridge penalty, the share of the association that models explain and their degrees
+        of freedom; and the third moment of the codes. See `Explained`.
     """
 
     strength: float
@@ -87,12 +88,16 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """The data from which scores are computed: `codes`, or only the label `tables`."""
+        """The data from which scores are computed: `codes` if the summary has moments of codes,
+        otherwise only the label `tables` (rows by cell and class).
+        """
         return "tables" if self._moments is None else "codes"
 
     @property
     def finest(self) -> Choice:
-        """The choice that distinguishes all cells of every attribute."""
+        """`FINEST` for each attribute: the choice that distinguishes all cells, even if no mask
+        does.
+        """
         return (FINEST,) * len(self._attributes)
 
     def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
@@ -110,7 +115,8 @@ class ProtectedScorer:
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
         """Return how strongly an attribute is associated with the label under one of its masks.
-        `index` is the attribute. `place` is the candidate mask, or `FINEST` if no cells are merged.
+        `index` is the attribute. `place` is the index of the candidate mask, or `FINEST` if no
+        cells are merged.
         """
         key = (index, place)
         if key not in self._known:
@@ -139,7 +145,8 @@ class ProtectedScorer:
         )
 
     def score(self, choice: Choice) -> float:
-        """Estimate the held-out target-coded trace of a choice of masks from the protected counts.
+        """Estimate the held-out target-coded trace of a configuration from the protected counts.
+        `choice` has the index of each attribute's candidate mask.
 
         The estimate is negative if the association is weaker than chance alone would produce.
         """
@@ -153,7 +160,8 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, place: int) -> float:
-        """Return an attribute's contribution to a score, as if attributes shared no information.
+        """Return the contribution of the attribute with index `index` to a score under the
+        candidate mask `place`, as if attributes shared no information.
 
         It is a mean over penalties: the explained strength, minus 2 (C - 1) / N for each degree of
         freedom, with C classes and N rows.
@@ -163,7 +171,9 @@ class ProtectedScorer:
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return the trace of the codes over the label classes, above that of chance."""
+        """Return Pillai's trace between the codes of all masked attributes and the label classes,
+        minus the part that errors in the counts are expected to add.
+        """
         if len(self.summary.classes) == 2:
             return self._separated(choice, masked)
         main = np.concatenate([m.main for m in masked])
@@ -174,7 +184,9 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return the trace for two classes, computed from how far the codes separate the classes."""
+        """Return Pillai's trace for two classes, computed from how far the masked attributes' codes
+        separate the classes.
+        """
         told = [m for m in masked if len(m.main)]
         if not told:
             return 0.0
@@ -187,7 +199,9 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
-        """Return the correlations between the main directions of the attributes, positive definite."""
+        """Return the correlations between the main directions of association of all masked
+        attributes with the label, made positive definite.
+        """
         sizes = [len(m.main) for m in masked]
         places = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.eye(int(places[-1]))
@@ -245,8 +259,8 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Score several choices of masks again, each time with newly drawn noise. The result has one
-    line for each repetition and one column for each choice.
+    """Score several configurations repeatedly, each time with newly drawn noise; return one row for
+    each repetition and one column for each configuration.
     """
     scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
     return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])

@@ -31,7 +31,8 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
 def summary_under(
     summary: ProtectedSummary, policy: Policy, *, rule_override: bool = False
 ) -> tuple[ProtectedSummary, RuleOverride | None]:
-    """Return a protected summary for use under a policy, and the rule that was overridden.
+    """Return a protected summary for use under a policy, and the owner's rule if the user overrode
+    it, else None.
 
     If the verdicts are about another rule than the policy's, the result has no verdicts, and its
     notes say so.

@@ -65,7 +65,7 @@ def _promise(protection: Mapping[str, Any]) -> str:
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert an audit in its JSON form to the values that templates use."""
+    """Convert the audit of what a file reveals from its JSON form to the values that templates use."""
     return {
         "held": figures.get("held", figures.get("clean")),
         "level": clean(str(figures.get("demanded", ""))),
@@ -97,7 +97,9 @@ def _told(value: int | None) -> str:
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
-    """Return the report on an audit from its JSON form; equal audits give equal bytes."""
+    """Return the HTML report on what the file `name` reveals, from the JSON form of its audit;
+    equal audits give equal bytes.
+    """
     context = {
         "title": "What the file gives away",
         "name": clean(name),

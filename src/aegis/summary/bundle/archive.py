@@ -72,7 +72,7 @@ _BROKEN = (
 
 
 def damaged(path: Path, reason: str) -> DataError:
-    """Return the error to raise if a bundle (a summary in a file) is damaged."""
+    """Return the error to raise if a bundle (a summary in a file) is damaged, for this reason."""
     return DataError(f"{path} is truncated or was tampered with: {reason}.", hint=AGAIN)
 
 
@@ -257,7 +257,9 @@ def _checked(path: Path, archive: zipfile.ZipFile, key: PublicKey | None) -> Arc
 
 
 def _check_size(path: Path, total: int) -> None:
-    """Raise `DataError` if a bundle would decompress to more than the limit or the free memory."""
+    """Raise `DataError` if a bundle would decompress to more bytes (`total`) than the limit or the
+    free memory.
+    """
     size = path.stat().st_size
     if total > MAX_BYTES or total > FREE_BYTES + MAX_RATIO * size:
         most = min(MAX_BYTES, FREE_BYTES + MAX_RATIO * size)

@@ -117,8 +117,8 @@ def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
 
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
-    """Convert an Arrow array of integers to a NumPy array; raise `ValueError` if the array has
-    another type.
+    """Convert an Arrow array of integers of the type `dtype` to a NumPy array; raise `ValueError`
+    if the array has another type.
     """
     whole = array.to_numpy(zero_copy_only=False)
     if whole.dtype != np.dtype(dtype):

@@ -81,7 +81,8 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
-    """Return the sum of counts; raise `ValueError` unless each is from `least` to `most`.
+    """Return the sum of counts; raise `ValueError`, whose message begins with `what`, unless each
+    is from `least` to `most`.
 
     Numbers so large that their sum would overflow are refused before the addition.
     """
@@ -201,7 +202,9 @@ def _check_label_attribute(own: AttributeSummary, summary: Summary) -> None:
 
 
 def _check_values(attribute: AttributeSummary, what: str) -> None:
-    """Check type, order and nulls of the values."""
+    """Raise `ValueError` unless an attribute's values have an allowed type, are in order, and
+    contain at most one null.
+    """
     listed = attribute.all_values
     _require(
         Kind.of(ibis.dtype(listed.type)) is attribute.kind,
@@ -250,7 +253,9 @@ def _equal(first: pa.Array, two: pa.Array) -> bool:
 
 
 def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
-    """Check the atoms, and the groups, levels and ranges of every candidate."""
+    """Raise `ValueError` unless the atoms (sets of values) of an attribute, and the groups, levels
+    and ranges of every candidate mask, agree with one another.
+    """
     atoms = attribute.n_atoms
     _all_used(attribute.atoms, atoms, f"{what}, atoms")
     for candidate in (*attribute.candidates, attribute.unmasked):
@@ -296,7 +301,9 @@ def _check_ranges(candidate: Candidate, attribute: AttributeSummary, what: str) 
 
 
 def _follows(codes: Array, groups: Array, what: str) -> None:
-    """Raise `ValueError` if codes differ between two values of the same group."""
+    """Raise `ValueError` if two values of the same group have different codes. `codes` and `groups`
+    have one entry per value.
+    """
     of_group = np.zeros(int(groups.max(initial=-1)) + 1, dtype=codes.dtype)
     of_group[groups] = codes
     _same(of_group[groups], codes, what)
@@ -369,13 +376,19 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
 
 
 def _left(index: Array, width: int, classes: int) -> Array:
-    """Return a key of the first attribute's atom and the class of each cell."""
+    """Return, for each cell of a pair of attributes, a number that identifies the first attribute's
+    atom (set of values) and the class. `index` has the flat indices of the cells, `width` is the
+    number of the second attribute's atoms, and `classes` the number of classes.
+    """
     keys: Array = index // (width * classes) * classes + index % classes
     return keys
 
 
 def _right(index: Array, width: int, classes: int) -> Array:
-    """Return a key of the second attribute's atom and the class of each cell."""
+    """Return, for each cell of a pair of attributes, a number that identifies the second
+    attribute's atom (set of values) and the class. `index` has the flat indices of the cells,
+    `width` is the number of the second attribute's atoms, and `classes` the number of classes.
+    """
     return index % (width * classes)
 
 
@@ -444,7 +457,9 @@ def _check_frequency(frequency: FrequencyTable, summary: Summary) -> None:
 def _label_codes(
     frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
 ) -> Ints:
-    """Return the class of each code of the label; for null, the number of classes."""
+    """Return, for each code that the frequency table has for the label, the index of the class; for
+    null, the number of classes.
+    """
     name = frequency.label
     told = frequency.representatives[name]
     _below(frequency.codes[name], len(told), "codes of the label")
@@ -463,7 +478,10 @@ def _check_column(
     summary: Summary,
     known: Mapping[str, AttributeSummary],
 ) -> None:
-    """Check the codes of a column, and that its cells add up to the attribute's counts."""
+    """Raise `ValueError` unless the codes of a column of the frequency table are valid, and the
+    rows of its cells add up to the attribute's counts. `classes` has the class of each code of the
+    label.
+    """
     what = f"the frequency table's column {name!r}"
     codes, told = frequency.codes[name], frequency.representatives[name]
     label = frequency.codes[frequency.label]
@@ -495,13 +513,17 @@ def _check_column(
 
 
 def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
-    """Return whether label classes are counted in the groups that the label's masks form."""
+    """Return whether the frequency table counts the groups that the label's masks form, instead of
+    the label's classes.
+    """
     name = frequency.label
     return name in known and len(frequency.representatives[name]) < len(known[name].values)
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Ints, what: str) -> Ints:
-    """Return the rows by code and class; each code stands for one group of values."""
+    """Return the number of rows by code and class. `told` has one value for each code; the code
+    stands for all values in the group of this value. `rows` has the rows by value and class.
+    """
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))
     if ordered and (len(told) == size or not rows[len(told) :].any()):

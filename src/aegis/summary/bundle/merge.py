@@ -61,7 +61,9 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
 
 
 def _refuse_twins(paths: Sequence[str | Path]) -> None:
-    """Raise `PolicyError` if two files are the same summary, because its rows would count twice."""
+    """Raise `PolicyError` if two files hold the same summary, because the rows of this summary
+    would count twice.
+    """
     seen: dict[str, str | Path] = {}
     for path in paths:
         file = Path(path)

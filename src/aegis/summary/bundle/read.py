@@ -72,7 +72,7 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Remove an array from those that remain to be read, and return it.
+        """Return the array `name`, and remove it from those that remain to be read.
 
         Raise `ValueError` if it is missing, or does not have `length` entries (None allows any
         number).
@@ -87,8 +87,8 @@ class Columns:
         return array
 
     def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
-        """Remove an array of integers from those that remain to be read, and return it as a NumPy
-        array.
+        """Return the array `name` of integers of the type `dtype` as a NumPy array, and remove it
+        from those that remain to be read. `length` is as in `array`.
         """
         return numbers(self.array(name, length), dtype)
 
@@ -125,7 +125,9 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns whose text format was inferred from other columns; None without text files."""
+    """Return the columns of text files in which other values decide how a value is read; None if
+    there are text files and the manifest does not state these columns.
+    """
     columns = content.read_by_context
     if columns is None:
         return None if content.dialects else ()
@@ -338,7 +340,9 @@ def _domain_from(columns: Columns) -> Domain | None:
 
 
 def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
-    """Return the texts of a level, with None for null; equal texts share one object."""
+    """Return the texts of one level of a hierarchy, with None where `nulls` is 1; equal texts share
+    one object.
+    """
     if not pa.types.is_string(texts.type):
         refuse(f"a hierarchy holds {texts.type} in place of texts")
     encoded = texts.dictionary_encode()
@@ -394,7 +398,9 @@ def _folds_from(
 def _responses_from(
     columns: Columns, said: PairsShape, sizes: tuple[int, ...]
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label; None if the label has classes."""
+    """Return the sums of a numeric label by fold and atom (set of values); None if the label has
+    classes. `sizes` has the number of atoms of each attribute.
+    """
     if said.response_squares is None:
         return None
     folds = said.folds or 1
@@ -411,7 +417,9 @@ def _responses_from(
 
 
 def _large(columns: Columns, name: str, length: int | None = None) -> Array:
-    """Return integers of more than 64 bits, which are stored as upper and lower bits."""
+    """Return the array `name` of integers of more than 64 bits, which are stored as upper and lower
+    bits.
+    """
     high = columns.whole(name, np.int64, length)
     return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
 

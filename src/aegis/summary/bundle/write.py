@@ -28,17 +28,19 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the text with which the names of all members of this attribute begin."""
+    """Return the text with which the names of all bundle members of the attribute at this index
+    begin.
+    """
     return f"attribute_{index}"
 
 
 def values_member(key: str) -> str:
-    """Return the name of the bundle member that holds the arrays of an attribute."""
+    """Return the name of the bundle member that holds the arrays of the attribute with this key."""
     return f"{key}.arrow"
 
 
 def hierarchy_member(key: str) -> str:
-    """Return the name of the bundle member that holds an attribute's hierarchy."""
+    """Return the name of the bundle member that holds the hierarchy of the attribute with this key."""
     return f"{key}_hierarchy.arrow"
 
 
@@ -71,8 +73,8 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def label_prefix(index: int) -> str:
-    """Return the text with which the names of a label's members begin, if the summary has several
-    labels.
+    """Return the text with which the names of the bundle members of the label at this index begin,
+    if the summary has several labels.
     """
     return f"label_{index}_"
 

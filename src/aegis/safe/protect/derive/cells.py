@@ -48,7 +48,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table whose range of possible counts is narrower than the threshold.
+    """A cell of a label table (rows by cell and class) whose range of possible counts is narrower
+    than the threshold.
 
     Attributes
     ----------
@@ -122,8 +123,8 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
 
 
 def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the smallest and the largest possible number of rows in each of the K cells and C
-    classes, shape (K, C, 2).
+    """Return the smallest and the largest number of rows that each of the K cells and C classes can
+    have, given the published counts, shape (K, C, 2).
     """
     counts, place = np.unique(attribute.table, return_inverse=True)
     known = [published_range(protected, int(n)) for n in counts]
@@ -132,7 +133,8 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the cells of label tables with a range narrower than the threshold.
+    """Return the cells of label tables (rows by cell and class) with a range narrower than the
+    threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
     things: the range of true counts for each published count; that every cell has at least
@@ -161,9 +163,11 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 def _narrow(
     name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
 ) -> list[Derivable]:
-    """Return the cells of one label table whose range is narrower than `narrower`.
+    """Return the cells of one attribute's label table whose range of possible counts is narrower
+    than `narrower`.
 
-    `bounds` has shape (K, C, 2): the known least and most rows by cell and class.
+    `bounds` has the least and the most rows by cell and class, shape (K, C, 2), `totals` the same
+    by class. `threshold` is the smallest number of rows of a cell.
     """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
@@ -187,7 +191,10 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
-    """Return the ranges of cells of a label table, with two linear programs for each."""
+    """Return the range of possible counts for the cells `asked` of a label table, by two linear
+    programs for each. `low` and `high` bound the counts by cell and class, `threshold` is the least
+    number of rows of a cell, and `totals` bounds the rows of each class.
+    """
     cells, classes = low.shape
     return ranges(
         low.ravel(),
@@ -200,7 +207,9 @@ def _programmed(
 
 
 def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]:
-    """Return the range of each class's rows with which all label tables agree."""
+    """Return, for each class, the least and the largest number of rows with which the label tables
+    of all attributes agree. `bounds` has the known bounds by cell and class for each attribute.
+    """
     full = [pairs for pairs in bounds if len(pairs)]
     return [
         (
@@ -214,7 +223,8 @@ def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest possible count of every cell.
+    """Return the smallest and the largest possible count of every cell of a label table, in closed
+    form.
 
     Parameters
     ----------
@@ -222,7 +232,7 @@ def table_ranges(
         Known bounds on the number of rows in each of the K cells and C classes, shape (K, C); at
         most `MOST_CLASSES` classes.
     threshold
-        Smallest sum of each row of the table.
+        Smallest number of rows of each cell, over all classes.
     least, most
         Bounds on the number of rows in each class, shape (C,).
 

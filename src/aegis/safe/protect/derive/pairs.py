@@ -85,7 +85,8 @@ class PairAudit:
 
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
-    """Return the pairs of cells whose number of rows can be derived from moments and label tables.
+    """Return the pairs of cells (of two attributes) whose number of rows can be derived from
+    moments (mean products of codes) and label tables (rows by cell and class).
 
     Parameters
     ----------
@@ -113,16 +114,17 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes with a derivable combination of cells.
+    """Return the number of the first pair of attributes with a combination of two cells whose rows
+    can be derived.
 
     Parameters
     ----------
     protected
         The published summary of level `counts`.
     start
-        Number of the first pair to examine. The caller got this number for finer moments, so these
-        reveal nothing about earlier pairs. Coarser moments reveal even less, so earlier pairs need
-        no second examination.
+        Number of the first pair to examine. The caller got this number for finer moments (mean
+        products of codes), so these reveal nothing about earlier pairs. Coarser moments reveal even
+        less, so earlier pairs need no second examination.
 
     Returns
     -------
@@ -136,7 +138,9 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
 
 
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
-    """Yield the linear program of each pair of attributes that has moments."""
+    """Yield the linear program of each pair of attributes that has moments (mean products of
+    codes).
+    """
     attributes = list(protected.attributes.values())
     bounds = [known_bounds(protected, a) for a in attributes]
     for i, j in combinations(range(len(attributes)), 2):
@@ -146,7 +150,10 @@ def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]
 
 
 class _Program:
-    """A linear program of the rows n_ab of two attributes: known bounds and sums."""
+    """A linear program whose unknowns are the numbers of rows that have each combination of a cell
+    of one attribute and a cell of another. It holds the known bounds on these numbers and on their
+    sums.
+    """
 
     def __init__(
         self,
@@ -186,8 +193,8 @@ class _Program:
         return np.maximum(low, threshold), high
 
     def asked(self) -> Ints:
-        """Return the cells to examine: all cells or, in large tables, those with the largest effect
-        on moments.
+        """Return the indices of the combinations to examine: all of them or, in large tables, those
+        with the largest effect on moments (mean products of codes).
         """
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
@@ -196,7 +203,9 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield the cells in `asked` whose range is narrower than `narrower` and may be small."""
+        """Yield the combinations in `asked` whose number of rows is known to a range that is
+        narrower than `narrower`, and may be above 0 and below `narrower`.
+        """
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
         for lines in NEARBY if len(left) else ():
@@ -214,9 +223,10 @@ class _Program:
                 yield DerivablePair(names, (int(cells[0]), int(cells[1])), own)
 
     def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
-        """Solve programs for many cells at once; return the cells that are not proven safe.
+        """Solve programs for many combinations at once; return those of `asked` that are not proven
+        safe. A combination is safe if its possible numbers of rows span at least `narrower` values.
 
-        The programs end when one proves fewer than `worth` cells safe.
+        The programs end when one proves fewer than `worth` combinations safe.
         """
         random = np.random.default_rng(len(asked))
         left = asked
