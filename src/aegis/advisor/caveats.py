@@ -152,7 +152,7 @@ def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return a copy of the advice whose warnings include the reasons why the best release may be
     less useful than its score suggests.
 
-    `told` lists the caveats that were added earlier; they are removed.
+    `told` lists such reasons that an earlier call added for another best release; they are removed.
     """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))

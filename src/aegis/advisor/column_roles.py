@@ -78,7 +78,9 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Return whether two columns almost determine each other, by values or by ranges of values."""
+    """Return whether two columns almost determine each other, by their values or by the ranges of
+    their values.
+    """
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
     a, b, _, rows = summary.pairs.cells(places[0], places[1])

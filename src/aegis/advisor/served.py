@@ -90,10 +90,11 @@ class ServedLabel:
 
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
-    """Return how much utility the first configuration of a ranking keeps for each label.
+    """Return how much utility the first configuration of a ranking keeps for each of several
+    labels.
 
-    Each label is compared with the configuration of the ranking that is best for this label. The
-    result is empty if the first entry is not admissible or is a record-level release.
+    Each label is also compared with the configuration of the ranking that keeps most for this label
+    alone. The result is empty if the first entry is not admissible or is a record-level release.
     """
     best = next((r for r in ranking[:1] if r.admissible and r.method is None), None)
     if best is None:
