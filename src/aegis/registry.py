@@ -43,7 +43,8 @@ def entry_points(group: str) -> EntryPoints:
 
 
 def group_of(kind: str) -> str:
-    """Return the group of entry points through which packages add entries of this kind.
+    """Return the group of entry points through which packages add entries of a kind, such as
+    "measure".
 
     >>> group_of("privacy model"), group_of("search strategy")
     ('aegis.privacy_models', 'aegis.search_strategies')
@@ -223,7 +224,9 @@ class Extensions:
 
 
 def _made(kind: str, point: EntryPoint) -> Any:
-    """Return the record of an entry point: the object, or the result of the callable."""
+    """Return the record that an entry point names: its object or, if this has no name, the result
+    of calling the object. `kind` is the kind of record, for messages.
+    """
     loaded = _loaded(kind, point)
     if hasattr(loaded, "name"):
         return loaded

@@ -32,7 +32,8 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
     purpose
         A word in lower case that becomes part of the folder's name.
     parent
-        The folder in which it is made; by default, the system's folder for temporary files.
+        The folder in which the new folder is made; by default, the system's folder for temporary
+        files.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(place)
@@ -54,7 +55,7 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def abandoned(parent: Path) -> list[Path]:
-    """Return the temporary folders of this machine's processes that no longer run.
+    """Return the temporary folders in `parent` of processes of this machine that no longer run.
 
     Folders of other users are included only if this process may remove them.
     """
