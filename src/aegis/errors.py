@@ -58,8 +58,9 @@ class DataError(AegisError):
 
     @classmethod
     def unknown_column(cls, given: str, columns: Iterable[str], *, where: str = "") -> DataError:
-        """Return the error for a column that the table does not have; its message suggests the
-        column with the most similar name.
+        """Return the error for a column that the table does not have. Its message suggests the
+        column with the most similar name. `where` says where the user named the column, such as
+        "named in the policy".
         """
         place = f" ({where})" if where else ""
         return cls(f"No column {given!r} in the table{place}.", hint=choices(given, columns))

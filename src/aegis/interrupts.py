@@ -71,7 +71,7 @@ def _ours() -> dict[signal.Signals, Any]:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    """Note the signal, and raise `KeyboardInterrupt` unless interrupts are deferred."""
+    """Handle a signal: note it, and raise `KeyboardInterrupt` unless interrupts are deferred."""
     _SIGNALS.noted = True
     if not _SIGNALS.deferred:
         signal.default_int_handler(number, frame)

@@ -66,28 +66,29 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a dataclass field for an option that both the command line and Python have.
+    """Return a dataclass field for an option that both the command line and Python have. It has a
+    default and a description (`text`).
 
-    `more` sets further fields of `Option`.
+    `metavar` is the placeholder of the value in the help. `more` sets further fields of `Option`.
     """
     return field(default=default, metadata={_OPTION: Option(text=text, metavar=metavar, **more)})
 
 
 def keyword(default: Any, text: str) -> Any:
-    """Return a dataclass field for an option that only Python has."""
+    """Return a dataclass field for an option that only Python has, with its default and its
+    description (`text`).
+    """
     return field(default=default, metadata={_OPTION: Option(text=text, asked=False)})
 
 
 def group(record: type[R]) -> R:
-    """Return a dataclass field that contains another dataclass with related options."""
+    """Return a dataclass field whose value is another dataclass (`record`) with related options."""
     made: Any = field(default_factory=record, metadata={_GROUP: record})
     return cast(R, made)
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the dataclass that a field contains if the field is a group of options; None for any
-    other field.
-    """
+    """Return the dataclass whose options a field groups; None if the field is no group of options."""
     return described.metadata.get(_GROUP)
 
 

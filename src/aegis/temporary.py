@@ -49,7 +49,9 @@ def name_for(purpose: str) -> str:
 
 @cache
 def remove_abandoned(parent: Path) -> None:
-    """Remove the temporary folders of processes that no longer run. Each process does this once."""
+    """Remove the temporary folders in `parent` whose processes no longer run. Each process does
+    this only once.
+    """
     for folder in abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -201,8 +201,8 @@ def _by_estimate(
 
 
 def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
-    """Return the configurations for which standard errors are computed, in the order of the
-    ranking.
+    """Return the candidates of those configurations for which standard errors are computed, in the
+    order of the ranking. `scored` has the entries of the ranking, each with its candidates.
 
     Only admissible configurations can be recommended. So the others get standard errors only if no
     configuration is admissible.

@@ -314,7 +314,9 @@ class PartBlocks:
         return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
-        """Return the number of rows that have each atom of an attribute."""
+        """Return the number of rows that have each atom of the attribute with this index, shape
+        (A,). An atom is a set of values that all candidates treat in the same way.
+        """
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
@@ -554,9 +556,20 @@ def widths(level: Array) -> int:
 def pair_block(
     pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
 ) -> Array:
-    """Return how many rows have each class and each combination of masked values of two attributes.
-    The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values of the attributes i and
-    j. If the label has a mask, the classes are the masked classes.
+    """Return how many rows have each class and each combination of masked values of two attributes
+    i and j. The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values.
+
+    Parameters
+    ----------
+    pairs
+        The counts of pairs of values.
+    pair
+        The indices of the attributes.
+    levels
+        For each of the two attributes, the masked value of each of A atoms (sets of original
+        values), shape (A,). For a noise mask, the probability of each masked value, shape (A, L).
+    label
+        The mask of the label; then the classes are the masked classes. None if it has no mask.
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)

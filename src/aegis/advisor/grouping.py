@@ -81,7 +81,9 @@ class AtomCounts:
 
 
 def _whole(summed: Floats) -> Array:
-    """Return sums as integers if all are whole, as floats otherwise (rows with weights)."""
+    """Return an array of sums as integers if all of them are whole numbers; otherwise (if rows have
+    weights) as floats.
+    """
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
 

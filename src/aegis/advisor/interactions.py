@@ -143,8 +143,11 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
 
 
 def _bins(shown: Floats, ordered: bool) -> Ints:
-    """Return the bin of each level (masked value), shape (L,), as in `binned_levels`. `shown` has
-    the number of rows of each level.
+    """Return the bin of each level (masked value), shape (L,), from the number of rows of each
+    level (`shown`).
+
+    If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
+    seven most frequent levels have a bin each.
     """
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)

@@ -170,9 +170,10 @@ def _shares(
 def _preview(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return column names and a few released rows as text.
+    """Return the column names and the first rows of the release, as text. Both are empty if no
+    table is available, or if a mask adds noise.
 
-    Empty if no table is available, or if a mask adds noise.
+    `choice` has the masks of the attributes, and `label_mask` is the mask of the label.
     """
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn:

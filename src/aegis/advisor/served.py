@@ -57,7 +57,11 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Compute the utility that a configuration keeps for a label."""
+        """Compute the utility that a configuration keeps for one of several labels.
+
+        `alone` is the percentage that the best configuration for this label alone keeps (None if it
+        is not known), and `proven` says whether this is proven.
+        """
         score, rows = task.value(choice), task.scorer.label_rows
         share = task.share(score)
         percent = None if share is None else 100 * share

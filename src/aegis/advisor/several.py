@@ -100,8 +100,8 @@ class TaskScorer:
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Return whether the mask of the label leaves at most one class, so that there is nothing
-        to predict.
+        """Return whether the label's mask leaves at most one class, so that there is nothing to
+        predict. `own` has the candidates of the table with only this label.
         """
         label = own.get(self.column)
         if label is None or label.noise is not None:

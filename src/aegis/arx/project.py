@@ -251,7 +251,11 @@ class _Project:
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:
-        """Return the hierarchy levels that the project allows as masks; None if it allows all."""
+        """Return the levels of an attribute's hierarchy that the project allows, as masks of a
+        policy; None if it allows all.
+
+        `entry` is the attribute in the project's XML, and `content` is the hierarchy as CSV.
+        """
         least, most = entry.findtext("min", "All"), entry.findtext("max", "All")
         if least == most == "All":
             return None

@@ -59,7 +59,8 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return the equivalent of a quality model of ARX; None if there is no equivalent.
+    """Return the equivalent of a quality model, which `metric` names in ARX's notation; None if
+    there is no equivalent.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'

@@ -108,7 +108,7 @@ def _alone(line: LabelLine) -> str:
 
 
 def _headline(figure: UtilityFigure) -> str:
-    """Return the utility for one label as a sentence without full stop."""
+    """Return the expected metric or the scores of one label as a sentence without its full stop."""
     from aegis.advisor.utility import IN_WORDS  # loads NumPy, which no help needs
     from aegis.measures import MEASURES
 

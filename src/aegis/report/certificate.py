@@ -149,7 +149,9 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the most important privacy figures, as key figures of the report."""
+    """Yield the most important privacy figures of the audit in a certificate, as key figures of the
+    report.
+    """
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
     yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}

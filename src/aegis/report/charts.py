@@ -366,7 +366,9 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Cut each name so that it fits into the margin to the left of a chart, and return the names."""
+    """Return the names, each cut so that it fits into the margin to the left of a chart that is
+    `width` pixels wide.
+    """
     return [fit(name, _room(width) - 14) for name in names]
 
 

@@ -296,7 +296,9 @@ def _key_figures(
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
-    """Return the mask and the utility of each attribute of a configuration, in the order of the policy."""
+    """Return the mask and the utility of each attribute of a configuration (`subject`), in the
+    order of the policy.
+    """
     known, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []
@@ -510,7 +512,7 @@ def _in_one_phrase(criteria: Sequence[str]) -> str:
 
 
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the policy and the recommended configuration as YAML text."""
+    """Return the policy and the recommended (or else closest) configuration `subject` as YAML text."""
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
         chosen = {"configurations": {subject.name: subject.masks}}

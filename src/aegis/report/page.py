@@ -25,7 +25,8 @@ SECONDS = 120
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write an HTML document to a file, as HTML or as PDF, depending on the extension of the path.
+    """Write an HTML document (`page`) to a file, as HTML or as PDF, depending on the extension of
+    the path.
 
     Raises
     ------

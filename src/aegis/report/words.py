@@ -80,7 +80,9 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a percentage that no line break can divide, such as "93.4 %"; a dash for None."""
+    """Return a percentage with this number of decimals, such as "93.4 %"; a dash for None. No line
+    break can divide the text.
+    """
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 

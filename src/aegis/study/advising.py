@@ -75,7 +75,9 @@ class Advising(ABC):
     def under(
         self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
     ) -> Advising:
-        """Return a study of the same table under another policy."""
+        """Return a study of the same table under another policy. `rule_override` says whether to
+        accept a rule that differs from the rule of the summary's owner.
+        """
 
     @property
     def searchable(self) -> bool:

@@ -37,8 +37,10 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of a study if an installed package defines its format; None for a table or
-    an ordinary summary.
+    """Return the summary of a study (`subject`) if an installed package defines its format; None
+    for a table or an ordinary summary.
+
+    `request` and `methods` say what the user wants to know.
 
     Raises
     ------

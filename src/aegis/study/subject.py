@@ -82,7 +82,8 @@ class Subject:
         like: Summary | None = None,
     ) -> Subject:
         """Return the subject of a study for a table, for a summary, or for the path of either.
-        `table` may also be a subject, which is returned.
+        `table` may also be a subject, which is returned. All other parameters are fields of the
+        subject.
 
         Raises
         ------
@@ -227,7 +228,7 @@ class Subject:
 
 
 def describe_subject(subject: Subject) -> str:
-    """Return one line that describes the study: its table, rows, label and rule."""
+    """Return one line that describes a study: its table, rows, label and rule."""
     of = "a summary" if subject.source is None else str(subject.source.origin)
     summary = subject.summarised
     read = "not read yet" if summary is None else counted(summary.rows, "row")
@@ -237,8 +238,8 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return the description as HTML. If the table is already summarised, it has a table of the
-    attributes.
+    """Return the description of a study as HTML. If the table is already summarised, a table of its
+    attributes follows.
     """
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"

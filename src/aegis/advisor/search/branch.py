@@ -443,8 +443,10 @@ class BranchAndBound:
         return best[1:]
 
     def _fall(self, box: Box, inner: Box, figure: Callable[[Box], float]) -> float:
-        """Return the figure of a box minus the figure of a smaller box inside it; 0 if the figure
-        of the box is infinite. `figure` is the upper bound of the objective, or its estimate.
+        """Return the figure of a box (a set of candidates for each variable) minus the figure of
+        `inner`, a smaller box inside it. The result is 0 if the figure of the box is infinite.
+
+        `figure` is the upper bound of the objective, or its estimate.
         """
         whole = figure(box)
         return whole - figure(inner) if math.isfinite(whole) else 0.0

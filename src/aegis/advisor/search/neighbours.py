@@ -212,7 +212,8 @@ def exchanges(moves: Sequence[Move]) -> list[tuple[tuple[int, int], tuple[int, i
     """Return pairs of changes that could raise the value together, although one of the two lowers
     it. The pair with the largest possible gain comes first.
 
-    Each change is returned as the index of a variable and the index of its new candidate.
+    `moves` are changes of one mask with their largest possible gain. In the result, each change is
+    the index of a variable and the index of its new candidate.
     """
     up = [move for move in moves if move[0] < -TOLERANCE][:_EXCHANGED]
     down = [move for move in moves if move[0] >= -TOLERANCE][:_EXCHANGED]

@@ -59,7 +59,9 @@ class Worth:
         return True
 
     def tell(self, *, refused: bool) -> None:
-        """Record whether the test excluded the box (a set of configurations) that it was run on."""
+        """Record the result of the test: `refused` says whether the test excluded the box (a set of
+        configurations) on which it was run.
+        """
         self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 

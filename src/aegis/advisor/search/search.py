@@ -143,7 +143,9 @@ class _Searched:
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
     ) -> Advice:
-        """Return the advice, without an explanation of the best configuration."""
+        """Return the result as advice, without an explanation of the best configuration and without
+        a front.
+        """
         shown, scorer = self.searcher.measure, self.searcher.scorer
         return Advice(
             measure=shown.name,

@@ -94,9 +94,10 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Move the recommended configuration to the front of `outcome.best`, and shorten the list to
-    `top` entries. Return the reason for the recommendation; None if it is the configuration with
-    the best score.
+    """Move the configuration that the user prefers, among those that score about the same, to the
+    front of `outcome.best`. Shorten this list to `top` entries.
+
+    Return the reason for this choice; None if the configuration has the best score.
     """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure

@@ -91,8 +91,10 @@ class Tally:
         return self._known.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Compute the result of `_classes` for several attributes, by combining the classes of two
-        halves of them.
+        """Return the class of each cell if several attributes form classes, and a number above all
+        class numbers, by combining the classes of two halves of the attributes.
+
+        `some` has the indices of the attributes, and `node` the candidate of each.
         """
         first, second = self._halves(some)
         ids, space = self._classes(first, node[::2])

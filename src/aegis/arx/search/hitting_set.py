@@ -143,8 +143,8 @@ class Sieve(BranchAndBound):
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing) -> bool:
-        """Check the configurations whose sum is below the limit. If there are too many, check most
-        of a sample of them. Return whether all were checked.
+        """Check the configurations of the listing whose sum over attributes is below the limit. If
+        there are too many, check most of a random sample. Return whether all were checked.
         """
         known = len(self._refused)
         left = listing.left(self._refused, self._limit(), self._random, self._go_on)
@@ -186,7 +186,7 @@ class Sieve(BranchAndBound):
         return window
 
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
-        """Check the open configurations of a list, until at most `few` are left.
+        """Check the open configurations of a list (`window`), until at most `few` are left.
 
         If `proves` is True, the list has all open configurations. Then the least cost in the list
         is recorded as a lower bound.
@@ -213,7 +213,9 @@ class Sieve(BranchAndBound):
                 window.sort(self._limit())
 
     def _take(self, node: Node) -> None:
-        """Record a configuration that may be among the best; if it is, search near it."""
+        """Record a configuration that may be among the best. If it is, also search near it. `node`
+        has the candidate of each attribute.
+        """
         box = tuple(1 << candidate for candidate in node)
         before = self._threshold()
         self._keep(box)
@@ -260,7 +262,8 @@ class Sieve(BranchAndBound):
         configuration suppresses are suppressed. Return None if these rows are more than the rule
         allows.
 
-        If the configuration costs less than the best ones so far, it is recorded.
+        `node` has the configuration's candidate of each attribute. If the configuration costs less
+        than the best ones so far, it is recorded.
         """
         self.clock.check()
         self._in_memory.count()
@@ -326,8 +329,8 @@ class Sieve(BranchAndBound):
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
         """Return, for each variable and each of its candidates, the steps to ever coarser
-        candidates, the most valuable first. A step is valuable if it covers much of the list of
-        open configurations.
+        candidates, the most valuable first. A step is valuable if it covers much of `window`, the
+        list of open configurations.
         """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)

@@ -328,7 +328,7 @@ class OpenList:
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:
-        """Remove the configuration at this index."""
+        """Remove the configuration at the index `place` of the list."""
         self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
