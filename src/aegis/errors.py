@@ -174,8 +174,8 @@ def _listed(names: Sequence[str], limit: int) -> str:
 
 
 class RenamedWarning(FutureWarning):
-    """Issued if a user uses the former name of something. Aegis accepts former names for one
-    release.
+    """Issued if a user gives a former name, such as the former name of a measure. Aegis accepts a
+    former name for one version.
     """
 
 

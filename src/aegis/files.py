@@ -243,8 +243,8 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether the process with this number runs on this machine; return True if nobody can
-    tell.
+    """Return whether the process with this number runs on this machine. If this cannot be known,
+    return True.
     """
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True

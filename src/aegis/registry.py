@@ -115,8 +115,9 @@ class Registry(Generic[T]):
 
         The message also lists `others`: names of another registry that are accepted in the same
         place. If an entry was renamed, its former name still works, with a `RenamedWarning` that
-        shows the new name. A name can have options in brackets; the function before the bracket
-        then makes the entry with these options. `names` does not list names with options.
+        shows the new name. A name can have options in brackets; the entry is then made by the
+        function that was registered for the name before the bracket. `names` does not list names
+        with options.
         """
         derived = self._of_family(name)
         if derived is not None:

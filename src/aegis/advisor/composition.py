@@ -372,7 +372,7 @@ def compose(
     PolicyError
         There are fewer than two releases, some cannot be combined, or the owner's rule differs.
     DataError
-        The table has too many cells, or the policy counts persons, so the classes are unknown.
+        The classes are unknown: they are too many for memory, or the policy counts persons.
     """
     if len(releases) < 2:
         raise PolicyError(

@@ -235,8 +235,9 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return counts by fold, class and level, shape (K, C, L), for a range of classes. If `some` is
-    None, return their sums over all classes, shape (K, 1, L).
+    """Return the counts in a range of classes (`some`). `joint` has counts by fold, class and level
+    (masked value), shape (K, C, L). If `some` is None, return the sums over all classes, shape (K,
+    1, L).
     """
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 

@@ -135,8 +135,8 @@ class PartBlocks:
         )
 
     def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label for each column of the encoding, by fold; None if the
-        label has classes.
+        """Return the sums of a numeric label for each column of the encoded attributes (`shown`),
+        by fold; None if the label has classes.
         """
         sums = self._pairs.responses
         if sums is None:
@@ -160,8 +160,8 @@ class PartBlocks:
         )
 
     def _in_parts(self, by_fold: Array) -> Floats:
-        """Sum values of the summary's F folds, shape (F, ...), to values of K larger parts, shape
-        (K, ...).
+        """Sum values of the F folds of a summary, shape (F, ...), to values of K larger parts of
+        the rows, shape (K, ...).
 
         Part i contains the folds whose number is i modulo K.
         """
@@ -251,8 +251,9 @@ class PartBlocks:
         """Return how many rows are in each fold, class and pair of bins of two attributes. The
         shape is (K, C, a, b), for K folds, C classes, and a and b bins.
 
-        `pair` has the indices of the attributes. `bins` has the bin of each atom of each attribute,
-        or the probability of each bin for a noise mask. `label` is the mask of the label.
+        `pair` has the indices of the attributes. `bins` has the bin of each atom (set of original
+        values) of each attribute, or the probability of each bin for a noise mask. `label` is the
+        mask of the label.
         """
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
@@ -268,7 +269,8 @@ class PartBlocks:
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
-        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins.
+        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins. `pair` has
+        the indices of the attributes, and `bins` the bin of each of their original values.
 
         Raises
         ------
@@ -373,8 +375,8 @@ class PartBlocks:
         key
             Index of the attribute in the summary, and a key of its mask and encoding.
         level
-            The level (masked value) of each atom, or the probability of each level for a noise
-            mask.
+            The level (masked value) of each atom (set of original values), or the probability of
+            each level for a noise mask.
         numbers
             The number of each level; None if levels have no order.
         label
@@ -482,7 +484,8 @@ class PartBlocks:
 
     def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> Array:
         """Return the level (masked value) that one attribute of a pair has in each cell; for a
-        noise mask, the atom. A cell is a combination of values, class and fold that occurs.
+        noise mask, the atom (set of original values). A cell is a combination of values, class and
+        fold that occurs.
 
         `side` is 0 for the first attribute and 1 for the second.
         """
@@ -547,8 +550,9 @@ def _counted_by(level: Array) -> int:
 
 
 def widths(level: Array) -> int:
-    """Return how many levels (masked values) an attribute has. `level` has the level of each atom,
-    shape (A,), or for a noise mask the probability of each level, shape (A, L).
+    """Return how many levels (masked values) an attribute has. `level` has the level of each atom
+    (set of original values), shape (A,), or for a noise mask the probability of each level, shape
+    (A, L).
     """
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
@@ -590,8 +594,8 @@ def _shown(block: Floats, levels: tuple[Array, Array]) -> Floats:
     """Replace each axis of `block` that has the atoms of a noise mask by the expected counts of its
     masked values; the result has shape (.., L_i, L_j).
 
-    `levels` has, for each of the two attributes, the level of each atom, shape (A,), or the
-    probability of each level, shape (A, L).
+    `levels` has, for each of the two attributes, the masked value of each atom (set of original
+    values), shape (A,), or the probability of each masked value, shape (A, L).
     """
     shown = block
     if levels[0].ndim == 2:

@@ -60,13 +60,15 @@ class StackedCounts(Protocol):
 
     @property
     def total(self) -> Matrix:
-        """The number of rows that have both atoms of each pair of atoms, shape (D, D) for D atoms,
-        dense or sparse.
+        """The number of rows that have both atoms of each pair of atoms, shape (D, D) for D atoms
+        (sets of original values), dense or sparse.
         """
 
     @property
     def stacked_joint(self) -> Floats:
-        """The number of rows with each of D atoms in each of C classes, shape (D, C)."""
+        """The number of rows with each of D atoms (sets of original values) in each of C classes,
+        shape (D, C).
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +125,9 @@ class RowGroups:
         Parameters
         ----------
         levels
-            For each attribute i, the level of each of its A_i atoms, shape (A_i,). For a noise
-            mask, the probability of each of L_i levels for each atom, shape (A_i, L_i).
+            For each attribute i, the level of each of its A_i atoms (sets of original values),
+            shape (A_i,). For a noise mask, the probability of each of L_i levels for each atom,
+            shape (A_i, L_i).
         keys
             A key for each attribute's levels. If two keys of an attribute are equal, the levels
             must be equal.
@@ -145,7 +148,9 @@ class RowGroups:
         return GroupedCounts(lambda: self._total(own), np.concatenate(joint), offsets)
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
-        """Return the counts by atom of only the attributes with these indices."""
+        """Return the counts by atom (set of original values) of only the attributes with the
+        indices `places`.
+        """
         if places == tuple(range(len(self._offsets) - 1)):
             return self._pairs
         if places not in self._some:
@@ -155,10 +160,11 @@ class RowGroups:
         return self._some[places]
 
     def _total(self, own: Sequence[tuple[int, Array, Hashable]]) -> Floats:
-        """Return the counts of all pairs of levels of some attributes, shape (d, d) for d levels.
-        An attribute may occur several times.
+        """Return the counts of all pairs of levels (masked values) of some attributes, shape (d, d)
+        for d levels. An attribute may occur several times.
 
-        Each attribute has its index, the level of each atom, and a key of these levels.
+        `own` has, for each attribute, its index, the level of each atom (set of original values),
+        and a key of these levels.
         """
         by_atom = np.concatenate([self._grouped(*attribute) for attribute in own])
         columns = []
@@ -169,10 +175,12 @@ class RowGroups:
         return np.concatenate(columns, axis=1)
 
     def _grouped(self, index: int, level: Array, key: Hashable) -> Floats:
-        """Return the counts of pairs of a level of one attribute and an atom of any attribute,
-        shape (L, D), for L levels and D atoms of all attributes.
+        """Return how many rows have each level (masked value) of one attribute together with each
+        atom of any attribute, shape (L, D), for L levels and D atoms (sets of original values) of
+        all attributes.
 
-        `level` has the level of each atom of the attribute, and `key` is a key of these levels.
+        `level` has the level of each atom of the attribute with this index, and `key` is a key of
+        these levels.
         """
         told = self._indicators(index, level, key)
         start, stop = self._offsets[index : index + 2]
@@ -182,8 +190,9 @@ class RowGroups:
         return self._rows.get((index, key), lambda: told.T @ self._pairs.total[start:stop])
 
     def _joint(self, index: int, level: Array, key: Hashable) -> Array:
-        """Return the rows of an attribute by level and label class, shape (L, C). `level` has the
-        level of each atom, and `key` is a key of these levels.
+        """Return the number of rows of an attribute by level (masked value) and label class, shape
+        (L, C). `level` has the level of each atom (set of original values), and `key` is a key of
+        these levels.
         """
         known = (index, key)
         if known not in self._joints:
@@ -193,8 +202,11 @@ class RowGroups:
         return self._joints[known]
 
     def _indicators(self, index: int, level: Array, key: Hashable) -> Matrix | None:
-        """Return which of L levels each of A atoms has, as 0 and 1, shape (A, L); None if each atom
-        is a separate level, so that nothing needs to be summed.
+        """Return which of L levels (masked values) each of A atoms (sets of original values) has,
+        as 0 and 1, shape (A, L). Return None if each atom is a separate level, so that nothing
+        needs to be summed.
+
+        `key` is a key of the levels of the attribute with this index.
         """
         known = (index, key)
         if known not in self._told:
@@ -231,7 +243,7 @@ def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints
 def _summed(total: Matrix, grouping: sparse.csr_array) -> Floats:
     """Return the counts of pairs of levels S' G S, shape (d, d), from the counts of pairs of atoms
     G (`total`), shape (D, D), dense or sparse. The matrix S (`grouping`), shape (D, d), says as 0
-    and 1 which level each atom has.
+    and 1 which level (masked value) each atom (set of original values) has.
     """
     total_by_level = (grouping.T @ total) @ grouping
     dense: Floats = total_by_level.toarray() if is_sparse(total_by_level) else total_by_level
@@ -240,8 +252,9 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> Floats:
 
 def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCounts:
     """Return the expected counts by level and by pairs of levels if some masks add noise: K_i' G
-    K_j for attributes i and j, where G has the counts of pairs of atoms and K the probability of
-    each level for each atom. On the diagonal are the expected rows of each level.
+    K_j for attributes i and j, where G has the counts of pairs of atoms (sets of original values)
+    and K the probability of each level (masked value) for each atom. On the diagonal are the
+    expected rows of each level.
     """
     from scipy import sparse  # as above
 

@@ -385,7 +385,8 @@ class Scorer:
         of several attributes are summed with a cache; those of a single attribute are counted
         directly.
 
-        `levels` has the level of each atom of each attribute, and `keys` a key of these levels.
+        `levels` has the level of each atom (set of original values) of each attribute, and `keys` a
+        key of these levels.
         """
         if len(which) > 1 or len(self._names) == 1:
             return self._groups.counts(levels, keys, which)

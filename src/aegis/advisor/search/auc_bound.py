@@ -77,8 +77,8 @@ class FinestMasks:
 
 
 def work_at(coded: CodedMasks) -> float:
-    """Return about how many seconds it takes to compute the bound of a box that has these finest
-    masks.
+    """Return about how many seconds it takes to compute an upper bound of the AUC from these masks
+    (`coded`).
     """
     levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
     return score_work(levels, levels)

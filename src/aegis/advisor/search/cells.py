@@ -41,12 +41,12 @@ class RuleCells:
 
     @property
     def count(self) -> int:
-        """The number of cells after merging."""
+        """The number of cells (combinations of values that the rule distinguishes)."""
         return len(self.counts)
 
     def undivided(self) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell if every attribute is suppressed, shape
-        (cells,), and a number above all class numbers.
+        """Return the equivalence class of each cell (combination of values) if every attribute is
+        suppressed, shape (cells,), and a number above all class numbers.
 
         There is one class, unless earlier releases divide the rows.
         """
@@ -65,7 +65,8 @@ class RuleCells:
 
     def rows_below(self, ids: Ints, space: int, k: int) -> int:
         """Return how many rows are in classes with fewer than `k` rows. `ids` has the class of each
-        cell, shape (cells,), and `space` is a number above all class numbers.
+        cell (combination of values), shape (cells,), and `space` is a number above all class
+        numbers.
         """
         if space > _SPREAD * len(ids):
             ids, space = dense(ids, space)
@@ -102,8 +103,9 @@ class RuleCells:
 
 
 def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-    """Split each class by a second grouping. Return the new class of each cell, shape (n,), and a
-    number above all new class numbers. Some class numbers may be unused.
+    """Split each class of rows by a second grouping. Return the new class of each cell, shape (n,),
+    and a number above all new class numbers. A cell is a combination of values that occurs. Some
+    class numbers may be unused.
 
     `ids` has the class of each cell, numbered below `space`. `codes` has its group in the second
     grouping, numbered below `size`. Both have shape (n,).
@@ -117,8 +119,8 @@ def dense(ids: Ints, space: int) -> tuple[Ints, int]:
     """Renumber classes from 0 without gaps if their numbers are too far apart to count rows in a
     plain array.
 
-    `ids` has the class of each cell, shape (n,), and `space` is a number above all class numbers.
-    Both are returned for the new numbers.
+    `ids` has the class of each of n cells (combinations of values that occur), shape (n,), and
+    `space` is a number above all class numbers. Both are returned for the new numbers.
     """
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space

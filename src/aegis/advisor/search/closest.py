@@ -64,7 +64,7 @@ class _Anything:
     """A feasibility check that admits every configuration."""
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box unchanged."""
+        """Return the box (a set of candidate masks for each attribute) unchanged."""
         return box
 
     def admits(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature

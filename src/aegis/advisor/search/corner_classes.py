@@ -93,8 +93,8 @@ class Corners:
         return self._tables.get(box, lambda: self._refined(box))
 
     def _refined(self, box: Box) -> tuple[Ints, int]:
-        """Compute the result of `of` for a box. If the classes of a larger box are cached, split
-        them further.
+        """Return the equivalence classes under the coarsest masks of a box, as `of` does. If the
+        classes of a larger box (with more candidate masks) are cached, split these classes.
         """
         outer = self._around(box)
         ids, space = self.cells.undivided() if outer is None else self._tables[outer]
@@ -129,8 +129,8 @@ class Corners:
         return ids, space
 
     def combinations(self, box: Box) -> int:
-        """Return the largest number of equivalence classes that the finest masks of a box could
-        form: the product of their numbers of groups.
+        """Return the largest number of equivalence classes that the finest masks of a box (a set of
+        candidate masks for each attribute) could form: the product of their numbers of groups.
         """
         return math.prod(self.coded(index, box[index], finest=True)[1] for index in self._quasi)
 
@@ -152,11 +152,12 @@ class Corners:
         return ~domain if finest is None else finest
 
     def _around(self, box: Box) -> Box | None:
-        """Return the smallest box that contains the given box and whose classes were counted
-        recently; None if there is none.
+        """Return the smallest box that contains the given box and whose equivalence classes were
+        counted recently; None if there is none. A box has a set of candidate masks for each
+        attribute.
 
-        The coarsest configuration of the larger box is coarser. So its classes only need to be
-        split by the attributes whose candidates differ.
+        The coarsest masks of the larger box are coarser. So its classes only need to be split by
+        the attributes whose candidates differ.
         """
         best: tuple[int, Box] | None = None
         for outer in islice(reversed(self._tables), _LATELY):

@@ -208,11 +208,13 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return whether configurations in a box can still keep enough rows, by the equivalence
-        classes under the finest masks of the box. False proves that none is admissible.
+        """Return whether configurations in a box (a set of candidate masks for each attribute) can
+        still keep enough rows, by the equivalence classes under its finest masks. False proves that
+        none is admissible.
 
-        `corner` is a key of the box's coarsest configuration; the other parameters are explained in
-        `_passes`.
+        `corner` is a key of the box's coarsest configuration, and `masks` has the candidates of the
+        protected attributes. `instead` has the index of a variable, and a set of its candidates (a
+        bit mask) that replaces its set in the box.
         """
         inner = box
         if instead is not None:
@@ -265,8 +267,10 @@ class InMemory:
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
         """Return the candidate of each protected attribute of the rule, in the rule's order; None
-        for an attribute without candidates. If the box still has several candidates for one of
-        them, return None.
+        for an attribute without candidates.
+
+        If the box (a set of candidate masks for each attribute) still has several candidates for
+        one of these attributes, return None.
         """
         masks: list[Candidate | None] = []
         for name in self.plan.rule.sensitive:
@@ -336,8 +340,9 @@ class InMemory:
         return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, Integers]:
-        """Return, for each protected attribute, the finest grouping that the box allows, as the
-        group of each value. The rule is easiest to meet with these groupings.
+        """Return, for each protected attribute, the group of each value under the finest masks of a
+        box (a set of candidate masks for each attribute). The rule is easiest to meet with these
+        groups.
         """
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}
@@ -437,7 +442,9 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return the names of the attributes for which a box still contains several candidate masks."""
+    """Return the names of the attributes for which a box (a set of candidate masks for each
+    attribute) still has several candidates.
+    """
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 

@@ -68,7 +68,9 @@ class Objective(ABC):
         return self.upper(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - others depend on it
-        """Return about how many seconds `bound` takes for a box; 0 if the time is negligible."""
+        """Return about how many seconds `bound` takes for a box (a set of candidate masks for each
+        attribute); 0 if the time is negligible.
+        """
         return 0.0
 
 

@@ -343,10 +343,10 @@ class EveryColumn(OfMeasure):
         return float(weighted(np.array(each), self._weights))
 
     def _explained(self, coded: CodedMasks) -> list[Floats]:
-        """Return for each column the scatter of its finest levels that the other columns explain,
-        shape (L, L) for the L levels of the column.
+        """Return, for each column, how much of the scatter of its L levels (masked values) the
+        other columns explain, shape (L, L).
 
-        `coded` has the finest masks of a box.
+        `coded` has the finest masks of a set of configurations.
         """
 
         def make() -> list[Floats]:
@@ -364,7 +364,7 @@ class EveryColumn(OfMeasure):
         V is the scatter of the candidate's groups that the other columns explain (`explained`, for
         the finest levels), each group divided by its rows. The output of a noise mask is a random
         function of the finest levels, so its V is no larger. `index` is the column, and `coded` has
-        the finest masks of the box.
+        the finest masks of a set of configurations.
         """
         if not len(explained):
             return 0.0
@@ -380,8 +380,8 @@ class EveryColumn(OfMeasure):
         """Return which of the g groups of a candidate mask each of the L finest levels with rows
         belongs to, as 0 and 1, shape (L, g), and the rows of each group, shape (g,).
 
-        `level` has the finest level of each atom of the variable, and `place` is the index of the
-        candidate.
+        `level` has the finest level of each atom (set of original values) of the variable, and
+        `place` is the index of the candidate.
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)

@@ -61,8 +61,8 @@ class BesidePopulation(InMemory):
         return tuple(left)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box meets those criteria that finer masks
-        cannot repair. False excludes the box.
+        """Return whether the coarsest configuration of a box (a set of candidate masks for each
+        attribute) meets those criteria that finer masks cannot repair. False excludes the box.
 
         The result is also True if the box has no coarsest configuration.
         """

@@ -58,7 +58,7 @@ class Variable:
     attribute
         The attribute's summary.
     candidates
-        Candidates; no two have the same grouping.
+        The candidate masks, of which no two have the same groups.
     quasi
         Whether the attribute forms equivalence classes.
     channels

@@ -95,8 +95,8 @@ class ShareOfLabel(Objective):
         return self.share(box) or 0.0
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to compute `bound` for a box; 0 if the result is
-        cached.
+        """Return about how many seconds it takes to compute `bound` for a box (a set of candidate
+        masks for each attribute); 0 if the result is cached.
         """
         own = self.box(box)
         return 0.0 if own in self._known else self._inner.effort(own)
@@ -139,7 +139,9 @@ class SharesKept(Objective):
         return self._combine([label.share(box) for label in self.labels])
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to compute the bounds of a box for all labels."""
+        """Return about how many seconds it takes to compute the bounds of a box (a set of candidate
+        masks for each attribute) for all labels.
+        """
         return sum(label.effort(box) for label in self.labels)
 
 

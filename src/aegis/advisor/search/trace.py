@@ -68,7 +68,9 @@ class Pillai(Objective):
         return self._bounds[box]
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds `bound` takes for a box; 0 if its result is cached."""
+        """Return about how many seconds `bound` takes for a box (a set of candidate masks for each
+        attribute); 0 if its result is cached.
+        """
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:
@@ -220,8 +222,9 @@ class _Corners:
         return fit, int(joint.any(axis=0).sum())
 
     def levels(self, box: Box) -> int:
-        """Return how many levels the remaining attributes have together under the finest masks of a
-        box. Fitting the trace for these masks factorises a matrix of this size.
+        """Return the size of the matrix that must be factorised to fit the trace for the finest
+        masks of a box (a set of candidate masks for each attribute): the number of their levels
+        (masked values).
         """
         places = enumerate(self._places[: len(self._atoms)])
         return sum(self._sizes[self._number(j, box[place], finest=True)] for j, place in places)

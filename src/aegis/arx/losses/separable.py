@@ -111,8 +111,8 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return, for each attribute, the least loss of each of its n candidates if the cells with
-        the indices `lost` are suppressed, shape (n,).
+        """Return, for each attribute, the least loss of each of its n candidates if the cells
+        (combinations of values) with the indices `lost` are suppressed, shape (n,).
         """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])

@@ -81,8 +81,8 @@ class Tally:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the class of each cell if only some attributes form classes, shape (cells,), and a
-        number above all class numbers.
+        """Return the class of each cell (combination of values) if only some attributes form
+        classes, shape (cells,), and a number above all class numbers.
 
         `some` has the indices of these attributes, and `node` the candidate of each.
         """
@@ -91,8 +91,9 @@ class Tally:
         return self._known.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the class of each cell if several attributes form classes, and a number above all
-        class numbers, by combining the classes of two halves of the attributes.
+        """Return the class of each cell (combination of values) if several attributes form classes,
+        and a number above all class numbers. The classes of two halves of the attributes are
+        combined.
 
         `some` has the indices of the attributes, and `node` the candidate of each.
         """
@@ -102,8 +103,8 @@ class Tally:
         return (ids, space) if size == 1 else self._crossed(ids, space, codes, size)
 
     def _crossed(self, ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-        """Split classes by a second grouping. Return the new class of each cell, shape (cells,),
-        and a number above all new class numbers.
+        """Split classes by a second grouping. Return the new class of each cell (combination of
+        values), shape (cells,), and a number above all new class numbers.
 
         `ids` has the class of each cell, numbered below `space`. `codes` has its group in the
         second grouping, numbered below `size`.
@@ -123,8 +124,11 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ints, stands: Int32s) -> None:
-        """Correct `stands` in place, where classes share a hash: it has one cell that represents
-        the class of each cell, and `ids` has the class itself.
+        """Correct, in place, the cells that represent classes, where several classes have the same
+        hash.
+
+        `ids` has the class of each cell (combination of values). `stands` has, for each cell, the
+        cell that represents its class.
         """
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
@@ -139,7 +143,7 @@ class Tally:
 
 
 def _hashed(ids: Ints) -> Ints:
-    """Return a hash below 2^21 (`_SPREAD`) for the class number of each cell, shape (cells,). Few
-    classes share a hash.
+    """Return a hash below 2^21 (`_SPREAD`) for each number of a class in `ids`. Few classes share a
+    hash.
     """
     return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)

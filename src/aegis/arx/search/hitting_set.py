@@ -278,12 +278,13 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return the coarsest configuration on a path from `node` that still rules out `node`, and
-        the least cost of each candidate there (None if the rule refuses this configuration).
+        """Return the coarsest configuration found, coarser than `node` or equal to it, that proves
+        that `node` is not among the best. Also return the least cost of each candidate if its
+        suppressed rows are suppressed; None if the rule refuses the configuration.
 
-        The result is None if no configuration rules out `node`, so that `node` may be among the
-        best. The search along the path starts where the last ones ended. `steps` has the steps to
-        coarser candidates.
+        The result is None if there is no such configuration, so that `node` may be among the best.
+        The search follows the steps to coarser candidates in `steps`, and starts where the last
+        searches ended.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
