@@ -283,8 +283,8 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """The best value that the search reached at this point: of the search's objective, or of
-        the measure if the search optimised the measure.
+        """The best value that the search reached at this point of the front. It is the value of the
+        search's objective, or of the measure if the search optimised the measure.
         """
         return self.score if self.objective is None else self.objective
 

@@ -50,7 +50,8 @@ def choose_recipes(
     """Return the recipes (method, options and seed) of the record-level releases to rank: those in
     `methods` or, if this is None, those of the policy.
 
-    Recipes without a seed get `seed`. Equal names get a number.
+    Methods that are given by name, or by the policy, get `seed` as their random seed, unless they
+    have one or their draws protect the table. Recipes with equal names are numbered.
 
     Raises
     ------

@@ -45,8 +45,8 @@ def clean(text: object, *, limit: int | None = None) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that comes from outside Aegis as a sentence: cleaned, with its first letter in
-    upper case.
+    """Return text that comes from outside Aegis as a sentence: in a form that is safe to display,
+    with its first letter in upper case.
     """
     shown = clean(text, limit=600)
     return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]

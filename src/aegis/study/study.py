@@ -297,8 +297,7 @@ class Study(Advising):
 
     def audit(self, *, population: Any = None) -> Audit:
         """Measure the privacy of the unmasked table and compare it with the policy's rule.
-        `population` is the table of the population, if the rule needs it and the policy does not
-        name it.
+        `population` is the table of the population, if the rule needs one.
 
         Examples
         --------

@@ -123,8 +123,9 @@ def _relaxed(
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
     """Return each rule that is one step weaker than the given rule, with a description of the step.
 
-    A step is the next weaker value that a privacy model defines, or 1 % more suppression. Criteria
-    without a weaker value are left out, for example distinct l-diversity with l = 2.
+    A step is the next weaker value that a privacy model defines, or 1 % more suppression. If a
+    criterion has no weaker value, for example distinct l-diversity with l = 2, the step removes the
+    criterion.
     """
     weaker = []
     for index, criterion in enumerate(rule.criteria):

@@ -67,7 +67,7 @@ def next_finer(variable: Variable, current: int) -> list[int]:
 
 
 def others(variable: Variable, current: int) -> list[int]:
-    """Return the indices of all candidates of an attribute except `current`."""
+    """Return the indices of all candidates of an attribute except the one at index `current`."""
     return [c for c in range(len(variable.candidates)) if c != current]
 
 
