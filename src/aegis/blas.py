@@ -27,18 +27,19 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 
 
 def guard_loading() -> None:
-    """Make the import of a linear-algebra library (BLAS) fail if the address space of the process
-    is limited and too little of it is free.
+    """Make the import of a linear-algebra library (BLAS) fail if the process may use only a limited
+    address space (`ulimit -v`), and too little of it is free.
 
-    OpenBLAS requests its buffers until it gets them, so under a limit (`ulimit -v`) the import
-    would never end.
+    OpenBLAS requests its buffers until it gets them, so under a limit the import would never end.
     """
     if addresses_limited():
         sys.meta_path.insert(0, _Guard())
 
 
 class _Guard(MetaPathFinder):
-    """Import hook that finds no module; raises `MemoryError` where loading a BLAS would hang."""
+    """An import hook that raises `MemoryError` if the import of a linear-algebra library (BLAS)
+    would hang for lack of memory. It finds no modules itself.
+    """
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name in _BRINGING:
@@ -68,7 +69,9 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Held:
-    """Keeps BLAS on one thread, for all Python threads, from the first entry to the last exit."""
+    """A context that keeps the linear-algebra library (BLAS) on one thread. The limit holds for all
+    Python threads, from the first that enters to the last that leaves.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -19,9 +19,9 @@ class AegisError(Exception):
     Parameters
     ----------
     message
-        What was given and what is allowed, in one or two sentences.
+        One or two sentences that say what the user gave and what is allowed.
     hint
-        What to do about it.
+        A sentence that says what the user can do.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class PolicyError(AegisError):
 
     @classmethod
     def unknown(cls, kind: str, given: object, allowed: Iterable[str]) -> PolicyError:
-        """Return the error for a name that is not in `allowed`; its message suggests the most
-        similar allowed name.
+        """Return the error for a name that is not in `allowed`. Its message names the kind of thing
+        (`kind`), and suggests the most similar allowed name.
         """
         return cls(f"Unknown {kind} {given!r}.", hint=choices(str(given), allowed))
 
@@ -58,8 +58,9 @@ class DataError(AegisError):
 
     @classmethod
     def unknown_column(cls, given: str, columns: Iterable[str], *, where: str = "") -> DataError:
-        """Return the error for a column that the table does not have; its message suggests the
-        column with the most similar name.
+        """Return the error for a column that the table does not have. Its message suggests the
+        column with the most similar name. `where` says where the user named the column, such as
+        "named in the policy".
         """
         place = f" ({where})" if where else ""
         return cls(f"No column {given!r} in the table{place}.", hint=choices(given, columns))
@@ -68,7 +69,11 @@ class DataError(AegisError):
     def other_table(
         cls, origin: str, missing: Sequence[str], named: int, columns: Sequence[str]
     ) -> DataError:
-        """Return the error for a table that lacks most of the columns `named` by a policy."""
+        """Return the error for a table that lacks most of the columns that a policy names.
+
+        `origin` names the table, `missing` are the columns that it lacks, `named` is the number of
+        columns that the policy names, and `columns` are those of the table.
+        """
         return cls(
             f"Is this the policy of another table? {len(missing):,} of the {named:,} columns that it "
             f"names are missing: {_listed(missing, 5)}. The table ({origin}) has: "
@@ -107,8 +112,12 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 def member(kind: type[Member], given: str, what: str) -> Member:
-    """Return the member of an enumeration that has the value `given`. If there is none, raise a
-    `PolicyError` whose message lists all allowed values of `what`.
+    """Return the member of an enumeration whose value is `given`.
+
+    Raises
+    ------
+    PolicyError
+        There is none. The message names the kind of value (`what`) and lists all allowed values.
     """
     if given not in list(kind):
         raise PolicyError.unknown(what, given, kind)
@@ -142,7 +151,9 @@ _SHORT = 3
 
 
 def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
-    """Return the text "Did you mean ...? Allowed: ..." for a name that is not allowed."""
+    """Return the text "Did you mean ...? Allowed: ..." for a name that is not allowed. At most
+    `limit` allowed names are listed.
+    """
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(given, names, n=1, cutoff=0.6 if len(given) > _SHORT else 0.5)
     by_part = {part: name for name in reversed(names) for part in name.lower().split("-")}
@@ -154,15 +165,17 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
 
 
 def _listed(names: Sequence[str], limit: int) -> str:
-    """Return the first names as a list; a name is quoted if it has commas or blanks at its ends."""
+    """Return the first `limit` names as a list in one text. Names with commas, or with blanks at
+    their ends, are quoted.
+    """
     shown = [repr(n) if "," in n or n != n.strip() else n for n in names[:limit]]
     more = [f"... ({len(names)} in all)"] if len(names) > limit else []
     return ", ".join([*shown, *more])
 
 
 class RenamedWarning(FutureWarning):
-    """Issued if a user uses the former name of something. Aegis accepts former names for one
-    release.
+    """Issued if a user gives a former name, such as the former name of a measure. Aegis accepts a
+    former name for one version.
     """
 
 

@@ -127,7 +127,7 @@ def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
 
 
 def _same_file(path: Path, other: Path) -> bool:
-    """Return whether two paths lead to one file, through links or in another letter case."""
+    """Return whether two paths lead to the same file, also through links or in another letter case."""
     if path.resolve() == other.resolve():
         return True
     try:
@@ -171,7 +171,9 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock of an output: a file next to it. The system frees it when the process ends."""
+    """Return a context in which no other process can write the file at `path`. It locks a second
+    file next to it; the system frees the lock when the process ends.
+    """
     lock = path.with_name(f"{_partial(path)}partial.lock")
     with deferring():
         held = _locked(lock, path)
@@ -184,7 +186,15 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _locked(lock: Path, path: Path) -> int:
-    """Lock the file for this process only; return its open descriptor."""
+    """Lock the lock file of `path` for this process only, and return its open file descriptor.
+
+    Raises
+    ------
+    PolicyError
+        Another process has the lock.
+    DataError
+        The lock file cannot be created.
+    """
     while True:
         try:
             held = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
@@ -210,7 +220,9 @@ def _locked(lock: Path, path: Path) -> int:
 
 
 def _partial(path: Path) -> str:
-    """Return the prefix of a file's temporary names, in characters that no engine interprets."""
+    """Return the first part of the names of temporary files for `path`. It has only characters that
+    no database engine treats as special.
+    """
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in path.stem)
     digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]
     return f".aegis-{plain[:40]}-{digest}."
@@ -231,8 +243,8 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether the process with this number runs on this machine; return True if nobody can
-    tell.
+    """Return whether the process with this number runs on this machine. If this cannot be known,
+    return True.
     """
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True
@@ -246,13 +258,13 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return the content of a text file that people write. Error messages use `what` as the name of
-    the file's kind.
+    """Return the content of a text file that people write, such as a policy. `what` is the kind of
+    the file in error messages.
 
     Raises
     ------
     AegisError
-        The file cannot be read or is not UTF-8; the error has the type `error`.
+        The file cannot be read, is too long or is not UTF-8; the error has the type `error`.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -307,10 +319,11 @@ _KEYS = {"policy": "attributes", "configuration": "configurations"}
 
 
 def nearest(path: Path, what: str = "") -> str:
-    """Return "Did you mean ...? " with the file in the same folder whose name is most similar to
-    the name of the missing file.
+    """Return the text "Did you mean ...? " with the file in the same folder whose name is most
+    similar to the name of the missing file `path`.
 
-    The result is empty if no file of this kind has a similar name, or if the folder cannot be read.
+    `what` is the kind of the file, such as "policy". The result is empty if no file of this kind
+    has a similar name, or if the folder cannot be read.
     """
     try:
         names = [] if path.exists() else [file.name for file in path.parent.iterdir()]
@@ -322,7 +335,9 @@ def nearest(path: Path, what: str = "") -> str:
 
 
 def _is_a(file: Path, what: str) -> bool:
-    """Return whether a file can be of a kind: it has the key of this kind, if there is one."""
+    """Return whether a file can be of the kind `what`. A policy must have the key `attributes`, and
+    a configuration the key `configurations`; any file can be of another kind.
+    """
     if what not in _KEYS:
         return True
     try:

@@ -20,7 +20,9 @@ from typing import Any
 
 @dataclass
 class _Signals:
-    """Whether a signal was noted, and whether signals are deferred."""
+    """The state of interrupts: whether a signal was noted, and whether noted signals wait until a
+    later call of `check`.
+    """
 
     noted: bool = False
     deferred: bool = False
@@ -55,9 +57,9 @@ def watching() -> Iterator[None]:
 def _ours() -> dict[signal.Signals, Any]:
     """Return the signals that Aegis notes, each with the handler that it had before.
 
-    SIGTERM is among them, so that a job that is ended politely (by timeout, a scheduler, a
-    container) reports its results so far. So does a background job of a script, where shells ignore
-    SIGINT.
+    These are SIGINT and SIGTERM. So a job that is ended politely (by timeout, a scheduler, a
+    container) reports its results so far, and so does a background job of a script, where shells
+    ignore SIGINT.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -69,7 +71,7 @@ def _ours() -> dict[signal.Signals, Any]:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    """Note the signal, and raise `KeyboardInterrupt` unless interrupts are deferred."""
+    """Handle a signal: note it, and raise `KeyboardInterrupt` unless interrupts are deferred."""
     _SIGNALS.noted = True
     if not _SIGNALS.deferred:
         signal.default_int_handler(number, frame)

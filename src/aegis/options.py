@@ -33,7 +33,7 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """The description of one option, which is a field of a request.
+    """The description of one option, which is a field of a request record.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Option:
     metavar
         Placeholder of the value in the help of the command line.
     name
-        Name on the command line, if it differs from the field's.
+        Name of the option on the command line, if it differs from the field's name.
     short
         Short name on the command line, such as `-o`.
     kind
@@ -66,28 +66,29 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a dataclass field for an option that both the command line and Python have.
+    """Return a dataclass field for an option that both the command line and Python have. It has a
+    default and a description (`text`).
 
-    `more` sets further fields of `Option`.
+    `metavar` is the placeholder of the value in the help. `more` sets further fields of `Option`.
     """
     return field(default=default, metadata={_OPTION: Option(text=text, metavar=metavar, **more)})
 
 
 def keyword(default: Any, text: str) -> Any:
-    """Return a dataclass field for an option that only Python has."""
+    """Return a dataclass field for an option that only Python has, with its default and its
+    description (`text`).
+    """
     return field(default=default, metadata={_OPTION: Option(text=text, asked=False)})
 
 
 def group(record: type[R]) -> R:
-    """Return a dataclass field that contains another dataclass with related options."""
+    """Return a dataclass field whose value is another dataclass (`record`) with related options."""
     made: Any = field(default_factory=record, metadata={_GROUP: record})
     return cast(R, made)
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the dataclass that a field contains if the field is a group of options; None for any
-    other field.
-    """
+    """Return the dataclass whose options a field groups; None if the field is no group of options."""
     return described.metadata.get(_GROUP)
 
 
@@ -112,16 +113,17 @@ def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
 
 
 def documented(record: type[R]) -> type[R]:
-    """Return the dataclass after adding the descriptions of its options to its docstring."""
+    """Return the dataclass of a request. The descriptions of its options are added to its
+    docstring.
+    """
     lines = [f"{name}\n    {option.text}" for name, option in options_of(record)]
     record.__doc__ = "\n".join((f"{record.__doc__}\n", "Attributes", "----------", *lines))
     return record
 
 
 def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
-    """Return a copy of the request in which the given keywords replace the values of its fields.
-
-    If `request` is None, start from the defaults.
+    """Return a request of the type `kind`: a copy of `request` in which keywords replace the values
+    of fields. If `request` is None, start from the defaults.
 
     Raises
     ------
@@ -169,7 +171,9 @@ def check_fields(record: Any) -> None:
 
 
 def _check_record(request: Any) -> None:
-    """Check the fields of a request and of its groups."""
+    """Raise `PolicyError` if a field of a request, or of one of its groups of options, has the
+    wrong type.
+    """
     check_fields(request)
     for each in fields(request):
         if group_of(each) is not None:
@@ -186,9 +190,9 @@ def _check(values: Mapping[str, Any], hints: Mapping[str, Any], written: Mapping
 
 
 def _hints(declared: Any) -> dict[str, Any]:
-    """Return the types that a function or a record declares.
+    """Return the types that a function or a record declares, by name.
 
-    A name that only type checkers import stands for any type.
+    A type that is imported only for type checkers is replaced by `Any`.
     """
     unknown: dict[str, Any] = {}
     while True:
@@ -201,7 +205,9 @@ def _hints(declared: Any) -> dict[str, Any]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value has a type, as far as this shows without reading the value's content."""
+    """Return whether a value has the type `hint`, as far as this can be seen without reading long
+    content.
+    """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
@@ -229,7 +235,9 @@ def _is_opaque(kind: type[Any]) -> bool:
 
 
 def _is_text(value: str | os.PathLike[str]) -> bool:
-    """Return whether a text can be a path or go into a file. Half of a surrogate pair cannot."""
+    """Return whether a text can be a path or can be written into a file. This is not so if it
+    contains half of a surrogate pair.
+    """
     try:
         os.fsencode(value)
     except UnicodeEncodeError:
@@ -238,12 +246,16 @@ def _is_text(value: str | os.PathLike[str]) -> bool:
 
 
 def _each_fits(values: Collection[object], parts: tuple[Any, ...]) -> bool:
-    """Return whether all values of a collection have its element type."""
+    """Return whether all values of a collection have the first of the types in `parts`. Without
+    types, any values are allowed.
+    """
     return not parts or all(_fits(value, parts[0]) for value in values)
 
 
 def _changed(request: Any, keywords: Mapping[str, Any]) -> Any:
-    """Return a request with these keywords set, in the request itself and in its groups."""
+    """Return a copy of a request in which keywords replace the values of fields, in the request
+    itself and in its groups of options.
+    """
     changes = {}
     for each in fields(request):
         if group_of(each) is not None:

@@ -23,7 +23,7 @@ class Step(Protocol):
 
 
 class Progress(Protocol):
-    """An object that is told about the steps of a job, to show them to the user."""
+    """An object that shows the user the steps of a job; the job reports each step to it."""
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
         """Open a step with `total` units of work (None if the number is unknown). The step ends

@@ -43,7 +43,8 @@ def entry_points(group: str) -> EntryPoints:
 
 
 def group_of(kind: str) -> str:
-    """Return the group of entry points through which packages add entries of this kind.
+    """Return the group of entry points through which packages add entries of a kind, such as
+    "measure".
 
     >>> group_of("privacy model"), group_of("search strategy")
     ('aegis.privacy_models', 'aegis.search_strategies')
@@ -114,8 +115,9 @@ class Registry(Generic[T]):
 
         The message also lists `others`: names of another registry that are accepted in the same
         place. If an entry was renamed, its former name still works, with a `RenamedWarning` that
-        shows the new name. A name can have options in brackets; the function before the bracket
-        then makes the entry with these options. `names` does not list names with options.
+        shows the new name. A name can have options in brackets; the entry is then made by the
+        function that was registered for the name before the bracket. `names` does not list names
+        with options.
         """
         derived = self._of_family(name)
         if derived is not None:
@@ -223,7 +225,9 @@ class Extensions:
 
 
 def _made(kind: str, point: EntryPoint) -> Any:
-    """Return the record of an entry point: the object, or the result of the callable."""
+    """Return the record that an entry point names: its object or, if this has no name, the result
+    of calling the object. `kind` is the kind of record, for messages.
+    """
     loaded = _loaded(kind, point)
     if hasattr(loaded, "name"):
         return loaded

@@ -140,7 +140,9 @@ def sealed_digest(document: Mapping[str, Any]) -> str:
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is a signature of a sealed document by the owner of `key`."""
+    """Return whether `signature` is the signature of a document by the owner of `key`. The document
+    states its digest (`seal`).
+    """
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
 

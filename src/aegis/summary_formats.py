@@ -29,14 +29,17 @@ class SummaryFormat(Protocol):
     """The options that such a file does not support, without their dashes, each with the reason."""
 
     def open_summary(self, given: Any, policy: Any, *, rule_override: bool) -> Any:
-        """Open the summary in a path or an object under a `Policy`, and return it as an
-        `AddedSummary`.
+        """Open a summary under a `Policy`, and return it as an `AddedSummary`. `given` is the path
+        of the summary, or an object.
+
+        `rule_override` says whether to accept a rule that differs from the rule of the summary's
+        owner.
         """
 
 
 def added_format(given: Any) -> str | None:
-    """Return the extension that stands for the format of a path or an object, if a package added
-    this format; otherwise None.
+    """Return the file extension of a summary format that a package added, if a path or an object
+    has this format; otherwise None.
 
     An object names its format in the attribute `summary_format`.
     """
@@ -59,7 +62,8 @@ def format_of_summary(given: Any) -> SummaryFormat | None:
 
 
 def refuse_options(given: Any, options: Mapping[str, object]) -> None:
-    """Raise `PolicyError` if an option is given that a summary of an added format does not support.
+    """Raise `PolicyError` if the user gave an option that a summary of an added format does not
+    support. `given` is the summary.
 
     `options` maps names, with or without dashes, to values; None and False mean that the option was
     not given.
@@ -75,8 +79,8 @@ def refuse_options(given: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise an error if the user gives a file of an added format in place of a table or its
-    summary.
+    """Raise an error if the user gives a summary in an added format, where a table or an ordinary
+    summary is needed.
     """
     added = format_of_summary(given)
     if added is not None:

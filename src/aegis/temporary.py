@@ -32,7 +32,8 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
     purpose
         A word in lower case that becomes part of the folder's name.
     parent
-        The folder in which it is made; by default, the system's folder for temporary files.
+        The folder in which the new folder is made; by default, the system's folder for temporary
+        files.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(place)
@@ -48,13 +49,15 @@ def name_for(purpose: str) -> str:
 
 @cache
 def remove_abandoned(parent: Path) -> None:
-    """Remove the temporary folders of processes that no longer run. Each process does this once."""
+    """Remove the temporary folders in `parent` whose processes no longer run. Each process does
+    this only once.
+    """
     for folder in abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def abandoned(parent: Path) -> list[Path]:
-    """Return the temporary folders of this machine's processes that no longer run.
+    """Return the temporary folders in `parent` of processes of this machine that no longer run.
 
     Folders of other users are included only if this process may remove them.
     """

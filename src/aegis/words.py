@@ -130,7 +130,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def brief(value: object) -> str:
-    """Return the `repr` of a value for use in a message; a long text is cut."""
+    """Return the `repr` of a value for use in a message; a long text is shortened."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -187,8 +187,7 @@ def json_fields(record: Any, *names: str) -> dict[str, Any]:
     """Return the named fields of a record (by default all fields), converted to the types of JSON
     documents.
 
-    A name may have the form `name=attribute`, if the name in the document differs from the
-    attribute of the record.
+    If the name in the document differs from the attribute of the record, write `name=attribute`.
 
     Examples
     --------

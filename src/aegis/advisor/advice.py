@@ -308,7 +308,9 @@ class Advice:
         return self.utility is not None and not self._may_be_chance(self.utility.reference)
 
     def _may_be_chance(self, value: float) -> bool:
-        """Return whether a score is within two standard errors of a constant prediction."""
+        """Return whether the score `value` is better than the score of a constant prediction by
+        less than two standard errors.
+        """
         figure, measure = self.utility, MEASURES.get(self.measure)
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
         if figure is None or figure.stderr is None or not unbiased:
@@ -474,7 +476,11 @@ def _cell(value: object) -> str:
 
 
 def _remedy(removed: int, rows: int) -> str:
-    """Return the smallest suppression limit, to four decimals, that would admit a configuration."""
+    """Return a hint that says which suppression limit would admit the closest configuration, or
+    that no limit would.
+
+    `removed` is the number of rows that must be removed, out of `rows` rows.
+    """
     limit = -(-removed * 10_000 // rows) / 10_000
     if removed < rows and limit < 1:
         return (

@@ -56,12 +56,12 @@ def rank_configurations(
     Parameters
     ----------
     summary, plan, policy
-        The counts from which scores are computed, the plan that checks configurations against the
-        rule, and the policy.
+        The counts from which scores are computed; the plan that checks configurations against the
+        rule; roles, candidate masks, the rule and the measure.
     request, configurations, options
         The configurations to rank, and the measure: as a request, or as keywords of its fields.
     progress
-        Receives one step per stage.
+        Shows the progress, one step for each stage.
 
     Raises
     ------
@@ -108,7 +108,11 @@ def _settled(
     preference: Prefer,
     progress: Progress,
 ) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
-    """Add standard errors and ties to scored entries; return the ranking, and notes on errors and ties."""
+    """Return the ranking with standard errors and ties marked, notes on the errors, and a note on
+    why a tied configuration comes first.
+
+    `scored` has the entries of the ranking, each with its candidates.
+    """
     choices = _compared_choices(scored)
     ranking = [ranked for ranked, _ in scored]
     ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
@@ -120,7 +124,9 @@ def _settled(
 def _advice(
     ranking: Sequence[Ranked], scorer: Scorer, measure: Measure, policy: Policy, *, proven: bool
 ) -> Advice:
-    """Build the advice of a ranking; `proven` means that the ranking is in the order of the measure."""
+    """Return a ranking as advice. `proven` says whether the ranking is in the order of the measure,
+    so that its first entry is proven best if all combinations were ranked.
+    """
     possible, labels = combinations(scorer.summary), served_by_ranking(scorer, ranking)
     return Advice(
         measure=measure.name,
@@ -140,7 +146,14 @@ def _advice(
 
 
 def _note_on_estimates(policy: Policy, case: EstimateCase | None) -> tuple[str, ...]:
-    """Return warnings about ranking by estimated figures."""
+    """Return a caution about ranking by estimates; empty if the estimate has none, or if scores are
+    not estimated (`case` is None).
+
+    Raises
+    ------
+    PolicyError
+        The policy has no label, or weights its rows.
+    """
     if case is None:
         return ()
     policy.require_label("An estimate")
@@ -155,7 +168,9 @@ def _scored(
     measure: Measure,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Score the configurations and check the rule; return them in ranking order."""
+    """Score the configurations and check the rule. Return each entry of the ranking with its
+    candidates, best first.
+    """
     choices = [scorer.choose(configuration) for configuration in listed]
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
@@ -173,7 +188,11 @@ def _by_estimate(
     measure: str | None,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Return the configurations with their estimated deviations, the smallest first."""
+    """Return the entries of a ranking in the order of their estimated deviations from the unmasked
+    table, the smallest first. Admissible configurations come before all others.
+
+    `case` makes the estimates, and `measure` is the measure that the user named.
+    """
     choices = {ranked.name: choice for ranked, choice in scored}
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
@@ -182,17 +201,26 @@ def _by_estimate(
 
 
 def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
-    """Return the configurations for which standard errors are computed, in their order.
+    """Return the candidates of those configurations for which standard errors are computed, in the
+    order of the ranking. `scored` has the entries of the ranking, each with its candidates.
 
-    Only admissible configurations can be recommended. So inadmissible ones get errors only if none
-    is admissible.
+    Only admissible configurations can be recommended. So the others get standard errors only if no
+    configuration is admissible.
     """
     admissible = [choice for ranked, choice in scored if ranked.admissible]
     return admissible or [choice for _, choice in scored]
 
 
 def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Configuration]:
-    """Return the configurations to rank: the caller's, else generated ones, else the policy's."""
+    """Return the configurations to rank: those in the request if it has any, otherwise generated
+    ones if the request has a number, otherwise those of the policy. If the policy has none, 50 are
+    generated.
+
+    Raises
+    ------
+    PolicyError
+        The request has both configurations and a number, or an empty list.
+    """
     configurations, count = request.configurations, request.generate_count
     if configurations is not None and count is not None:
         raise PolicyError(

@@ -113,9 +113,10 @@ def label_copies(summary: Summary) -> list[str]:
     that it may be a copy of the label.
 
     Such a column is often derived from the label. The explained share is the R2 of predicting each
-    row by the mean of its atom, adjusted for the number of atoms. Columns with fewer than two rows
-    per atom are left out. If one row accounts for much of the label's variance, there are no
-    warnings, because this row alone would decide the share.
+    row by the mean of its atom (a set of values that all masks treat in the same way), adjusted for
+    the number of atoms. Columns with fewer than two rows per atom are left out. If one row accounts
+    for much of the label's variance, there are no warnings, because this row alone would decide the
+    share.
     """
     parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
     return [
@@ -152,7 +153,7 @@ def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return a copy of the advice whose warnings include the reasons why the best release may be
     less useful than its score suggests.
 
-    `told` lists the caveats that were added earlier; they are removed.
+    `told` lists such reasons that an earlier call added for another best release; they are removed.
     """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))

@@ -82,7 +82,7 @@ def columns_of(
     measure
         The measure of the release.
     whole
-        The scorer of the unmasked table.
+        The scorer of the unmasked table, with whose scores the release is compared.
     """
     if Need.COLUMNS not in measure.needs:
         return {}
@@ -98,7 +98,8 @@ def columns_of(
 
 
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
-    """Return the weight and the twins of each column, as the figures in a certificate state them.
+    """Return the weight and the twins of each column from `columns`, the column figures in a
+    certificate. Twins are columns that almost determine each other.
 
     The result is empty if `columns` does not have the form of such figures.
     """
@@ -118,8 +119,18 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 def columns_differ(
     said: Mapping[str, Any], scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield each column figure of a certificate that is not equal to the recomputed figure: its
-    name, the stated value and the recomputed value.
+    """Yield each figure in which a certificate and the released rows differ: its name, the stated
+    value and the recomputed value.
+
+    Parameters
+    ----------
+    said
+        The utility section of the certificate, with the figures of each column.
+    scorer
+        The scorer of the released rows.
+    measure
+        The measure of the certificate. Column figures are compared only if it predicts every
+        column.
     """
     if "leaks" in said:  # earlier certificates do not name them
         yield "utility.leaks", said["leaks"], label_leaks(scorer.summary, scorer.unmasked)

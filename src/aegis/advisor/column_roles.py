@@ -67,7 +67,9 @@ def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
 
 
 def _left_out(attribute: AttributeSummary, rows: int) -> str:
-    """Return why a column cannot be predicted; empty if it can be."""
+    """Return why a column of a table with `rows` rows cannot be predicted from the other columns,
+    such as "it is like a key"; empty if it can be.
+    """
     if np.count_nonzero(attribute.counts) < 2:
         return "it has one value"
     if attribute.aside:
@@ -78,7 +80,9 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Return whether two columns almost determine each other, by values or by ranges of values."""
+    """Return whether two columns almost determine each other, by their values or by the ranges of
+    their values.
+    """
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
     a, b, _, rows = summary.pairs.cells(places[0], places[1])

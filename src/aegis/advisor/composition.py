@@ -53,7 +53,8 @@ class AttributeShare:
     attribute
         Name of the attribute.
     suppressed_rows
-        Number of rows in failing joint classes without the attribute.
+        Number of rows in failing joint classes if the attribute is left out. A joint class has the
+        rows that look equal in every release.
     """
 
     attribute: str
@@ -62,7 +63,8 @@ class AttributeShare:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """The result of checking whether several releases of one table together meet a rule.
+    """The result of checking whether several releases of one table together meet a rule. A joint
+    class has the rows that look equal in every release.
 
     Attributes
     ----------
@@ -143,6 +145,8 @@ class Composition:
 def read_release(path: str | Path, policy: Policy) -> Configuration:
     """Read the configuration of a release from its certificate (JSON) or from a YAML file.
 
+    `policy` names the columns that the masks must fit.
+
     Raises
     ------
     PolicyError
@@ -167,7 +171,14 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
 
 
 def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...]]:
-    """Return the masks in a certificate, its digest, and the earlier releases that it lists."""
+    """Return the masks in a certificate, the digest of the certificate, and the earlier releases
+    that it lists.
+
+    Raises
+    ------
+    DataError
+        The file is no certificate with masks, or was changed after it was written.
+    """
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
@@ -221,14 +232,18 @@ def summary_after(
         Roles, candidate masks and the rule.
     releases
         The earlier releases.
-    exact, seed, progress
-        As in `aegis.summarize`.
+    exact
+        Whether to count all pairs of values exactly instead of from a sample.
+    seed
+        Random seed of the sample.
+    progress
+        Shows the progress.
 
     Raises
     ------
     PolicyError
-        The rule does not support joint classes, or the values of an attribute in the summary are
-        coarser than in an earlier release.
+        The rule does not support joint classes of several releases, or the values of an attribute
+        in the summary are coarser than in an earlier release.
     DataError
         The frequency table does not fit in memory.
     """
@@ -276,7 +291,9 @@ def _frequency(summary: Summary) -> FrequencyTable:
 
 
 def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) -> Ints:
-    """Return the equivalence class of each cell of the frequency table in one release, shape (cells,)."""
+    """Return the equivalence class of each cell of the frequency table in one release, shape
+    (cells,). A cell is a combination of values that occurs.
+    """
     columns = []
     for name in frequency.quasi:
         mask = release.masks.get(name)
@@ -287,9 +304,13 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return the group of each value under a mask, shape (V,).
+    """Return the group of each of the attribute's V values under a mask, shape (V,). Values of a
+    group have the same masked value. `release` is the name for error messages.
 
-    Values of a group have the same masked value.
+    Raises
+    ------
+    PolicyError
+        The mask adds noise or is not fitted, or the summary's values are too coarse for it.
     """
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
@@ -340,7 +361,7 @@ def compose(
     rule
         The rule that joint classes must meet.
     hierarchies
-        Hierarchies of protected attributes, for models that need them.
+        Hierarchies of protected attributes by name, for privacy models that need them.
     released_only
         Whether to ignore the earlier releases that certificates name.
     rule_override
@@ -351,7 +372,7 @@ def compose(
     PolicyError
         There are fewer than two releases, some cannot be combined, or the owner's rule differs.
     DataError
-        The table has too many cells, or the policy counts persons, so the classes are unknown.
+        The classes are unknown: they are too many for memory, or the policy counts persons.
     """
     if len(releases) < 2:
         raise PolicyError(
@@ -385,8 +406,8 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Summarise a table with the masks of all releases as candidates. If `table` is a summary,
-    check it instead.
+    """Summarise a table with the masks of all releases as candidates. If `table` is already a
+    summary, check that it was made under this policy, and return it.
     """
     require_joint_rule(policy)
     if isinstance(table, Summary):
@@ -397,7 +418,9 @@ def summary_of(
 
 
 class _Joint:
-    """The joint classes of several releases, and checks of a rule on them."""
+    """The joint classes of several releases, and checks of a rule on these classes. A joint class
+    has the rows that look equal in every release.
+    """
 
     def __init__(self, summary: Summary, rule: PrivacyRule, hierarchies: Mapping[str, Any]) -> None:
         self.summary, self.rule = summary, rule
@@ -405,14 +428,17 @@ class _Joint:
         self.plan = PrivacyPlan(summary, rule, hierarchies=hierarchies)
 
     def codes(self, release: Configuration, leave_out: str | None = None) -> Ints:
-        """Return the class of each cell in a release, shape (cells,); `leave_out` names an
-        attribute to ignore.
+        """Return the equivalence class of each cell of the frequency table in a release, shape
+        (cells,). A cell is a combination of values that occurs; `leave_out` names an attribute to
+        ignore.
         """
         masks = {n: m for n, m in release.masks.items() if n != leave_out}
         return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
     def check(self, releases: Sequence[Configuration]) -> Verdict:
-        """Check the rule on the joint classes of releases that all show every cell."""
+        """Check the rule on the joint classes of releases, as if every release showed all rows. A
+        joint class has the rows that look equal in every release.
+        """
         codes = [self.codes(release) for release in releases]
         return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))
 
@@ -424,11 +450,21 @@ class _Joint:
         leave_out: str | None = None,
         as_made: bool = False,
     ) -> Ints:
-        """Return a code of the values that releases show of each cell, including absence: see
-        `traces`.
+        """Return a code of what the releases together show of each cell of the frequency table,
+        shape (cells,). A cell is a combination of values that occurs. Absence from a release counts
+        as a value.
 
-        If `leave_out` names an attribute, the code assumes the rows that would be released without
-        it. With `as_made`, it assumes the rows that were released.
+        Parameters
+        ----------
+        releases
+            The releases, in the order in which they were made.
+        start
+            Code of what still earlier releases show of each cell, shape (cells,).
+        leave_out
+            Name of an attribute that is ignored in every release.
+        as_made
+            Whether absence is decided by the releases as they were made. If not, it is decided by
+            the rows that would be released without the attribute.
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -444,11 +480,11 @@ class _Joint:
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Check each release with its predecessors; return the first failing verdict, or the last
-        one.
+        """Check each release together with the releases before it. Return the first failing
+        verdict, or the last verdict if none fails.
 
-        The second result is the number of rows of each joint class before suppression, shape
-        (classes,).
+        The second result is the number of rows of each joint class (rows that look equal in every
+        release) before suppression, shape (classes,). `leave_out` names an attribute to ignore.
         """
         verdicts = []
         taken = made_after(releases)
@@ -466,13 +502,15 @@ class _Joint:
         return next(broken, verdicts[-1]), table.sizes
 
     def _shown(self, releases: Sequence[Configuration], leave_out: str | None) -> ClassTable:
-        """Return the joint classes of all rows in any release; nothing in them can be suppressed
-        any more.
+        """Return the joint classes of all rows that are in at least one release. These rows are
+        already released, so none of them can be suppressed any more.
+
+        `leave_out` names an attribute that is ignored in every release.
 
         Raises
         ------
         DataError
-            Persons are counted.
+            The policy counts persons.
         """
         if self.frequency.persons is not None:
             raise DataError(
@@ -485,7 +523,12 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Return the classes `ids`, shape (cells,), with protected values at the detail of `releases`."""
+        """Count the rows and the protected values of classes, with the values as finely as
+        `releases` together show them.
+
+        `ids` has the class of each cell of the frequency table, shape (cells,). `earlier` has a
+        code of what earlier releases show of each cell.
+        """
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}
         for name in self.rule.sensitive:
@@ -497,8 +540,8 @@ class _Joint:
     def _protected(
         self, name: str, releases: Sequence[Configuration]
     ) -> tuple[Integers, tuple[str, ...]]:
-        """Return group and group names of a protected attribute's values, at the joint detail of
-        all releases.
+        """Return the group of each value of a protected attribute, and the names of the groups. Two
+        values share a group if every release shows them as the same masked value.
         """
         attribute = self.summary.attributes.get(name)
         if attribute is None:

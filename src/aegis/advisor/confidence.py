@@ -55,10 +55,11 @@ _STUDENT = (
 
 
 class FoldScorer(Scorer):
-    """Scores configurations on all rows except the rows of one fold.
+    """Scores configurations on all rows except those of one fold, one of the parts into which the
+    rows were divided at random.
 
-    The counts by fold distinguish only pooled levels. So if an attribute has more groups than
-    levels, the scores use its levels.
+    The counts by fold distinguish only pooled levels, where all rare groups of a mask are one
+    level. So if an attribute has more groups than levels, the scores use its levels.
     """
 
     def __init__(self, whole: Scorer, fold: int) -> None:
@@ -92,12 +93,13 @@ class FoldScorer(Scorer):
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
-    """Return how many of the best configurations get standard errors: at most `COMPARED`.
+    """Return for how many of the best configurations standard errors are computed: at most
+    `COMPARED`.
 
-    Most measures of whole configurations need one factorisation per fold, and its time grows with
-    the cube of the number of levels. So the result is smaller, or 0, for wide tables. It is also 0
-    if there are several labels, or if the measure scores single attributes and some attributes have
-    no counts by fold.
+    The errors of a measure of whole configurations usually need one factorisation per fold, and its
+    time grows with the cube of the number of levels. So for tables with many levels the result is
+    smaller, or 0. It is also 0 if there are several labels, or if the measure scores single
+    attributes and some attributes have no counts by fold.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated
@@ -124,8 +126,8 @@ def _set_aside(summary: Summary) -> bool:
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that says that some configurations get no standard errors, because these
-    would take too long; empty if all get them.
+    """Return a sentence if standard errors of some configurations were left out, because they would
+    take too long. If none were left out, the result is empty.
     """
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
@@ -145,10 +147,11 @@ def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure)
 def jackknife(
     scorer: Scorer, choices: Sequence[Choice], measure: Measure, progress: Progress = SILENT
 ) -> Floats | None:
-    """Return the score of each configuration without each of the G folds, shape (G, len(choices)).
+    """Return the score of each configuration without each of the G folds of the rows, shape (G,
+    len(choices)).
 
     Folds without rows are left out; the result is None if fewer than two folds remain. If the
-    measure is itself a mean over folds, a score without a fold is the mean over all other folds.
+    measure is itself a mean over folds, the score without a fold is the mean over all other folds.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -174,10 +177,10 @@ def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) 
 
 
 def standard_errors(values: Floats) -> Floats:
-    """Return the jackknife standard error of each of the n columns of `values`, shape (n,). Each
-    row of `values` leaves out one fold.
+    """Return the jackknife standard error of each configuration's score, shape (n,).
 
-    `values` has shape (G, n): the score of each configuration without each fold.
+    `values` has the score of each of n configurations without each of G folds of the rows, shape
+    (G, n).
     """
     groups = len(values)
     spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
@@ -192,8 +195,8 @@ def with_confidence(
     measure: Measure,
     progress: Progress = SILENT,
 ) -> list[Ranked]:
-    """Return the ranking after adding standard errors to its first entries, and marking those that
-    are tied with the best.
+    """Return the ranking with standard errors of its first entries. Entries that do not differ
+    significantly from the best one are marked as tied.
 
     Parameters
     ----------
@@ -203,9 +206,9 @@ def with_confidence(
         The candidates of each of the first entries, in the same order. `compared` returns how many
         of them get standard errors.
     scorer, measure
-        The scorer and the measure that scored them.
+        The scorer and the measure that scored the configurations.
     progress
-        Receives one step per fold.
+        Shows the progress, one step for each fold.
     """
     chosen = list(choices)[: compared(scorer, choices, measure)]
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
@@ -221,8 +224,8 @@ def with_confidence(
 
 
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
-    """Return the standard error of a score. It comes from a formula for an AUC, and from the
-    jackknife for other measures.
+    """Return the standard error of a score: for an AUC from a formula, for any other measure the
+    jackknife error `jackknifed`.
 
     The jackknife of an AUC has only five folds, so its result varies up to threefold between
     samples of one population. The formula of Hanley and McNeil needs only the AUC and the number of
@@ -235,17 +238,18 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Return the ranking after adding standard errors to its first entries, and marking those that
-    are tied with the best.
+    """Return the ranking with standard errors of its first n entries. Entries that do not differ
+    significantly from the best one are marked as tied.
 
     Parameters
     ----------
     ranking
         Configurations, best first.
     values
-        The score of each of the first entries without each fold, shape (G, n).
+        The score of each of the first n entries without each of G folds of the rows, shape (G, n).
     shrink
-        Factor that converts errors for the rows in the folds to errors for the scored rows.
+        Factor by which errors are multiplied: it converts errors for the rows in the folds to
+        errors for all scored rows.
     """
     errors = shrink * standard_errors(values)
     apart = shrink * standard_errors(values - values[:, :1]) * student_quantile(len(values) - 1)
@@ -262,7 +266,9 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Return whether a configuration does not differ significantly from the best; None without a best."""
+    """Return whether the score of a configuration differs from the best score by at most `limit`,
+    so that the difference may be chance. The result is None if one of the two breaks the rule.
+    """
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)
@@ -273,7 +279,8 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
     """Return the factor that converts standard errors for the rows in the folds to standard errors
     for all scored rows.
 
-    Scores of single attributes use all rows; folds use the co-occurrence sample.
+    It is 1 for measures of whole configurations. Measures of single attributes use all rows, but
+    the folds have only the rows of a sample.
     """
     if measure.scope is Scope.CONFIGURATION:
         return 1.0
@@ -281,11 +288,11 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
 
 
 def student_quantile(freedom: int) -> float:
-    """Return the quantile `CERTAINTY` of Student's t distribution with `freedom` degrees of
-    freedom.
+    """Return the 97.5 % quantile (`CERTAINTY`) of Student's t distribution with `freedom` degrees
+    of freedom.
 
-    For up to 9 degrees it comes from a table, because loading SciPy's special functions takes
-    longer than a small ranking.
+    For up to 9 degrees of freedom, the quantile comes from a table, because loading SciPy's special
+    functions takes longer than a small ranking.
     """
     if freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]

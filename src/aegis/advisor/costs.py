@@ -57,7 +57,7 @@ def mask_costs(
     Parameters
     ----------
     summary
-        The aggregates.
+        The counts of the table.
     measure
         Name of a measure; by default the measure that rankings use.
     scorer

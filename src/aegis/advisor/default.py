@@ -25,13 +25,15 @@ MOST_COLUMNS = 800
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
-    """Return the first given measure that is named, or else the default measure. Also return a
-    sentence if another measure must replace the default.
+    """Return the measure by which to rank: the first of `names` that is not None, or else the
+    default measure. The second result has a sentence if another measure must replace the default;
+    otherwise it is empty.
 
     Raises
     ------
     PolicyError
-        The measure is unknown, or it needs a label and the table has none.
+        The measure is unknown, or it needs a label and the table has none. Or the label is a number
+        whose R2 would take too long to predict.
     """
     if summary.several is not None:
         return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()

@@ -15,13 +15,15 @@ from aegis.summary import Candidate
 
 
 class CodedMasks(NamedTuple):
-    """The masked attributes of a configuration, all in one encoding.
+    """The masked attributes of a configuration, all in one encoding. A level is a masked value;
+    rare masked values together are one level.
 
     Attributes
     ----------
     levels
-        For each attribute, the level of each atom, shape (A_i,), or P(level | atom),
-        shape (A_i, L_i).
+        For each attribute i, the level of each of its A_i atoms (sets of values that all candidates
+        treat in the same way), shape (A_i,). For a noise mask, the probability of each of L_i
+        levels for each atom, shape (A_i, L_i).
     keys
         One key per attribute. If two keys of an attribute are equal, its levels and `numbers` are
         equal.
@@ -39,13 +41,13 @@ class CodedMasks(NamedTuple):
 
 
 class Codings(NamedTuple):
-    """The masked attributes of a configuration in each encoding. Levels without an order are
-    indicators in all encodings.
+    """The masked attributes of a configuration in three encodings. Masked values without an order
+    are encoded as indicators in all of them.
 
     Attributes
     ----------
     names
-        Each level is an indicator (one-hot).
+        Each masked value is an indicator (one-hot).
     thresholds
         Attributes with an order are encoded as thresholds.
     numbers
@@ -62,17 +64,22 @@ def codings(
     levels: Sequence[Array],
     orders: Sequence[tuple[Array, Floats | None]],
 ) -> Codings:
-    """Encode the masked attributes of a configuration in each encoding, and return the results.
+    """Return the masked attributes of a configuration in three encodings: as indicators, thresholds
+    and numbers.
+
+    An atom is a set of values that all candidates of an attribute treat in the same way. A level is
+    a masked value; rare masked values together are one level.
 
     Parameters
     ----------
     candidates
         The candidate of each attribute.
     levels
-        As in `CodedMasks`.
+        For each attribute, the level of each of its A atoms, shape (A,). For a noise mask, the
+        probability of each of L levels for each atom, shape (A, L).
     orders
-        For each attribute, the level of each atom, and the number of each level. If the attribute
-        has an order, the levels follow it; otherwise None replaces the numbers.
+        For each attribute, such levels in their natural order, with the number of each level, shape
+        (L,). If the attribute has no order, the second part is None.
     """
     ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
     ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
@@ -82,13 +89,14 @@ def codings(
 
 
 def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
-    """Return the mean of the numbers in each of the L levels, shape (L,). It is NaN if all numbers
-    of a level are missing.
+    """Return, for a numeric attribute, the mean of the original numbers in each of the L levels
+    (masked values), shape (L,). The mean is NaN if all numbers of a level are missing.
 
     Parameters
     ----------
     level
-        The level of each atom, shape (A,), or P(level | atom), shape (A, L).
+        The level of each of A atoms (sets of original values), shape (A,). For a noise mask, the
+        probability of each level for each atom, shape (A, L).
     count, total
         Count and sum of the numbers in each atom, shape (A,).
     """
@@ -98,12 +106,13 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return how much the number of each level exceeds the number of the level before.
+    """Return the steps from which thresholds become a number: how much the number of each level
+    (masked value) exceeds the number of the level before, shape (L, 1).
 
-    The shape is (L, 1), or (L, 2) if a number is missing. The first difference is 0, because the
-    origin does not matter. Numbers are scaled to variance 1, so that a penalty means the same for
-    each attribute. A missing number counts as the mean of the others, and a second column indicates
-    that it is missing.
+    The first difference is 0, because the origin does not matter. Numbers are scaled to variance 1,
+    so that a penalty means the same for each attribute. A missing number counts as the mean of all
+    others. Then a second column has the steps of an indicator that the number is missing, shape (L,
+    2).
 
     Parameters
     ----------
@@ -130,19 +139,22 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask, in one encoding, without the levels that no row has.
+    """One attribute under one mask, in one encoding. Levels (masked values) that no row has are
+    left out.
 
     Attributes
     ----------
     key
         Index of the attribute in the summary, and a key of its mask and encoding.
     level
-        The level of each atom, or the channel of a noise mask.
+        The level of each atom (set of original values); for a noise mask, the probability of each
+        level for each atom.
     joint
         Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
         classes and d columns.
     chance
-        As in `PartCounts`, shape (d, k).
+        For a noise mask, a factor of the variance that expected counts lack, because they come from
+        no drawn rows, shape (d, k); else None.
     there
         Indices of the mask's levels that occur in the rows, shape (L,).
     places
@@ -150,12 +162,12 @@ class CodedAttribute:
     counted_by
         Number of different levels in the counts; for a noise mask, the number of atoms.
     ordered
-        Whether the columns are thresholds instead of levels.
+        Whether the columns are thresholds instead of indicators of levels.
     by_level
         The number of rows by level, and the code of each level.
     steps
-        If the attribute is encoded as a number: the step at each threshold, shape (t, d), and the
-        attribute encoded as thresholds.
+        If the attribute is encoded as a number: the step at each of t thresholds, shape (t, d), and
+        the attribute encoded as thresholds. Else None.
     """
 
     key: tuple[int, Hashable]
@@ -171,8 +183,10 @@ class CodedAttribute:
 
     @classmethod
     def number(cls, of: CodedAttribute, numbers: Floats) -> CodedAttribute:
-        """Encode an attribute as a number. `of` is the attribute encoded as thresholds, and
-        `numbers` are the numbers of its levels, shape (L,).
+        """Encode an attribute as a number.
+
+        `of` is the attribute encoded as thresholds. `numbers` has the number of each of its L
+        levels (masked values), shape (L,), with NaN for missing numbers.
         """
         by_level = of.by_level
         steps = steps_of(numbers[of.there], by_level.joint.sum(axis=(0, 1)))
@@ -189,17 +203,17 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """The thresholds from which this number was computed. For other encodings, it is the
-        attribute itself.
+        """The attribute encoded as thresholds, if this encoding is a number that was computed from
+        them. Otherwise, the attribute itself.
         """
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the weighted counts of pairs of the attribute's d columns, as a lower triangle, by
-        fold and class, shape (K, c, d, d).
+        """Return how many rows have each pair of the attribute's d columns, weighted by their
+        codes, as a lower triangle by fold and class, shape (K, c, d, d) for K folds.
 
-        There is one count for each class in `some`. If `some` is None, there is one count for all
-        classes together (c = 1).
+        `some` is a range of c label classes. If it is None, all classes are counted together (c =
+        1).
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
@@ -211,7 +225,9 @@ class CodedAttribute:
         return np.tril(weighted @ told)
 
     def shown(self, block: Floats, axis: int) -> Floats:
-        """Convert counts by level to counts by column of the encoding, along one axis."""
+        """Convert counts by level (masked value) to counts by column of the encoding. `axis` is the
+        axis of `block` that has the levels.
+        """
         if self.ordered:
             block = later(block, axis)
         whole = len(self.places) == block.shape[axis]
@@ -219,13 +235,19 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return counts (K, C, L) of the classes `some`, or summed over all classes, shape (K, 1, L)."""
+    """Return the counts in a range of classes (`some`). `joint` has counts by fold, class and level
+    (masked value), shape (K, C, L). If `some` is None, return the sums over all classes, shape (K,
+    1, L).
+    """
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 
 def indicators(level: Array) -> Floats:
-    """Return a 0/1 matrix, shape (A, L), that says which of the L levels each of the A atoms has.
-    For a noise mask, return the probability of each level.
+    """Return which of L levels (masked values) each of A atoms (sets of original values) has, as 0
+    and 1, shape (A, L). `level` has the level of each atom, shape (A,).
+
+    For a noise mask, `level` already has the probability of each level for each atom, and is
+    returned unchanged.
     """
     if level.ndim == 2:
         return level

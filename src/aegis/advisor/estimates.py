@@ -25,9 +25,11 @@ class AttributeEstimate:
     Attributes
     ----------
     estimate
-        The score of the reconstructed joint counts, which lies within the bounds.
+        The estimated unmasked score: the score of reconstructed counts, which lies within the
+        bounds.
     lower, upper
-        Bounds that hold for all possible raw joint counts; None if the measure has no bounds.
+        Bounds of the unmasked score that hold for all possible unmasked counts; None if the measure
+        has no bounds.
     masked
         The score of the masked attribute.
     information, method
@@ -91,8 +93,8 @@ class Estimate:
 
     @property
     def place(self) -> float:
-        """The PUD, rounded so that rounding errors do not decide the order when estimates are
-        sorted.
+        """The estimated deviation (PUD) by which estimates are sorted. It is rounded, so that
+        rounding errors do not decide the order.
         """
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)
@@ -145,13 +147,13 @@ class EstimateCase(Protocol):
         Parameters
         ----------
         summary
-            The aggregates.
+            The counts of the table.
         choices
             The candidates of each configuration, by the configuration's name.
         measure
             The measure that the user named; None if none was named.
         progress
-            Receives one step per configuration.
+            Shows the progress, one step for each configuration.
 
         Raises
         ------

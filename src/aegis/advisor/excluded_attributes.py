@@ -50,8 +50,9 @@ def sets_aside(summary: Summary) -> bool:
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that says how many attributes the scores leave out, and how much they could
-    add to the score.
+    """Return a sentence about the attributes that scores of whole configurations leave out: how
+    many they are, and how much they could add to the score. If none are left out, the result is
+    empty.
     """
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:

@@ -41,17 +41,18 @@ class ExpectedContingency(Contingency):
 
 
 def contingency(expected: Floats, measure: Measure | None) -> Contingency:
-    """Convert expected counts to a contingency table on which `measure` can be computed.
+    """Convert expected counts to a contingency table from which `measure` can be computed.
 
     Parameters
     ----------
     expected
-        Expected number of rows per report and class, shape (R, C); class totals are whole numbers.
+        Expected number of rows for each of R masked values and C classes, shape (R, C). The totals
+        of the classes are whole numbers.
     measure
-        A `fractional` measure gets the counts unchanged. All other measures need integers, for
-        example those that permute rows, leave one row out, or count the rows of mixed groups, and
-        the measures of other packages. For them, the counts are rounded class by class, so that the
-        class totals stay the same.
+        A measure with the flag `fractional` gets the counts unchanged. All other measures need
+        integers, for example those that permute rows, leave one row out, or count the rows of mixed
+        groups, and the measures of other packages. For them, the counts are rounded class by class,
+        so that the totals of the classes stay the same.
     """
     if measure is None or not measure.fractional:
         return Contingency.of(controlled_rounding(expected))

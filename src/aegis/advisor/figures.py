@@ -72,8 +72,10 @@ class SearchWork:
     ----------
     combinations
         Number of combinations in the search space, without duplicates.
-    nodes, checked
-        Number of boxes that the search split, and of checks against the rule.
+    nodes
+        Number of boxes (sets of combinations) that the search split.
+    checked
+        Number of checks against the rule.
     seconds
         Seconds that the search itself took.
     rule_monotone
@@ -90,7 +92,8 @@ class SearchWork:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """What a search found and did: the best value, the bound on all other values, and the work.
+    """The result of a search in figures: the best value, the bound on all other values, and the
+    work.
 
     Attributes
     ----------
@@ -203,7 +206,7 @@ class Relaxation:
     score
         The objective of the best configuration under the relaxed rule.
     gain
-        The difference between `score` and the best score under the unchanged rule.
+        How much better `score` is than the best score under the unchanged rule.
     utility_kept
         Percent of the unmasked utility that this configuration keeps; None if the unmasked utility
         is 0.
@@ -252,11 +255,12 @@ class FrontPoint:
         The measure of the best configuration, and the percent of utility that it keeps. None if no
         configuration is admissible, or none was found in time.
     configuration
-        Its masks, or None.
+        The masks of the best configuration; None if there is none.
     declared
-        Its masks as text; None if there is no configuration.
+        The masks of the best configuration as text, by attribute; empty if there is none.
     smallest_class, suppressed_rows
-        As in the ranking.
+        Rows of the smallest equivalence class of its release, and the rows that the release
+        suppresses.
     proven
         Whether this configuration is proven to be the best.
     dominated
@@ -279,8 +283,8 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """The value of the objective that the search reached at this point; if there is no
-        objective, the value of the measure.
+        """The best value that the search reached at this point of the front. It is the value of the
+        search's objective, or of the measure if the search optimised the measure.
         """
         return self.score if self.objective is None else self.objective
 
@@ -359,7 +363,8 @@ class EstimatedScores:
     Attributes
     ----------
     estimator
-        `codes`; or `tables` if only the table of each attribute with the label is known.
+        From which protected counts scores were estimated: `codes` if these describe pairs of
+        attributes, `tables` if they have only the table of each attribute with the label.
     changes
         The effect of replacing each mask of the best configuration; empty if there is no best
         configuration.

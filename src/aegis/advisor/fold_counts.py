@@ -48,12 +48,14 @@ _AT_ONCE = 1 << 22
 
 
 class PartBlocks:
-    """Counts the same rows by fold under many configurations.
+    """Counts the same rows by fold under many configurations. A fold is one of the parts into which
+    the rows were divided at random.
 
     Parameters
     ----------
     pairs
-        Co-occurrence counts between atoms, with folds.
+        Counts of pairs of atoms (sets of values that all candidates treat in the same way), by
+        fold.
     """
 
     def __init__(self, pairs: PairCounts) -> None:
@@ -79,11 +81,11 @@ class PartBlocks:
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> PartCounts:
-        """Return the counts by fold under one configuration. Levels that no row has, or that all
-        rows have, are left out.
+        """Return the counts of pairs of levels (masked values) by fold under one configuration.
+        Levels that no row has, or that all rows have, are left out.
 
-        If this saves time, the levels of common attributes are factorised once and reused. It does
-        not change scores.
+        If this saves time, the levels of attributes with the same mask in other configurations are
+        factorised once and reused. It does not change scores.
 
         Parameters
         ----------
@@ -112,9 +114,11 @@ class PartBlocks:
         others: Sequence[CodedAttribute] | None = None,
         common: CommonLevels | None = None,
     ) -> PartCounts:
-        """Return the counts of some attributes, lower triangle.
+        """Return the counts of the attributes in `shown` by fold, with the lower triangle of each
+        matrix of pairs.
 
-        If there are common levels, `others` are the attributes that do not have them, the last ones.
+        If `common` has already factorised the levels of the first attributes, `others` are the
+        remaining attributes.
         """
         rows, outside = self._rows_of(label)
         return PartCounts(
@@ -131,7 +135,9 @@ class PartBlocks:
         )
 
     def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label by column of the encoding; None if it has classes."""
+        """Return the sums of a numeric label for each column of the encoded attributes (`shown`),
+        by fold; None if the label has classes.
+        """
         sums = self._pairs.responses
         if sums is None:
             return None
@@ -154,7 +160,8 @@ class PartBlocks:
         )
 
     def _in_parts(self, by_fold: Array) -> Floats:
-        """Sum values by fold, shape (F, ...), to values by part, shape (K, ...).
+        """Sum values of the F folds of a summary, shape (F, ...), to values of K larger parts of
+        the rows, shape (K, ...).
 
         Part i contains the folds whose number is i modulo K.
         """
@@ -165,7 +172,10 @@ class PartBlocks:
     def _splits(
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
-        """Return whether it takes less time to eliminate the levels of common attributes first."""
+        """Return whether it saves time to eliminate the levels of the common attributes first.
+        These attributes have the same mask in other configurations; `common` has their positions in
+        `shown`.
+        """
         if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False
         levels = sum(len(own.places) for own in shown)
@@ -190,8 +200,9 @@ class PartBlocks:
         shown: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
-        """Return the co-occurrence of the attributes `left` with all in `shown`, as a lower
-        triangle.
+        """Return the counts of pairs of columns, by fold and class, as an object that counts a few
+        classes at a time. Rows of the matrices are the columns of `left`, and columns those of
+        `shown`; only the lower triangle is counted.
 
         `left` must be the last attributes of `shown`.
         """
@@ -211,9 +222,10 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Assemble the co-occurrence in the classes `some`, shape (K, c, q, d), from blocks.
+        """Return the counts of pairs of columns in a range of c label classes, by fold, shape (K,
+        c, q, d), for the q columns of the attributes `left` and the d columns of all in `shown`.
 
-        Without classes, all rows are counted together and c is 1.
+        If `some` is None, all classes are counted together and c is 1.
         """
         parts, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
@@ -238,6 +250,10 @@ class PartBlocks:
     ) -> Floats:
         """Return how many rows are in each fold, class and pair of bins of two attributes. The
         shape is (K, C, a, b), for K folds, C classes, and a and b bins.
+
+        `pair` has the indices of the attributes. `bins` has the bin of each atom (set of original
+        values) of each attribute, or the probability of each bin for a noise mask. `label` is the
+        mask of the label.
         """
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
@@ -253,7 +269,8 @@ class PartBlocks:
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
-        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins.
+        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins. `pair` has
+        the indices of the attributes, and `bins` the bin of each of their original values.
 
         Raises
         ------
@@ -299,12 +316,21 @@ class PartBlocks:
         return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
-        """Return the number of rows that have each atom of an attribute."""
+        """Return the number of rows that have each atom of the attribute with this index, shape
+        (A,). An atom is a set of values that all candidates treat in the same way.
+        """
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
-        """Return the rows by part and class, shape (K, C), and the counts of all rows outside each part."""
+        """Return the number of rows by fold and class, shape (K, C), and the counts of all rows
+        outside each fold.
+
+        Raises
+        ------
+        PolicyError
+            The label has too many classes.
+        """
         if label not in self._rows:
             rows = self._rows_by_atom(0, label).sum(axis=2)
             if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
@@ -318,7 +344,9 @@ class PartBlocks:
         return self._rows[label]
 
     def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
-        """Return the rows of one attribute by part, class and atom, shape (K, C, A)."""
+        """Return the rows of one attribute by fold, class and atom, shape (K, C, A). An atom is a
+        set of values that all candidates of the attribute treat in the same way.
+        """
         folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
         by_class = np.zeros((self.parts, label_classes, folds.shape[1]))
@@ -340,7 +368,22 @@ class PartBlocks:
         *,
         linear: bool = False,
     ) -> CodedAttribute:
-        """Return one attribute under one mask and encoding, from the cache or newly counted."""
+        """Return one attribute under one mask in one encoding, from the cache or newly counted.
+
+        Parameters
+        ----------
+        key
+            Index of the attribute in the summary, and a key of its mask and encoding.
+        level
+            The level (masked value) of each atom (set of original values), or the probability of
+            each level for a noise mask.
+        numbers
+            The number of each level; None if levels have no order.
+        label
+            The mask of the label, if it has one.
+        linear
+            Whether ordered levels are encoded as numbers instead of thresholds.
+        """
         if linear and numbers is not None:
             if (key, label, linear) not in self._attributes:
                 thresholds = self._attribute(key, level, numbers, label)
@@ -378,10 +421,12 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the co-occurrence of two attributes by part in some classes, shape (K, c, d_j,
-        d_i).
+        """Return the counts of pairs of columns of two attributes by fold, in a range of c label
+        classes, shape (K, c, d_j, d_i), for the d_i columns of `own` and the d_j columns of
+        `other`.
 
-        For an attribute with itself, only the lower triangle is returned.
+        If `some` is None, all classes are counted together (c = 1). For an attribute with itself,
+        only the lower triangle is returned.
         """
         if own is other:
             return own.square(some)
@@ -423,7 +468,9 @@ class PartBlocks:
     def _entries_of(
         self, pair: tuple[int, int], label: Candidate | None, some: slice
     ) -> tuple[Array, slice | npt.NDArray[np.intp]]:
-        """Return class and index of a pair's cells whose class is in the range `some`."""
+        """Return, for the cells of a pair of attributes whose class is in the range `some`, their
+        classes and their indices. A cell is a combination of values, class and fold that occurs.
+        """
         y = self._entries(pair)[2]  # ascending
         group, label_classes = self._label_classes(label)
         if label is None:
@@ -436,8 +483,11 @@ class PartBlocks:
         return own[places], places
 
     def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> Array:
-        """Return the level of each cell of a pair, for the attribute on one side; for a noise mask,
-        the atom.
+        """Return the level (masked value) that one attribute of a pair has in each cell; for a
+        noise mask, the atom (set of original values). A cell is a combination of values, class and
+        fold that occurs.
+
+        `side` is 0 for the first attribute and 1 for the second.
         """
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
@@ -445,8 +495,9 @@ class PartBlocks:
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
     def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
-        """Return atom of i, atom of j, class, part and rows of every non-empty cell of a pair of
-        attributes.
+        """Return five arrays with one entry for each non-empty cell of a pair of attributes i and
+        j: the atom of i, the atom of j, the class, the fold, and the number of rows. An atom is a
+        set of values that all candidates treat in the same way.
 
         The cells are sorted by class.
         """
@@ -472,10 +523,11 @@ class PartBlocks:
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return the factor of the chance that expected counts lack, shape (d, k); None without noise
-    masks.
+    """Return a factor B of the variance that expected counts of noise masks lack, shape (d, k) for
+    d levels; None without noise masks.
 
-    See `aegis.advisor.grouping.drawn_chance`.
+    Counts of drawn rows vary more than expected counts, by the covariance B B'
+    (`aegis.advisor.grouping.drawn_chance`).
     """
     own = [attribute.chance for attribute in shown]
     if all(chance is None for chance in own):
@@ -491,13 +543,16 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Array) -> int:
-    """Return the number of levels by which rows are counted; for a noise mask, the number of atoms."""
+    """Return by how many different levels rows are counted; for a noise mask, by how many atoms
+    (sets of values that all candidates treat in the same way).
+    """
     return len(level) if level.ndim == 2 else widths(level)
 
 
 def widths(level: Array) -> int:
-    """Return how many levels an attribute has, from the level of each atom or from the channel of a
-    noise mask.
+    """Return how many levels (masked values) an attribute has. `level` has the level of each atom
+    (set of original values), shape (A,), or for a noise mask the probability of each level, shape
+    (A, L).
     """
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
@@ -505,9 +560,20 @@ def widths(level: Array) -> int:
 def pair_block(
     pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
 ) -> Array:
-    """Return how many rows have each class and each combination of masked values of two attributes.
-    The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values of the attributes i and
-    j. If the label has a mask, the classes are the masked classes.
+    """Return how many rows have each class and each combination of masked values of two attributes
+    i and j. The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values.
+
+    Parameters
+    ----------
+    pairs
+        The counts of pairs of values.
+    pair
+        The indices of the attributes.
+    levels
+        For each of the two attributes, the masked value of each of A atoms (sets of original
+        values), shape (A,). For a noise mask, the probability of each masked value, shape (A, L).
+    label
+        The mask of the label; then the classes are the masked classes. None if it has no mask.
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
@@ -525,7 +591,12 @@ def pair_block(
 
 
 def _shown(block: Floats, levels: tuple[Array, Array]) -> Floats:
-    """Convert counts by atom of noise masks to expected counts by report, shape (.., L_i, L_j)."""
+    """Replace each axis of `block` that has the atoms of a noise mask by the expected counts of its
+    masked values; the result has shape (.., L_i, L_j).
+
+    `levels` has, for each of the two attributes, the masked value of each atom (set of original
+    values), shape (A,), or the probability of each masked value, shape (A, L).
+    """
     shown = block
     if levels[0].ndim == 2:
         shown = levels[0].T @ shown

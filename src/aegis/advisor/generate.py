@@ -69,7 +69,9 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
 
 
 def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
-    """Return the least masked combination, then ever coarser ones, at most `most`."""
+    """Return at most `most` combinations, each as one candidate index per attribute: the least
+    masked one first, then ever coarser masks of the quasi-identifiers.
+    """
     # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [
         np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes

@@ -24,20 +24,20 @@ _DENSE_INDICATORS = 1 << 16
 
 
 class GroupedCounts(NamedTuple):
-    """The number of rows by level, and by pairs of levels, under one configuration; expected
-    numbers if there is a noise mask.
+    """The number of rows by level (masked value), and by pairs of levels, under one configuration.
+    With a noise mask, these are expected numbers.
 
     Attributes
     ----------
     counted
-        The co-occurrence matrix, shape (d, d), or a function that counts it.
+        Counts of the pairs of all d levels, shape (d, d), or a function that counts them.
     joint
         Number of rows with each of d levels in each of C classes, shape (d, C).
     offsets
         Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
-        What drawing rows adds to expected counts by chance, shape (d, k); None if there is no
-        noise. See `Cooccurrence`.
+        With a noise mask, a factor B of the variance that expected counts lack, shape (d, k):
+        counts of drawn rows vary more, by B B'. None without noise.
     """
 
     counted: Counted
@@ -54,38 +54,46 @@ class GroupedCounts(NamedTuple):
 
 
 class StackedCounts(Protocol):
-    """The number of rows by atom or level, with the atoms of all attributes numbered in one
-    sequence.
+    """The number of rows by atom, with the atoms of all attributes numbered in one sequence. An
+    atom is a set of values that all candidates of an attribute treat in the same way.
     """
 
     @property
     def total(self) -> Matrix:
-        """The number of rows that have both atoms of each pair of atoms, shape (D, D) for D atoms,
-        dense or sparse.
+        """The number of rows that have both atoms of each pair of atoms, shape (D, D) for D atoms
+        (sets of original values), dense or sparse.
         """
 
     @property
     def stacked_joint(self) -> Floats:
-        """The number of rows with each of D atoms in each of C classes, shape (D, C)."""
+        """The number of rows with each of D atoms (sets of original values) in each of C classes,
+        shape (D, C).
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class AtomCounts:
-    """The counts of `StackedCounts`, held as arrays."""
+    """Counts by atom and by pairs of atoms as arrays, of the shapes (D, C) and (D, D), for D atoms
+    of all attributes and C classes. An atom is a set of values that all candidates treat in the
+    same way.
+    """
 
     total: Matrix
     stacked_joint: Floats
 
 
 def _whole(summed: Floats) -> Array:
-    """Return sums as integers if all are whole, as floats otherwise (rows with weights)."""
+    """Return an array of sums as integers if all of them are whole numbers; otherwise (if rows have
+    weights) as floats.
+    """
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
 
 
 class RowGroups:
-    """Sums one table of counts by atom into counts by level, for many configurations (S' G S in
-    theory.md).
+    """Sums counts by atom into counts by level, for many configurations (S' G S in theory.md). An
+    atom is a set of values that all candidates of an attribute treat in the same way; a level is a
+    masked value.
 
     G is the matrix of counts of pairs of atoms. For each attribute and mask, the cache has the rows
     of G summed by level, while the columns are still atoms. So the counts of a configuration need
@@ -94,9 +102,10 @@ class RowGroups:
     Parameters
     ----------
     pairs
-        Co-occurrence counts between atoms (G); if they are sparse, nothing is cached.
+        Counts of pairs of atoms (G); if they are sparse, nothing is cached.
     offsets
-        Index of the first atom of each of m attributes, and then D, shape (m + 1,).
+        Index of the first atom of each of m attributes, and then the number of all atoms, shape (m
+        + 1,).
     """
 
     def __init__(self, pairs: StackedCounts, offsets: Ints) -> None:
@@ -110,18 +119,20 @@ class RowGroups:
     def counts(
         self, levels: Sequence[Array], keys: Sequence[Hashable], which: Sequence[int] | None = None
     ) -> GroupedCounts:
-        """Return the counts by level of all attributes, or of only those attributes whose indices
-        are in `which`.
+        """Return the counts by level (masked value) of all attributes, or of only those attributes
+        whose indices are in `which`.
 
         Parameters
         ----------
         levels
-            For each attribute, the level of each atom, shape (A_i,), or P(level | atom) of a noise
-            mask, shape (A_i, L_i).
+            For each attribute i, the level of each of its A_i atoms (sets of original values),
+            shape (A_i,). For a noise mask, the probability of each of L_i levels for each atom,
+            shape (A_i, L_i).
         keys
-            If two keys of an attribute are equal, their levels must be equal.
+            A key for each attribute's levels. If two keys of an attribute are equal, the levels
+            must be equal.
         which
-            Indices of the attributes.
+            Indices of the attributes; None for all.
         """
         places = range(len(levels)) if which is None else which
         if any(level.ndim == 2 for level in levels):
@@ -137,7 +148,9 @@ class RowGroups:
         return GroupedCounts(lambda: self._total(own), np.concatenate(joint), offsets)
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
-        """Return the counts by atom of the attributes with these indices."""
+        """Return the counts by atom (set of original values) of only the attributes with the
+        indices `places`.
+        """
         if places == tuple(range(len(self._offsets) - 1)):
             return self._pairs
         if places not in self._some:
@@ -147,8 +160,11 @@ class RowGroups:
         return self._some[places]
 
     def _total(self, own: Sequence[tuple[int, Array, Hashable]]) -> Floats:
-        """Return the co-occurrence of the levels of attributes, which may include an attribute
-        several times.
+        """Return the counts of all pairs of levels (masked values) of some attributes, shape (d, d)
+        for d levels. An attribute may occur several times.
+
+        `own` has, for each attribute, its index, the level of each atom (set of original values),
+        and a key of these levels.
         """
         by_atom = np.concatenate([self._grouped(*attribute) for attribute in own])
         columns = []
@@ -159,10 +175,12 @@ class RowGroups:
         return np.concatenate(columns, axis=1)
 
     def _grouped(self, index: int, level: Array, key: Hashable) -> Floats:
-        """Return the co-occurrence of an attribute's levels with the atoms of all attributes, shape
-        (L, D).
+        """Return how many rows have each level (masked value) of one attribute together with each
+        atom of any attribute, shape (L, D), for L levels and D atoms (sets of original values) of
+        all attributes.
 
-        The columns are atoms of all attributes.
+        `level` has the level of each atom of the attribute with this index, and `key` is a key of
+        these levels.
         """
         told = self._indicators(index, level, key)
         start, stop = self._offsets[index : index + 2]
@@ -172,7 +190,10 @@ class RowGroups:
         return self._rows.get((index, key), lambda: told.T @ self._pairs.total[start:stop])
 
     def _joint(self, index: int, level: Array, key: Hashable) -> Array:
-        """Return the rows of an attribute by level and class, shape (L, C)."""
+        """Return the number of rows of an attribute by level (masked value) and label class, shape
+        (L, C). `level` has the level of each atom (set of original values), and `key` is a key of
+        these levels.
+        """
         known = (index, key)
         if known not in self._joints:
             own = self._pairs.stacked_joint[slice(*self._offsets[index : index + 2])]
@@ -181,7 +202,12 @@ class RowGroups:
         return self._joints[known]
 
     def _indicators(self, index: int, level: Array, key: Hashable) -> Matrix | None:
-        """Return the 0/1 matrix of each atom's level, shape (A, L); None if each atom is a level."""
+        """Return which of L levels (masked values) each of A atoms (sets of original values) has,
+        as 0 and 1, shape (A, L). Return None if each atom is a separate level, so that nothing
+        needs to be summed.
+
+        `key` is a key of the levels of the attribute with this index.
+        """
         known = (index, key)
         if known not in self._told:
             size = int(level.max(initial=0)) + 1
@@ -195,11 +221,12 @@ class RowGroups:
 
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
-    """Return a 0/1 matrix that says which of d levels each of D atoms has, and the index of the
-    first level of each attribute.
+    """Return which of the d levels of all attributes each of their D atoms has, as a sparse 0/1
+    matrix, shape (D, d) (S in theory.md). Also return the index of the first level of each of m
+    attributes, and then d, shape (m + 1,).
 
-    The matrix (S in theory.md) has shape (D, d). Each row has a 1 in the column of its atom's
-    level, and 0 elsewhere. The indices have shape (m + 1,) for m attributes; the last one is d.
+    `levels` has the level of each atom, for each attribute. An atom is a set of values that all
+    candidates treat in the same way; a level is a masked value.
     """
     from scipy import sparse  # taking long to load, and seldom asked for
 
@@ -214,14 +241,21 @@ def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints
 
 
 def _summed(total: Matrix, grouping: sparse.csr_array) -> Floats:
-    """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
+    """Return the counts of pairs of levels S' G S, shape (d, d), from the counts of pairs of atoms
+    G (`total`), shape (D, D), dense or sparse. The matrix S (`grouping`), shape (D, d), says as 0
+    and 1 which level (masked value) each atom (set of original values) has.
+    """
     total_by_level = (grouping.T @ total) @ grouping
     dense: Floats = total_by_level.toarray() if is_sparse(total_by_level) else total_by_level
     return dense
 
 
 def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCounts:
-    """Return the expected counts under noise masks: K_i' G K_j, with expected rows on the diagonal."""
+    """Return the expected counts by level and by pairs of levels if some masks add noise: K_i' G
+    K_j for attributes i and j, where G has the counts of pairs of atoms (sets of original values)
+    and K the probability of each level (masked value) for each atom. On the diagonal are the
+    expected rows of each level.
+    """
     from scipy import sparse  # as above
 
     parts = [
@@ -247,8 +281,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return a matrix B for the L levels of a noise mask, shape (L, k). Counts of rows that are
-    drawn with noise vary more than expected counts, by the covariance B B'.
+    """Return how much more counts vary if a noise mask draws its values than expected counts do: a
+    matrix B, shape (L, k), whose product B B' is the additional covariance.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
     of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
@@ -259,9 +293,10 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
     Parameters
     ----------
     channel
-        P(level | atom), shape (A, L).
+        The probability of each of L reports for each of A atoms (sets of values that all candidates
+        treat in the same way), shape (A, L).
     rows
-        Number of rows per atom, shape (A,).
+        Number of rows with each atom, shape (A,).
     """
     reports = np.sqrt(rows @ channel)
     scale = np.divide(1.0, reports, out=np.zeros_like(reports), where=reports > 0)
@@ -274,8 +309,8 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
 
 
 def group_rows(counts: Array, groups: Integers, size: int) -> Array:
-    """Sum the rows of `counts` that belong to the same group; `counts` has shape (V, C), for V
-    values and C classes. The result has shape (size, C).
+    """Sum the rows of a matrix by group: `counts` has shape (V, C), for V values and C classes,
+    `groups` has the group of each value, and the result has shape (size, C) for `size` groups.
 
     Sums of floats are exact below 2**53.
     """
@@ -288,15 +323,15 @@ def _added(counts: Array, groups: Integers, size: int) -> Floats:
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:
-    """Sum those columns of `joint`, shape (d, C), for d levels and C classes, whose classes are
-    equal under the label's mask. If the label has no mask, return `joint`.
+    """Sum the columns of `joint`, shape (d, C), for d levels and C classes, that belong to the same
+    class under the label's mask. If the label has no mask, return `joint`.
     """
     return joint if label is None else group_classes(joint, label.groups)
 
 
 def group_classes(joint: Array, groups: Integers) -> Array:
-    """Sum those columns of `joint`, shape (d, C), for d levels and C classes, whose classes belong
-    to the same group.
+    """Sum the columns of `joint`, shape (d, C), for d levels and C classes, that belong to the same
+    group. `groups` has the group of each class.
     """
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
@@ -305,8 +340,10 @@ def group_classes(joint: Array, groups: Integers) -> Array:
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> Floats:
-    """Return the `pooled_losses` of those groups that share the last level of a candidate, because
-    they are rare.
+    """Return how much the held-out trace changes because the rare groups of a candidate share one
+    level, as computed by `pooled_losses`: one figure for each of six ridge penalties.
+
+    `label` is the mask of the label, if it has one.
     """
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))

@@ -39,12 +39,12 @@ _AT_ONCE = 1_000_000
 
 class Interactions:
     """Computes how strongly two attributes interact in predicting the label, for many
-    configurations of the same rows.
+    configurations of the same rows. Results are cached.
 
     Parameters
     ----------
     blocks
-        Counts by fold.
+        Counts of the rows by fold, one of the parts into which the rows were divided at random.
     """
 
     def __init__(self, blocks: PartBlocks) -> None:
@@ -54,14 +54,18 @@ class Interactions:
     def gains(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
-        """Return how much better each pair of attributes predicts the label together than
-        separately, under one configuration. The shape is (M, T, 1 + K), as in `pair_gains`, for M
-        pairs.
+        """Return how much better each pair of attributes predicts the label together than by the
+        sum of their effects. The shape is (M, T, 1 + K), for M pairs, T label classes, and first
+        all K folds of the rows, then without each fold.
 
         Parameters
         ----------
-        which, coded, label
-            As in `PartBlocks.counts`.
+        which
+            Indices of the attributes in the summary.
+        coded
+            The encoded masks of these attributes.
+        label
+            The mask of the label, if it has one.
 
         Raises
         ------
@@ -110,13 +114,14 @@ class Interactions:
 
 
 def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
-    """Return the bin of each atom. For a noise mask, return the probability of each bin for each
-    atom.
+    """Divide the levels (masked values) of an attribute into at most eight bins. Return the bin of
+    each atom, shape (A,); for a noise mask, the probability of each bin, shape (A, 8).
 
     Parameters
     ----------
     level
-        The level of each atom, shape (A,), or P(level | atom), shape (A, L).
+        The level of each of A atoms (sets of original values), shape (A,). For a noise mask, the
+        probability of each of L levels for each atom, shape (A, L).
     rows
         Number of rows of each atom, shape (A,).
     ordered
@@ -138,7 +143,12 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
 
 
 def _bins(shown: Floats, ordered: bool) -> Ints:
-    """Return the bin of each level, given the rows of each level."""
+    """Return the bin of each level (masked value), shape (L,), from the number of rows of each
+    level (`shown`).
+
+    If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
+    seven most frequent levels have a bin each.
+    """
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)
     if len(there) <= BINS:

@@ -42,16 +42,17 @@ def kept_codes(
     """Return the rows that the release of a configuration keeps, with their values as codes; None
     if the codes do not show which rows it keeps.
 
-    The codes do not show it in these cases: a mask adds noise or shows a type that cannot be
-    compared; the rule counts persons or depends on an earlier release; the label's mask makes its
-    classes.
+    The codes do not show this if a mask adds noise or shows a type that cannot be compared, if the
+    rule counts persons or depends on an earlier release, or if the classes of the label come from a
+    mask.
 
     Parameters
     ----------
     known
         All rows of the table as codes, with the label's column; None if they were not read.
     plan, policy, choice
-        The plan that decides which classes are kept, the policy, and the masks.
+        The plan that decides which equivalence classes are kept, the policy, and the candidates of
+        the configuration.
     """
     summary, frequency = plan.summary, plan.summary.frequency
     if known is None or frequency is None or frequency.earlier is not None:
@@ -78,6 +79,6 @@ def kept_codes(
 
 
 def _label_masked(summary: Summary) -> bool:
-    """Return whether a mask makes the classes of a label."""
+    """Return whether the classes of a label come from a mask, such as ranges of a number."""
     tasks = () if summary.several is None else summary.several.tasks
     return any(own.label.mask is not None for own in (summary, *(t.summary for t in tasks)))

@@ -20,7 +20,9 @@ LEAK = 0.8
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the columns that explain at least `LEAK` of the label under their masks, with the share."""
+    """Return the columns that alone explain at least 80 % (`LEAK`) of the label under their masks,
+    with the share that each explains.
+    """
     leaks = {}
     for name, candidate in choice.items():
         attribute = summary.attributes.get(name)

@@ -47,8 +47,11 @@ WORK = 10.0
 def choose_recipes(
     policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
-    """Return the recipes of the record-level releases to rank: the given ones, or otherwise those
-    of the policy.
+    """Return the recipes (method, options and seed) of the record-level releases to rank: those in
+    `methods` or, if this is None, those of the policy.
+
+    Methods that are given by name, or by the policy, get `seed` as their random seed, unless they
+    have one or their draws protect the table. Recipes with equal names are numbered.
 
     Raises
     ------
@@ -86,8 +89,21 @@ def with_methods(
 
     Aegis scores each release on the whole table that the method makes, and again without the rows
     of failing classes. Rows that the method leaves out count as suppressed. If the best
-    configuration suppresses rows, Aegis also tries each method that suppresses cells: after the
-    masks of this configuration, and after finer masks (`beside_rows`).
+    configuration suppresses rows, Aegis also tries methods that suppress single cells on masked
+    tables (`beside_rows`).
+
+    Parameters
+    ----------
+    advice
+        A ranking of configurations.
+    summary, source, policy
+        The counts of the table, the table (None if it is not available), and the policy.
+    methods
+        The methods to try; None for those of the policy.
+    seed
+        Random seed of the methods and of samples.
+    progress
+        Shows the progress.
 
     Raises
     ------
@@ -122,10 +138,12 @@ def with_methods(
 
 
 def _doubt(advice: Advice, summary: Summary) -> str | None:
-    """Return a warning if a configuration beats the leading record-level release on held-out rows.
+    """Return a warning if the best entry is a record-level release, but the masks of a
+    configuration score better on held-out rows; None if not.
 
-    Centroids and ranges can be thousands of rare values. A model that fits a coefficient to each of
-    them predicts worse on new rows, which the adjusted trace does not measure.
+    A method can create thousands of rare values, such as centroids and ranges. A model that fits a
+    coefficient to each of them predicts worse on new rows, which the adjusted trace does not
+    measure.
     """
     best = advice.best
     rival = next(
@@ -148,8 +166,8 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Return the recipes after renaming those that have the same name as a configuration of the
-    advice.
+    """Return the recipes of record-level releases. Those that have the same name as a configuration
+    of the advice are renamed.
     """
     taken = {ranked.name for ranked in advice.ranking}
     return tuple(
@@ -159,8 +177,8 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 
 
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
-    """Add releases by record-level methods to the ranking of the advice, and sort the ranking
-    again.
+    """Return a copy of the advice whose ranking also has the record-level releases `ranked`, sorted
+    again. `notes` are added to its warnings.
     """
     sign = MEASURES.get(advice.measure).direction.sign
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
@@ -195,7 +213,7 @@ class RecordRanker:
     seed
         Seed of the samples for the scores, and of the methods whose recipe has no seed.
     progress
-        Receives the steps of the methods.
+        Shows the progress of the methods.
 
     Raises
     ------
@@ -263,8 +281,8 @@ class RecordRanker:
         )
 
     def _number_of(self, rest: pa.Table) -> dict[str, float] | None:
-        """Return mean and standard deviation of a numeric label in a release; None if the label has
-        classes.
+        """Return mean and standard deviation of a numeric label in the released rows `rest`; None
+        if the label has classes.
         """
         if self._number is None:
             return None
@@ -275,7 +293,9 @@ class RecordRanker:
         }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the held-out trace of a released table; None if the measure needs no such check."""
+        """Return the score of a released table on held-out rows, to check the measure of the
+        ranking; None if this measure needs no such check.
+        """
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None
@@ -283,7 +303,9 @@ class RecordRanker:
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
-        """Score a released table, and compare it with the original."""
+        """Score a released table, and compare it with the unmasked table. `data` are the rows of
+        `released` in memory.
+        """
         worst = self.measure.worst(self._label_rows)
         unmasked = {
             name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()
@@ -376,9 +398,8 @@ def beside_rows(
 
 
 def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
-    """Return the masks of the quasi-identifiers as a policy writes them.
-
-    None if the entry suppresses no rows, or if a mask is random.
+    """Return the masks of the quasi-identifiers of an entry of the ranking, in the form in which a
+    policy has them. Return None if the entry suppresses no rows, or if a mask is random.
     """
     if not ranked.suppressed_rows:
         return None
@@ -391,7 +412,11 @@ def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
 def _finer(
     advice: Advice, summary: Summary, source: Source, policy: Policy, progress: Progress
 ) -> Ranked | None:
-    """Return the best configuration if a share `BREAKING` of the rows could be suppressed; None if none."""
+    """Return the configuration that would be best if a tenth of the rows (`BREAKING`) could be
+    suppressed; None if there is none.
+
+    It is chosen from the ranking, or by a new search if the advice comes from a search.
+    """
     rows = summary.rows
     if advice.search is None:
         sign = MEASURES.get(advice.measure).direction.sign

@@ -14,8 +14,8 @@ WHAT = "The summary"
 
 
 def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> RuleOverride | None:
-    """Return how the given rule differs from the rule of the summary's owner; None if it does not
-    differ.
+    """Return how the user's rule differs from the rule that the owner put into a summary; None if
+    it does not differ.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
     Raises
     ------
     PolicyError
-        The rule differs and `override` is not set, or it is weaker and the owner's rule is locked.
+        The rule differs and `override` is False, or it is weaker and the owner's rule is locked.
     """
     if summary.terms is None or not summary.terms.binding:
         return None
@@ -37,8 +37,15 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Raise the error of `check_owner_rule` if a rule along a front is weaker than the owner's
-    rule.
+    """Check whether one of several rules, such as those of the points of a front, is weaker than
+    the rule that the owner put into a summary.
+
+    `override` says whether the user accepts a weaker rule.
+
+    Raises
+    ------
+    PolicyError
+        A rule is weaker, and `override` is False or the owner's rule is locked.
     """
     if summary.terms is None or not summary.terms.binding:
         return
@@ -49,8 +56,8 @@ def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, overrid
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:
-    """Return a copy of the advice that states the owner's rule and, if the user replaced it, how
-    both rules differ.
+    """Return a copy of the advice that states the owner's rule from the summary. If the user
+    replaced this rule, `override` says how the two differ, and the advice warns of it.
     """
     if summary.terms is None or not summary.terms.binding:
         return advice

@@ -29,7 +29,9 @@ HIT = 5
 
 @dataclass(frozen=True)
 class Share:
-    """The number of rows in a group of rows, and how many of them the release suppresses."""
+    """The number of rows that have one value (or masked value) of a column, and how many of them
+    the release suppresses (`left_out`).
+    """
 
     column: str
     value: str
@@ -44,8 +46,8 @@ class Share:
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """The most frequent values of a column before and after masking, with the number of rows that
-    have each.
+    """The most frequent values of a column before and after masking, each with its number of rows.
+    `values_before` and `values_after` count all values.
     """
 
     name: str
@@ -85,8 +87,17 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> Shown | None:
-    """Return a preview of the best release; None if the advice has no best release, or one without
-    masks.
+    """Return a preview of the best release; None if the advice has no best release, or if it is a
+    record-level release.
+
+    Parameters
+    ----------
+    advice
+        The advice.
+    summary, plan, policy
+        The counts, the plan that checks the rule, and the policy.
+    source
+        The table, to show a few rows of the release; None for a preview without rows.
     """
     best = advice.best
     if best is None or best.method is not None:
@@ -123,7 +134,9 @@ def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], .
 def _left_out(
     summary: Summary, plan: PrivacyPlan, choice: Choice
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """Return suppressed rows by class of the label, and the groups with the largest suppressed share."""
+    """Return the suppressed rows of each label class, and the masked values of quasi-identifiers
+    that lose the largest shares of their rows.
+    """
     frequency = summary.frequency
     if frequency is None:
         return (), ()
@@ -157,9 +170,10 @@ def _shares(
 def _preview(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return column names and a few released rows as text.
+    """Return the column names and the first rows of the release, as text. Both are empty if no
+    table is available, or if a mask adds noise.
 
-    Empty if no table is available, or if a mask adds noise.
+    `choice` has the masks of the attributes, and `label_mask` is the mask of the label.
     """
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn:

@@ -15,15 +15,17 @@ from aegis.summary import Candidate, PairCounts
 
 
 class PairValues:
-    """Computes measures of pairs of attributes, and remembers the values for later calls.
+    """Computes measures of pairs of attributes, and caches the values for later calls.
 
     Parameters
     ----------
     pairs
-        Co-occurrence counts between atoms.
+        Counts of pairs of atoms (sets of values that all candidates of an attribute treat in the
+        same way).
     levels
-        Function that takes the index of an attribute and a candidate. It returns the level of each
-        atom, shape (A,), or the channel of a noise mask, shape (A, L).
+        Function that takes the index of an attribute and a candidate. It returns the level (masked
+        value) of each of A atoms, shape (A,). For a noise mask, it returns the probability of each
+        of L levels, shape (A, L).
     """
 
     def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Array]) -> None:
@@ -48,7 +50,9 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean of a measure over all pairs of attributes; 0 if there are no pairs."""
+        """Return the mean of a measure over all pairs of attributes; 0 if there are no pairs.
+        `chosen` has the mask of each attribute.
+        """
         values = [
             self.value((i, j), (chosen[i], chosen[j]), measure)
             for i, j in combinations(range(len(chosen)), 2)
@@ -58,10 +62,11 @@ class PairValues:
     def mean_of_one(
         self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
-        """Return the mean of a measure over all pairs that one attribute forms with the other
-        attributes.
+        """Return the mean of a measure over all pairs that one masked attribute forms with another
+        attribute; 0 if there is no other attribute.
 
-        The result is 0 if there is no other attribute.
+        `place` is the index of the attribute, `candidate` its mask, and `others` has the masks of
+        all attributes.
         """
         values = [
             self.value((place, j), (candidate, other), measure)
@@ -73,8 +78,11 @@ class PairValues:
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return how much information each pair of the m attributes has about the label, in bits,
+        """Return how much information each pair of m attributes has about the label, in bits,
         corrected for chance, shape (m, m).
+
+        `which` has the indices of the attributes, `candidates` their masks. `label` is the mask of
+        the label, if it has one.
         """
         informations = np.zeros((len(which), len(which)))
         levels = list(map(self._levels, which, candidates))
@@ -105,8 +113,12 @@ class PairValues:
         return measure.of_pair(block, told_apart)
 
     def _told(self, place: int, candidate: Candidate, level: Array) -> float:
-        """Return the effective number of values after masking: the sum of p_a P(r | a)^2 / p_r over
-        a and r.
+        """Return the effective number of values of an attribute after masking: the sum of p_a P(r |
+        a)^2 / p_r over its atoms a (sets of original values) and masked values r, where p are
+        shares of rows.
+
+        `place` is the index of the attribute. `level` has the masked value of each atom, or the
+        probabilities P(r | a).
         """
         key = (place, candidate)
         if key not in self._told_apart:

@@ -41,8 +41,8 @@ class PrivacyPlan:
     rule
         The rule that a release must meet.
     counter
-        Function that counts classes in the engine; None if there is only the summary. It is used if
-        the summary has no frequency table.
+        Function that counts equivalence classes in the table's engine, such as a database; None if
+        there is only the summary. It is used if the summary has no frequency table.
     hierarchies
         Hierarchies of sensitive attributes, for models that need them.
     population
@@ -147,10 +147,10 @@ class PrivacyPlan:
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
-        """Return the group to which each of the W values in the population belongs, shape (W,). A
-        group has the same number as in the table.
+        """Return the group of each of the W values that an attribute has in the population under a
+        candidate, shape (W,). Groups have the same numbers as in the table.
 
-        Return None if there is no population, or if the attribute does not form classes.
+        The result is None if there is no population, or if the attribute does not form classes.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -166,7 +166,7 @@ class PrivacyPlan:
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
 
     def _held(self) -> dict[str, int]:
-        """Return the number of values of each attribute in the table."""
+        """Return how many different values each attribute and the label have in the table."""
         label = self.summary.label
         held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
         return held | {
@@ -230,8 +230,9 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def kept_cells(self, choice: Choice) -> Flags:
-        """Return, for each cell of the frequency table, whether the release keeps the class that
-        contains it, shape (cells,).
+        """Return whether the release of a configuration keeps each cell of the frequency table,
+        shape (cells,). A cell is a combination of values that occurs; it is kept if its equivalence
+        class is.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -242,8 +243,9 @@ class PrivacyPlan:
         return np.isin(ids, kept_ids)
 
     def hidden(self, choice: Choice) -> Floats:
-        """Return, for each cell of the frequency table, which share of the information (in bits) of
-        its quasi-identifiers the masks hide, shape (cells,).
+        """Return which share of the information about the original quasi-identifiers (in bits) the
+        masks hide in each cell of the frequency table, shape (cells,). A cell is a combination of
+        values that occurs.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -251,7 +253,10 @@ class PrivacyPlan:
         return hidden_shares(frequency, self._attributes, choice)
 
     def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
-        """Return the share of bits that masks hide for each class, which all its rows have."""
+        """Return which share of the information about the original quasi-identifiers (in bits) the
+        masks hide in each class of `table`, shape (classes,). All rows of a class have the same
+        share.
+        """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
         places = np.arange(len(table)) if table.ids is None else table.ids
@@ -264,7 +269,8 @@ class PrivacyPlan:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether the numbers of rows in a class are enough to decide if the class meets the rule.
+        """Whether the rows by class and sensitive value are enough to decide if a class meets the
+        rule.
 
         They are not enough if the rule uses a population, the leaves of hierarchies or earlier
         releases, or if a criterion compares a class with all rows before suppression.
@@ -280,10 +286,10 @@ class PrivacyPlan:
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, Ints]:
-        """Return, for each protected attribute, the groups to which its shown values belong on each
-        level of its hierarchy.
+        """Return, for each protected attribute whose hierarchy the rule needs, the group of each
+        shown value on each level of the hierarchy, shape (values, levels).
 
-        The result contains only attributes for which the rule needs a hierarchy.
+        `shown` has the values that each protected attribute shows under its mask.
         """
         asked = {}
         for name in self.rule.hierarchical:
@@ -310,15 +316,15 @@ class PrivacyPlan:
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
     """Return a plan that checks whether configurations of a summary meet the rule of a policy.
 
-    If the summary has no frequency table, the engine of `source` counts classes.
+    If the summary has no frequency table, the engine of the table `source` counts classes.
 
     Raises
     ------
     PolicyError
-        The roles or masks of the summary differ from the policy's, or `PrivacyPlan` raises this
-        error.
+        The roles or masks of the summary differ from the policy's, or the table or the candidates
+        cannot meet the rule.
     DataError
-        `PrivacyPlan` raises this error.
+        There is neither a frequency table nor a table in which to count classes.
     """
     require_same(summary, policy)
     population = population_of(policy, summary, source)

@@ -49,9 +49,7 @@ class Prefer(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 if the user prefers the configuration that masks more, -1 if the one that masks
-        less.
-        """
+        """1 if the user prefers the configuration that masks more, otherwise -1."""
         return 1 if self is Prefer.MOST_PRIVATE else -1
 
 
@@ -71,7 +69,8 @@ def hidden_share(
     candidate
         The mask.
     channel
-        For a noise mask, P(level | atom), shape (A, L); None for any other mask.
+        For a noise mask, the probability of each of L masked values for each of A atoms (sets of
+        original values), shape (A, L); None for any other mask.
     """
     counts = attribute.counts.astype(np.float64)
     whole = _entropy(counts)
@@ -151,11 +150,11 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
-    """Move the configuration that the user prefers to the front of the ranking, if its score is
-    about equal to the best score.
+    """Return the ranking with the recommended configuration first. If this configuration does not
+    have the best score, also return the reason (else None).
 
-    Return the ranking. Also return the reason if its first configuration does not have the best
-    score.
+    The recommended configuration is the one that masks least (or most, as the user prefers) among
+    those whose scores are about equal to the best score.
 
     Parameters
     ----------
@@ -164,9 +163,9 @@ def preferred_first(
     choices
         The candidates of each admissible configuration, in the same order.
     scorer, measure
-        The scorer and the measure that scored them.
+        The scorer and the measure that scored the configurations.
     prefer
-        The preference; under `SCORE` the ranking does not change.
+        What the user prefers; under `SCORE` the ranking does not change.
     """
     if prefer is Prefer.SCORE or not ranking[0].admissible:
         return list(ranking), None

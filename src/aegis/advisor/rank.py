@@ -27,7 +27,22 @@ def rank_choice(
     measure: Measure,
     verdict: Verdict | None = None,
 ) -> Ranked:
-    """Score a configuration, check the rule, and return it as an entry of the ranking."""
+    """Score a configuration, check whether it meets the rule, and return it as an entry of the
+    ranking.
+
+    Parameters
+    ----------
+    name
+        Name of the configuration.
+    choice
+        The candidate mask of each attribute.
+    scorer, measure
+        The scorer and the measure.
+    plan
+        The plan that checks the rule.
+    verdict
+        The result of this check, if it is already known.
+    """
     said = plan.check(choice) if verdict is None else verdict
     score = scorer.score(choice, measure)
     return Ranked(
@@ -47,10 +62,10 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return, for each attribute, how much utility is lost if the best configuration's mask of this
-    attribute is the only mask.
+    """Return, for each attribute, how much utility is lost if only this attribute is masked, with
+    its mask in the best configuration.
 
-    The result is empty if no configuration is admissible.
+    The result is empty if the first entry of the ranking is not admissible or has no masks.
     """
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
@@ -70,12 +85,12 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return a copy of the policy in which every attribute has only the mask `identity`, to measure
-    a table unmasked.
+    """Return a copy of the policy for measuring a table unmasked: every attribute has only the mask
+    `identity`.
 
-    All attributes have the role *feature*, because scores do not need the equivalence classes. For
-    an `original` table, the label keeps its mask if the policy has only one, because this mask
-    makes the classes of the label.
+    All attributes have the role *feature*, because scores do not need the equivalence classes. If
+    `original` is True, the table is not released yet, so the label's mask still has to make the
+    classes of the label; it is kept if the policy has only one.
     """
     attributes = {
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)
@@ -101,8 +116,9 @@ def as_released(policy: Policy) -> Policy:
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
-    """Return the configurations after adding the label's mask, fitted to the table, if the policy
-    has only one mask for the label.
+    """Return a copy of the advice whose configurations also have the label's mask, fitted to the
+    table. If the policy does not have exactly one mask for the label, the advice is returned
+    unchanged.
     """
     column, mask = summary.label.column, summary.label.mask
     if policy.label_mask is None or mask is None:

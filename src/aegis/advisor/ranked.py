@@ -26,21 +26,22 @@ class Ranked:
     Attributes
     ----------
     configuration
-        The masks, fitted to the data; a record-level release has a name here and no masks.
+        The name and the masks, fitted to the data. For a record-level release, only the name.
     score
         The score of the configuration.
     utility_kept
         Percent of the unmasked utility that is kept; None if the unmasked utility is 0. It is
         measured on the released rows if `utility` is known, else on all rows as masked.
     admissible
-        Whether its release meets the privacy rule; None if this cannot be known without the rows.
+        Whether the release of this entry meets the privacy rule; None if this cannot be known
+        without the rows.
     smallest_class
-        Rows of the smallest equivalence class after suppression; 0 if no rows remain; None if it is
-        not known which values occur together.
+        Rows of the smallest equivalence class after suppression; 0 if no rows remain; None if the
+        equivalence classes are not known.
     suppressed_rows
         Number of rows that the release suppresses; None if it is not known.
     violations
-        The violated requirements as sentences; empty if admissible.
+        The violated requirements as sentences; empty if the entry is admissible.
     attributes
         The score of each attribute alone, masked and unmasked; computed on first use.
     declared
@@ -51,22 +52,22 @@ class Ranked:
         The utility of the released rows. It is measured for the best configuration and for
         record-level releases; else None.
     stderr
-        Standard error of the score (`sampling_error`); None if it was not computed.
+        Standard error of the score; None if it was not computed.
     tied_with_best
-        Whether its score does not differ significantly from the best configuration's score; None if
-        the scores were not compared.
+        Whether the score does not differ significantly from the best configuration's score; None if
+        the two were not compared.
     masking
         The amount of masking, from 0 to 1: the share of an attribute's entropy that its mask hides,
         averaged over attributes. None if it was not computed.
     differential_privacy
-        The guarantee of its noise masks, summed over attributes; None if there is no guarantee.
+        The guarantee of the noise masks, summed over attributes; None if there is no guarantee.
     method
         Details of a record-level release; None for a configuration.
     estimate
-        The estimated deviation from the raw table, if requested.
+        The estimated deviation from the unmasked table, if requested.
     against_finest
-        Whether `pud` and the unmasked figures refer to the finest masks instead of the raw table,
-        because the summary has no raw counts.
+        Whether `pud` and the unmasked figures refer to the finest masks instead of the unmasked
+        table, because the summary has no counts of unmasked values.
     labels
         For several labels, the percent of utility that is kept for each label, on all rows; empty
         for one label.

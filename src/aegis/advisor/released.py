@@ -55,10 +55,10 @@ from aegis.summary.outside import MOST_ROWS
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the classes of the label that no row of a release has, and how many rows each had
-    before.
+    """Return the label classes that no row of a release has, and how many rows each had before.
 
-    The result is empty if the label is masked.
+    `before` and `after` describe the label in the table and in the release. The result is empty if
+    the label is masked.
     """
     left = set(after.classes)
     if before.mask is not None or not left <= set(before.classes):
@@ -68,14 +68,18 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether the candidate masks cut an attribute into more atoms than its values would make."""
+    """Return whether the candidate masks of an attribute divide its pooled values more finely than
+    the unmasked values do.
+    """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
     return attribute.n_atoms > int(common_refinement(alone).max(initial=-1)) + 1
 
 
 def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
-    """Return the standard error of one score; None if it would take too long to compute."""
+    """Return the standard error of the score of one configuration; None if it would take too long
+    to compute.
+    """
     if scorer.summary.pairs.folds is None or not compared(scorer, [choice], measure):
         return None
     without = jackknife(scorer, [choice], measure)
@@ -92,10 +96,10 @@ class KeptRows:
     Attributes
     ----------
     scorer, choice
-        The scorer of these rows, and the masks to score. Both are None if only the classes of the
-        label are known.
+        The scorer of the kept rows, and the masks to score. Both are None if only the label classes
+        of these rows are known.
     lost
-        Label classes that lose all rows, and their numbers of rows before.
+        Label classes that lose all rows, with their number of rows in the table.
     constant
         Whether at most one class remains, so that there is nothing to predict.
     """
@@ -151,10 +155,10 @@ class KeptLabels:
     Attributes
     ----------
     labels
-        For each label, the `ReleasedRows` object that counted its rows, and the counts of the kept
-        rows.
+        For each label, the counts of its kept rows, and the object that made these counts.
     lost
-        Always empty: the figure of each label lists its lost classes.
+        Always empty, because the figure of each label lists the classes that this label loses. For
+        a single label, the field has the lost classes.
     """
 
     labels: tuple[tuple[ReleasedRows, KeptRows], ...]
@@ -162,9 +166,16 @@ class KeptLabels:
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
         """Return the utility of the rows that the release keeps, for all labels together and for
-        each label.
+        each label; None if the measure of a label cannot be computed on these rows.
 
-        The parameters are those of `KeptRows.figure`.
+        Parameters
+        ----------
+        measure
+            The measure that combines the labels.
+        reference
+            The score of the unmasked table by this measure.
+        whole
+            A scorer of the unmasked table.
         """
         assert isinstance(whole, SeveralScorer)
         figures = {}
@@ -221,8 +232,8 @@ class ReleasedRows:
 
     @contextmanager
     def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
-        """Yield an object that counts the kept rows and masks the rows of this configuration only
-        once, as long as the context lasts.
+        """Return a context in which the rows that the release of one configuration keeps are masked
+        only once. The context yields an object that counts these rows.
 
         The server of the table stores the kept rows in a temporary table, because otherwise each
         query would mask them again. Nothing is stored if the table has more than `MOST_ROWS` rows,
@@ -275,7 +286,9 @@ class ReleasedRows:
         return KeptLabels(tuple(zip(alone, counted, strict=True)))
 
     def _counted(self, rest: Source | CodedRows, summary: Summary, choice: Choice) -> KeptRows:
-        """Summarise the kept rows of a release, and return their counts."""
+        """Return the counts of the kept rows of a release (`rest`). `summary` has the counts of all
+        rows, and `choice` the masks.
+        """
         assert self.policy is not None
         policy = as_released(self.policy)
         if isinstance(rest, CodedRows):
@@ -302,18 +315,22 @@ class ReleasedRows:
 
     @property
     def counts_otherwise(self) -> bool:
-        """Whether the rows of a release are counted in another way than the rows of the summary.
+        """Whether a release must be compared with a newly counted unmasked table, because the
+        summary counts rows in another way than a release.
 
         This happens in two cases. In a wide table, the masks decide which attributes the measures
-        leave out. And the fold of a row depends on its atoms: masks can divide the pooled values of
-        an attribute into more atoms than the unmasked table has.
+        leave out. And masks can divide the pooled values of an attribute more finely than the
+        unmasked table; then rows are assigned to other folds.
         """
         summary = self.plan.summary
         return sets_aside(summary) or any(map(_cut_by_masks, summary.attributes.values()))
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
-        """Return the score of the unmasked table, with its rows counted as the rows of a release
-        are.
+        """Return the score of the unmasked table with which a release is compared. If a release
+        counts rows in another way than the summary, the unmasked table is counted again in that
+        way.
+
+        `on_all_rows` is the score of the unmasked table from the summary.
         """
         lacking = self.source is None or self.policy is None or bool(self.policy.tasks)
         if lacking or not self.counts_otherwise:
@@ -327,8 +344,19 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the rows that a release keeps. If these are not known, return
-        `on_all_rows`, the utility of its masks on all rows.
+        """Return the utility of the rows that a release keeps.
+
+        Parameters
+        ----------
+        kept_rows
+            The counts of these rows; None if they are not known.
+        on_all_rows
+            The utility of the same masks on all rows. It is returned if the kept rows are not known
+            or the measure cannot be computed on them.
+        measure
+            The measure.
+        scorer
+            A scorer of the unmasked table.
         """
         if kept_rows is None:
             return on_all_rows
@@ -363,7 +391,8 @@ class ReleasedRows:
         choice
             The configuration; none of its masks may draw noise.
         originals
-            The table with copies of its hidden columns; the result then also has these copies.
+            The table with unmasked copies of its masked columns; the result then also has these
+            copies.
         """
         assert self.source is not None
         assert self.policy is not None
@@ -392,7 +421,12 @@ class ReleasedRows:
         return self.policy.with_label(chosen, self.plan.summary.label.mask)
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
-        """Count the kept rows from the frequency table; None if it lacks a needed attribute."""
+        """Count the rows that a release keeps from the frequency table of the summary; None if this
+        has no frequency table or the label has no classes.
+
+        If some scored attributes are missing in the frequency table, the result has only the lost
+        label classes.
+        """
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:
             return None
@@ -450,7 +484,7 @@ def with_utility(
     scorer
         A scorer of the summary on which the advice is based.
     progress
-        Receives a step.
+        Shows the progress.
     """
     best = advice.best
     if best is None or best.method is not None or not best.configuration.masks:

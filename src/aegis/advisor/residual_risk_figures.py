@@ -13,16 +13,17 @@ from aegis.words import joined, percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column whose nulls reveal a class of the label, because nearly all of them are in rows of
-    this class, or nearly none of them are.
+    """How the nulls of a column reveal a class of the label: nearly all nulls are in rows of this
+    class, or nearly none of them are.
 
     Attributes
     ----------
     label_class
         The class.
-    within, besides
-        The share of this class's rows that have a null, and the share of all other rows that have a
-        null.
+    within
+        The share of this class's rows that have a null.
+    besides
+        The share of all other rows that have a null.
     """
 
     label_class: str
@@ -41,9 +42,10 @@ class Uncovered(Outside):
     Attributes
     ----------
     leaks
-        Columns that alone explain most of the label, and the `label_share` of each.
+        Columns that alone explain most of the label, and the share that each explains on held-out
+        rows.
     missing_leaks
-        Columns whose nulls alone reveal a class.
+        Columns whose nulls alone reveal a class of the label.
     """
 
     leaks: Mapping[str, float] = field(default_factory=dict)
@@ -53,8 +55,8 @@ class Uncovered(Outside):
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
-        """Combine the risks that `outside_of` finds in a release with the columns that reveal the
-        label.
+        """Combine the risks of a release that concern other columns and rows (`outside`) with the
+        columns that explain most of the label and the columns whose nulls reveal a class.
         """
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         return cls(**own, leaks=leaks, missing_leaks=missing)

@@ -42,8 +42,8 @@ nulls alone then have an AUC of at least 0.95.
 
 
 def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
-    """Return a copy of the advice that warns first of the risks of the best release from which the
-    rule does not protect.
+    """Return a copy of the advice with the risks of its best release from which the rule does not
+    protect. The warnings of the advice begin with these risks.
 
     Parameters
     ----------
@@ -114,7 +114,9 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
 def _outside_of_codes(
     codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
 ) -> Outside:
-    """Return `outside_of_release` from the kept rows as codes."""
+    """Return the risks from which the rule does not protect, from the kept rows of a release as
+    codes. `choice` has the masks of the release.
+    """
     names = dict.fromkeys((*summary.attributes, *policy.label.columns))
     shown = {name: codes.masked.codes[name] for name in names}
     values = {
@@ -171,9 +173,10 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
 def _after(
     advice: Advice, scorer: Scorer, plan: PrivacyPlan, policy: Policy
 ) -> PrivacyReport | None:
-    """Return the privacy report of the best configuration, with its suppression.
+    """Return the privacy report of the best configuration, after its failing rows were suppressed.
 
-    If none is admissible, report the closest entry without suppression; None for an empty ranking.
+    If no configuration is admissible, return the report of the closest one without suppression;
+    None for an empty ranking.
     """
     ranked = advice.best or advice.closest
     if ranked is None:

@@ -115,9 +115,10 @@ def utility_kept(
     """Return the percentage of a reference's utility that a score keeps, from 0 to 100.
 
     Utility is the difference between a score and the score of a constant prediction
-    (`Measure.worst`), which may depend on the number of rows of each class. A score above the
-    reference exceeds it only by accident, so it keeps 100 %. A score worse than a constant
-    prediction keeps 0 %. The result is None if the reference has no utility, up to rounding.
+    (`Measure.worst`), which may depend on the number of rows of each label class (`label_rows`). A
+    score above the reference exceeds it only by accident, so it keeps 100 %. A score worse than a
+    constant prediction keeps 0 %. The result is None if the reference has no utility, up to
+    rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

@@ -82,9 +82,9 @@ class Scorer:
     summary
         The counts from which scores are computed.
     roles
-        Function that returns the weight of each column, for measures that predict every column. To
-        score a release, give the weights of the unmasked table. By default, they are computed from
-        `summary`.
+        Function that returns the weight of each column in a mean over columns. It is used only by
+        measures that predict each column from all others. To score a release, give the weights of
+        the unmasked table. By default, weights are computed from `summary`.
     """
 
     def __init__(
@@ -156,8 +156,9 @@ class Scorer:
     def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
         """Return the measure of each attribute alone, masked and unmasked.
 
-        If the measure predicts each column, it is how well the other columns, under their masks,
-        predict the attribute. Attributes without `known_alone` are left out.
+        For a measure that predicts each column, it is how well the other columns, under their
+        masks, predict the attribute. Attributes whose measure cannot be computed from the summary
+        are left out.
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()
@@ -208,13 +209,15 @@ class Scorer:
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Array:
-        """Return the level of each atom of the attribute with this index. For a noise mask, return
-        the probability of each level.
+        """Return the level (masked value) of each of A atoms of the attribute with index `place`,
+        shape (A,); for a noise mask, the probability of each of L levels, shape (A, L). An atom is
+        a set of original values.
         """
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return, for each attribute, how much utility is lost if no other attribute is masked.
+        """Return, for each attribute, how much utility is lost if only this attribute is masked,
+        with its candidate in `choice`.
 
         If other attributes carry the same information, the loss is small. The result is empty if
         the unmasked table has more than `MOST_LEVELS` values: each attribute needs a score of the
@@ -237,8 +240,8 @@ class Scorer:
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the value of a measure that compares one masked attribute with the label (masked,
-        if the label has a mask).
+        """Return the value of a measure that compares one masked attribute with the label. `label`
+        is the mask of the label, if it has one.
 
         For a measure of pairs or of all columns, the other attributes are unmasked.
         """
@@ -269,11 +272,11 @@ class Scorer:
         *,
         measure: Measure | None = None,
     ) -> Contingency:
-        """Return the number of rows by masked value of an attribute and (masked) class of the
-        label.
+        """Return the number of rows by masked value of an attribute and class of the label. `label`
+        is the mask of the label, if it has one.
 
-        For a noise mask, the table has expected counts, in a form that `measure` accepts (see
-        `aegis.advisor.expected`). If `measure` is None, the counts are rounded to integers.
+        For a noise mask, the counts are expected counts, in a form from which `measure` can be
+        computed (see `aegis.advisor.expected`). If `measure` is None, they are rounded to integers.
         """
         if candidate.noise is not None:
             return expected.contingency(self._reports(attribute, candidate, label), measure)
@@ -289,7 +292,9 @@ class Scorer:
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return the expected number of reports of a noise mask by (masked) class, shape (R, C)."""
+        """Return the expected number of rows by masked value of a noise mask and by label class,
+        shape (R, C). `label` is the mask of the label, if it has one.
+        """
         key = (attribute.name, candidate, label)
         if key not in self._expected:
             joint = masked_classes(attribute.joint, label)
@@ -297,8 +302,11 @@ class Scorer:
         return self._expected[key]
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
-        """Return the level of each of the A atoms of an attribute, shape (A,). For a noise mask,
-        return the probability of each of the L levels, shape (A, L).
+        """Return the level (masked value; rare ones are pooled) of each of the A atoms of an
+        attribute, shape (A,). For a noise mask, return the probability of each of L levels for each
+        atom, shape (A, L).
+
+        An atom is a set of original values that all candidates treat in the same way.
         """
         if candidate.noise is None:
             return candidate.levels
@@ -308,15 +316,15 @@ class Scorer:
         return self._channels[key]
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
-        """Return, for each class, how many rows have both levels of each pair of levels under a
-        configuration (S' G_y S in theory.md).
+        """Return how many rows have both levels of each pair of levels (masked values) under a
+        configuration (S' G S in theory.md), and the further counts that a measure needs.
 
         Parameters
         ----------
         choice
             One candidate per attribute.
         needs
-            The counts that a measure needs besides the co-occurrence of all rows.
+            The counts that a measure needs besides the pairs of levels over all rows.
 
         Raises
         ------
@@ -335,7 +343,12 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need],
     ) -> Cooccurrence:
-        """Return cached counts of some attributes, after adding the counts that `needs` lists."""
+        """Return the counts of some attributes, from the cache or newly counted. Counts that
+        `needs` lists are added if they are missing.
+
+        `key` identifies the masks, `which` has the indices of the attributes, and `candidates`
+        their masks. `label` is the mask of the label, if it has one.
+        """
         known, filled = self._counts.get(
             key, lambda: (self._whole(which, candidates, label), frozenset())
         )
@@ -351,7 +364,10 @@ class Scorer:
     def _whole(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
-        """Return the co-occurrence of some attributes over all rows."""
+        """Return the counts of pairs of levels (masked values) of some attributes, over all rows.
+        `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
+        the label.
+        """
         levels = self._levels(which, candidates)
         grouped = self._grouped(which, levels, [(c, False) for c in candidates])
         return Cooccurrence(
@@ -365,7 +381,13 @@ class Scorer:
     def _grouped(
         self, which: Sequence[int], levels: Sequence[Array], keys: Sequence[Any]
     ) -> GroupedCounts:
-        """Return counts by level from the cache of sums; a single attribute is counted directly."""
+        """Return counts by level (masked value) of the attributes with the indices `which`. Counts
+        of several attributes are summed with a cache; those of a single attribute are counted
+        directly.
+
+        `levels` has the level of each atom (set of original values) of each attribute, and `keys` a
+        key of these levels.
+        """
         if len(which) > 1 or len(self._names) == 1:
             return self._groups.counts(levels, keys, which)
         index, level = which[0], levels[0]
@@ -381,7 +403,9 @@ class Scorer:
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
-        """The function that computes each kind of counts that a measure can need."""
+        """For each kind of further counts that a measure can need, the function that computes them
+        as fields of `Cooccurrence`.
+        """
         return {
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
             Need.ORDER: lambda *of: {"order": self._in_order(*of)},
@@ -393,8 +417,11 @@ class Scorer:
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return functions that count the values of each encoding, and the interactions of pairs of
-        attributes, for each part of the rows.
+        """Return two functions for measures on held-out rows: one for each encoding of the masked
+        values, which counts them by fold, and one for the interactions of pairs of attributes.
+
+        `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
+        the label.
         """
         coded = self._codings(which, candidates)
         # Configurations share the masks of attributes without a choice.
@@ -417,7 +444,9 @@ class Scorer:
     def _columns(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return the function that counts all columns by part of the rows, and the columns' weights."""
+        """Return the function that counts all columns by fold of the rows, and the weights of the
+        columns, for measures that predict each column.
+        """
         shown = self._codings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
@@ -430,10 +459,9 @@ class Scorer:
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
-        """Return, for each column, how well the other columns predict it, and which share of its
-        variance they explain.
-
-        These figures are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
+        """Return, for each column, how well the other columns predict it under a configuration: the
+        score of the prediction, and the share of the column's variance that they explain on
+        held-out rows.
         """
         figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
         names = [self._names[index] for index in self._counted]
@@ -479,7 +507,9 @@ class Scorer:
     def _in_order(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> OrderedCounts:
-        """Return the counts of pairs of levels, with levels in the order of their values."""
+        """Return the counts of pairs of levels (masked values), with the levels of each attribute
+        in the order of their values.
+        """
         orders = self._orders_of(which, candidates)
         counts = self._grouped(
             which, [level for level, _ in orders], [(c, True) for c in candidates]
@@ -491,10 +521,11 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Array, Floats | None]:
-        """Return the level of each atom under a candidate, with levels in the attribute's order,
-        and the number of each level.
+        """Return the level (masked value) of each atom of an attribute under a candidate, with
+        levels in the order of their values, and the mean number of each level.
 
-        For an attribute without an order, return its levels, and None instead of numbers.
+        An atom is a set of original values. For an attribute without an order, the second result is
+        None.
         """
         key = (attribute.name, candidate)
         if key not in self._orders:
@@ -515,7 +546,12 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return the loss of a held-out trace by pooling rare values, summed over the attributes."""
+        """Return how much a held-out trace falls because rare values are pooled, summed over
+        attributes: one figure for each ridge penalty.
+
+        `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
+        the label.
+        """
         masked = zip(self._scored(which), candidates, strict=True)
         by_attribute = [self.losses(*attribute, label) for attribute in masked]
         total: Floats = np.sum(by_attribute, axis=0)
@@ -524,8 +560,8 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return the `pooled_losses` of those groups that share the last level of a candidate,
-        because they are rare.
+        """Return how much a held-out trace falls because the rare groups of a candidate share one
+        level: one figure for each ridge penalty. `label` is the mask of the label, if it has one.
         """
         key = (attribute.name, candidate, label)
         if key not in self._lost:
@@ -539,7 +575,9 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need] = (),
     ) -> Cooccurrence:
-        """Return the counts of a single attribute as a configuration."""
+        """Return the counts of a single attribute, in the form of counts of a configuration.
+        `needs` lists further counts that the measure needs.
+        """
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
@@ -547,7 +585,9 @@ class Scorer:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
     def _label(self, choice: Choice) -> Candidate | None:
-        """Return the label's candidate if it groups classes, else None."""
+        """Return the label's candidate in a configuration; None if the label has none, or if the
+        candidate groups no classes.
+        """
         candidate = choice.get(self.summary.label.column)
         if candidate is None or candidate.size == len(candidate.groups):
             return None
@@ -555,7 +595,8 @@ class Scorer:
 
 
 class AsideScorers:
-    """Scores single attributes that measures of whole configurations leave out.
+    """Scores single attributes that measures of whole configurations leave out, because they have
+    too many values.
 
     Parameters
     ----------

@@ -57,7 +57,11 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Compute the utility that a configuration keeps for a label."""
+        """Compute the utility that a configuration keeps for one of several labels.
+
+        `alone` is the percentage that the best configuration for this label alone keeps (None if it
+        is not known), and `proven` says whether this is proven.
+        """
         score, rows = task.value(choice), task.scorer.label_rows
         share = task.share(score)
         percent = None if share is None else 100 * share
@@ -90,10 +94,11 @@ class ServedLabel:
 
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
-    """Return how much utility the first configuration of a ranking keeps for each label.
+    """Return how much utility the first configuration of a ranking keeps for each of several
+    labels.
 
-    Each label is compared with the configuration of the ranking that is best for this label. The
-    result is empty if the first entry is not admissible or is a record-level release.
+    Each label is also compared with the configuration of the ranking that keeps most for this label
+    alone. The result is empty if the first entry is not admissible or is a record-level release.
     """
     best = next((r for r in ranking[:1] if r.admissible and r.method is None), None)
     if best is None:

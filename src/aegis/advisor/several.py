@@ -50,7 +50,9 @@ class TaskScorer:
 
     @classmethod
     def of(cls, whole: Summary, task: TaskSummary) -> TaskScorer:
-        """Create the scorer of one label."""
+        """Create the scorer of one of several labels. `whole` is the summary of the whole table,
+        and `task` has the summary of the table with only this label.
+        """
         measure, notes = measure_for(task.summary, task.measure)
         told = tuple(f"{task.column}: {note}" for note in notes)
         return cls(whole, task, Scorer(task.summary), measure, told)
@@ -73,14 +75,14 @@ class TaskScorer:
         return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def choice(self, choice: Choice) -> Choice:
-        """Return the candidates in the label's own table that correspond to a configuration of the
-        whole table.
+        """Translate a configuration of the whole table into one of the table with only this label,
+        in which columns can be missing.
         """
         return {name: self.candidate(name, choice[name]) for name in self.names}
 
     def candidate(self, name: str, candidate: Candidate) -> Candidate:
-        """Return the candidate in the label's own table that corresponds to a candidate of the
-        whole table.
+        """Translate a candidate of the attribute `name` in the whole table into the same candidate
+        in the table with only this label.
         """
         if candidate not in self._own:
             whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
@@ -98,8 +100,8 @@ class TaskScorer:
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Return whether the mask of the label leaves at most one class, so that there is nothing
-        to predict.
+        """Return whether the label's mask leaves at most one class, so that there is nothing to
+        predict. `own` has the candidates of the table with only this label.
         """
         label = own.get(self.column)
         if label is None or label.noise is not None:
@@ -116,10 +118,10 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return which share of the label's utility one attribute keeps by itself after masking,
-        from 0 to 1.
+        """Return which share of the label's utility one attribute keeps by itself, from 0 to 1,
+        under the mask `candidate`. `label` is the mask of the label, if it has one.
 
-        The result is None if this is not known.
+        The result is None if it is not known.
         """
         attribute = self.task.summary.attributes.get(name)
         if attribute is None:
@@ -147,10 +149,10 @@ class SeveralScorer(Scorer):
         self.tasks = [TaskScorer.of(summary, task) for task in summary.several.tasks]
 
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the shares of utility that a configuration keeps for all labels, combined into one
-        figure.
+        """Return the value of a measure for a configuration.
 
-        For a measure that is not for several labels, return its value for the whole table.
+        For a measure of several labels, this is one figure that combines the shares of utility that
+        are kept for the labels. For any other measure, it is the value for the whole table.
         """
         if measure.label is not LabelKind.SEVERAL:
             return super().value(choice, measure)
@@ -163,17 +165,21 @@ class SeveralScorer(Scorer):
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the shares of the labels' utility that one attribute keeps by itself after
-        masking, combined into one figure.
+        """Return the value of a measure for one attribute alone, under the mask `candidate`.
 
-        For a measure that is not for several labels, return its value for the whole table.
+        For a measure of several labels, this is one figure that combines the shares of the labels'
+        utility that the attribute keeps by itself. For any other measure, it is the value for the
+        whole table, with the label masked by `label`.
         """
         if measure.label is not LabelKind.SEVERAL:
             return super().attribute(attribute, candidate, measure, label)
         return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
 
     def combine(self, shares: Sequence[float | None]) -> float:
-        """Combine the shares of utility that are kept for the labels into one figure."""
+        """Combine the share of utility that is kept for each label into one figure: their weighted
+        mean or the smallest of them, as the policy says. A share is None if the label has no
+        utility even unmasked.
+        """
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
 
     def kept(self, choice: Choice) -> dict[str, float | None]:

@@ -116,7 +116,7 @@ class UtilityFigure:
     reference_name
         The kind of reference: the unmasked table, unless only masked tables are known.
     utility_kept
-        Percent of the reference's utility that the release keeps, from 0 to 100; None if the
+        Percent of the utility of the reference that the release keeps, from 0 to 100; None if the
         reference has no utility.
     stderr
         Standard error of the value; None if it was not computed.
@@ -165,8 +165,12 @@ class UtilityFigure:
         label_rows: Sequence[float] | None,
         **more: Any,
     ) -> UtilityFigure:
-        """Return the figure for a score, with the percentage of the reference's utility that this
-        score keeps.
+        """Return the figure of a release from its score (`value`) and from the score of the table
+        with which it is compared (`reference`). The percentage of utility that the release keeps is
+        computed.
+
+        `label_rows` are the rows of each label class, on which the score of a constant prediction
+        depends. `more` are other fields.
         """
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
@@ -195,12 +199,14 @@ class UtilityFigure:
     def with_errors(
         self, number: Mapping[str, float] | None, reference: Mapping[str, float] | None
     ) -> UtilityFigure:
-        """Return a copy of the figure with the prediction errors (RMSE) that follow from its R2.
+        """Return a copy of the figure that also has the prediction errors (RMSE), which follow from
+        its R2. If the label is no number, the figure is returned unchanged.
 
         Parameters
         ----------
         number, reference
-            `Summary.number` of the release and of the reference; None for other labels.
+            Mean and standard deviation of the label in the release and in the reference
+            (`Summary.number`); None if the label is no number.
         """
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
@@ -241,8 +247,8 @@ class UtilityFigure:
 
     @property
     def detail(self) -> str:
-        """The score and the score of the reference, such as "held-out-auc 0.91 of 0.92
-        unmasked".
+        """The score of the release and the score of the reference in words, such as "held-out-auc
+        0.91 of 0.92 unmasked".
         """
         return f"{self.measure} {self._compared}{self.errors}{self.why_better}"
 
@@ -361,10 +367,10 @@ class UtilityFigure:
         return "The range covers the sampling error."
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return warnings about rows that the release suppresses, and about what its figure cannot
-        say.
-
+        """Return warnings about rows that the release suppresses, and about limits of the figure.
         Warnings on lost label classes come first.
+
+        `suppressed_rows` is the number of suppressed rows; None or 0 gives no warning about them.
         """
         said: list[str] = []
         for label, own in self.labels.items():

@@ -59,11 +59,11 @@ class ImportedProject:
     notes
         Sentences on parts of the project that a policy cannot express.
     optimum
-        The smallest loss of the admissible transformations in the project, and the levels of that
-        transformation; None if the project has no such transformation.
+        The smallest loss of an admissible transformation that the project stores, and the hierarchy
+        levels of this transformation; None if the project stores none.
     sampled
-        Options of the method `safe-pub` if the project requires differential privacy. The policy
-        then lists the method among its anonymizers.
+        Options of the method `safe-pub` if the project requires differential privacy; else None.
+        The policy then lists this method among its anonymizers.
     """
 
     table: Path
@@ -88,8 +88,8 @@ def import_project(
         Folder to write into. It is made if it does not exist; files with the same names are
         replaced.
     people
-        Size of the population. Models of population uniqueness need it, and the project's files do
-        not contain it.
+        Number of people in the population, which the project's files do not contain. Only models of
+        population uniqueness need this number.
 
     Raises
     ------
@@ -173,7 +173,9 @@ class _Project:
         )
 
     def _respond(self, policy: dict[str, Any], name: str) -> None:
-        """Make a response variable the label of the policy, if the policy has no label yet."""
+        """Make a response variable of the project the label of the policy. If the policy already
+        has a label, add a note instead.
+        """
         if "label" in policy:
             self._notes.append(
                 f"The project predicts {name!r} as well: a policy has one label, {policy['label']!r}."
@@ -181,8 +183,8 @@ class _Project:
         policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the weights of the quasi-identifiers, scaled to a maximum of 1; return whether they
-        differ.
+        """Write the project's weights of the quasi-identifiers into `attributes`, scaled to a
+        maximum of 1. Return whether the weights differ; if not, none are written.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         given = {
@@ -203,7 +205,9 @@ class _Project:
         return True
 
     def _selected(self, table: bytes) -> bytes:
-        """Return the rows of the CSV table that the project selects."""
+        """Return only those rows of the CSV table that the project selects. If the selection cannot
+        be read, return all rows and add a note.
+        """
         match = _ROW_SET.search(self._read("input/config.dat"))
         rows = list(csv.reader(StringIO(table.decode("utf-8-sig")), delimiter=self._separator))
         if match is None or struct.unpack(">i", match[1])[0] != len(rows) - 1:
@@ -247,7 +251,11 @@ class _Project:
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:
-        """Return the hierarchy levels that the project allows as masks; None if it allows all."""
+        """Return the levels of an attribute's hierarchy that the project allows, as masks of a
+        policy; None if it allows all.
+
+        `entry` is the attribute in the project's XML, and `content` is the hierarchy as CSV.
+        """
         least, most = entry.findtext("min", "All"), entry.findtext("max", "All")
         if least == most == "All":
             return None
@@ -284,9 +292,12 @@ class _Project:
             raise DataError(f"{self._path}: {key} is {text!r}, not a number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
-        """Return the loss that the project minimises; None if a policy cannot express it.
+        """Return the loss that the project minimises, as an objective of a search; None if Aegis
+        has no equivalent.
 
-        Settings that the project's files do not have are noted.
+        `metric` is the quality model in ARX's notation, `rule` the privacy rule of the policy, and
+        `weighted` says whether attributes have different weights. Settings that the project's files
+        lack are noted.
         """
         if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
@@ -311,8 +322,11 @@ class _Project:
         return model.objective.replace(")", f"{weights}{factor})")
 
     def _draw(self, metric: str, score: str | None) -> None:
-        """Complete the options of `safe-pub`; add a note on each setting that the project's files
-        do not have.
+        """Complete the options of the method `safe-pub`. Add a note on each setting that the
+        project's files do not contain.
+
+        `metric` is ARX's quality model. `score` is the score by which the method draws; None if ARX
+        has none for this quality model.
         """
         assert self._sampled is not None
         self._sampled["score"] = score or "precision"
@@ -329,8 +343,10 @@ class _Project:
             )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return the objective that stands for the publisher's payout, with the amounts that the
-        project's criteria name.
+        """Return the objective for the publisher's payout, with the amounts that a criterion of the
+        rule names; None, with a note, if no criterion names them.
+
+        `metric` is the quality model in ARX's notation.
         """
         stakes = rule.get("profitability")
         if not isinstance(stakes, dict):
@@ -344,8 +360,8 @@ class _Project:
         return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
-        """Return the least loss that the project stores, and the levels that reach it; None if it
-        stores none.
+        """Return the least loss of an admissible transformation that the project stores, and its
+        hierarchy levels; None if the project stores none.
         """
         if "lattice.xml" not in self._archive.namelist():
             return None
@@ -388,7 +404,7 @@ class _Project:
 
 
 def _put(folder: Path, contents: dict[str, bytes]) -> None:
-    """Write each of `contents` to the file of that name in the folder."""
+    """Write each content to the file of its name in the folder, which is created if needed."""
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(folder / name) as temporary:

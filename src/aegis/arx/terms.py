@@ -20,17 +20,17 @@ SEARCHED = 0.1
 
 @dataclass(frozen=True)
 class QualityModel:
-    """The objective and the score that are equivalent to a quality model of ARX.
+    """The equivalent of a quality model of ARX: an objective of a search, and a score of the method
+    `safe-pub`.
 
     Attributes
     ----------
     objective
-        The loss, in the form of `--objective`.
+        The loss, in the form of the option `--objective`.
     score
         The score with which `safe-pub` draws masks; None if ARX has none.
     factored
-        Whether ARX uses a factor for the quality model; the project's files do not contain the
-        factor.
+        Whether ARX uses a factor for the quality model that the project's files do not contain.
     """
 
     objective: str
@@ -59,7 +59,8 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return the equivalent of a quality model of ARX; None if there is no equivalent.
+    """Return the equivalent of a quality model, which `metric` names in ARX's notation; None if
+    there is no equivalent.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'
@@ -91,8 +92,8 @@ _STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}
 
 
 def _stakes(groups: Groups) -> dict[str, Any]:
-    """Return the attacker, and the gains and losses of publisher and adversary, as options of the
-    payout.
+    """Return the attacker, and the gains and losses of publisher and adversary, as options of a
+    privacy model. `groups` has the attacker and the four amounts as text.
     """
     amounts = map(float, groups[1:])
     return {"attacker": groups[0]} | dict(
@@ -160,8 +161,8 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
     text
         The model in ARX's notation.
     people
-        Size of the population. Models of population uniqueness need it, and the text does not
-        contain it.
+        Number of people in the population; None if it is not known. Only models of population
+        uniqueness need this number.
 
     Raises
     ------

@@ -15,7 +15,8 @@ from aegis.summary.population import people_of
 def masked_population(
     policy: Policy, source: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the population of a table (`people_of`) with the masks applied to its quasi-identifiers.
+    """Return the population from which the table's rows come, with the masks applied to its
+    quasi-identifiers.
 
     Return None if there is no population, or if the rule does not depend on one.
     """

@@ -26,7 +26,8 @@ def fit_masks(
     masks
         The mask of each column; None shows the column as it is.
     shared_rows
-        Number of rows that must share each learnt bound: see `Policy.shared_rows`.
+        Smallest number of rows that must share each bound that a mask learns from the table, such
+        as the end of a range.
     """
     source.refuse_other_table(masks)
     fitted: dict[str, Mask | None] = {}
@@ -80,7 +81,9 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
 
 
 def _not_found(source: Source, name: str, mask: Mask | None) -> int:
-    """Count the rows with a value, not null, that the lookup of a mask does not contain."""
+    """Return how many rows have a value (not null) that the lookup table of a mask does not
+    contain. `name` is the column.
+    """
     joined = join_lookups(source, source.table, {name: mask})
     absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
     counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
@@ -88,7 +91,9 @@ def _not_found(source: Source, name: str, mask: Mask | None) -> int:
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:
-    """Raise `DataError` if masks do not cover all values; `unseen` is the result of `count_unseen`."""
+    """Raise `DataError` if masks do not cover all values. `unseen` has the number of rows with such
+    values by column, as `count_unseen` returns it.
+    """
     if unseen:
         listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
         raise DataError(

@@ -40,15 +40,15 @@ def expressions(
     *,
     rows: int = MANY_ROWS,
 ) -> dict[str, ir.Value]:
-    """Return the expressions that mask the columns, replaced by faster ones with equal results if
-    possible.
+    """Return, for each column, an expression that computes its masked values. If possible, this is
+    a faster expression with the same results.
 
     Parameters
     ----------
     source
-        Runs the queries that list the values.
+        The table; it runs the queries that list the values.
     columns
-        Columns of the source's table, by name.
+        Columns of the table, by name.
     masks
         A fitted mask for each column.
     rows
@@ -64,7 +64,9 @@ def expressions(
 
 
 def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bool:
-    """Return whether looking up texts is faster than formatting them."""
+    """Return whether it is faster to look up the masked texts of a column than to compute them by
+    the expression `plain`.
+    """
     kind = column.type()
     quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
     own = plain.op()  # a constant requires no value, and the column itself no text
@@ -75,7 +77,9 @@ def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bo
 def _chosen(
     source: Source, column: ir.Column, mask: Mask, values: pa.Array, plain: ir.Value
 ) -> ir.Value:
-    """Return an expression that looks up the masked text of each of these values."""
+    """Return an expression that looks up the masked text of each of these values. For any other
+    value, and if a lookup is not possible, it uses the expression `plain`.
+    """
     [grouping] = evaluate([mask], values)
     if grouping.size == 1 or grouping.shown.null_count:
         return plain
@@ -89,7 +93,9 @@ def _chosen(
 
 
 def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the distinct values, ascending and without null, of those columns that have only few."""
+    """Return the distinct values of each column that has only few of them, ascending and without
+    null. Columns with many values are left out.
+    """
     held = stored_rows(source, names)
     if held is not None:
         known = {n: own.drop_null() for n, own in held.values.items()}
@@ -107,7 +113,7 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
-    """Return the columns that have few values in a trial on the first rows."""
+    """Return the columns that have few values in `trial`, the first rows of the table."""
     counts = {f"v{i}": trial[name].nunique() for i, name in enumerate(names)}
     [counted] = source.collect(trial.aggregate(**counts)).to_pylist()
     return [name for i, name in enumerate(names) if counted[f"v{i}"] <= MOST_VALUES]

@@ -32,12 +32,22 @@ def masked_table(
     person: str | None = None,
     weight: str | None = None,
 ) -> ir.Table:
-    """Return the columns that `masks` names, masked, in the table's order.
+    """Return the masked table as a query, with the columns that `masks` names, in the table's
+    order.
 
-    A mask of None changes nothing. With `numbered`, the column `ROW_NUMBER` is added if the engine
-    has row numbers, so that `suppress` can keep the order of rows. If `person` is given, the column
-    of that name is added as `PERSON`, for a rule that counts persons. If `weight` is given, the
-    column of that name is added as `WEIGHT`, for scores.
+    Parameters
+    ----------
+    source
+        The table.
+    masks
+        The fitted mask of each column; None shows the column as it is.
+    numbered
+        Whether to add the column `ROW_NUMBER` if the engine has row numbers, so that the order of
+        rows can be restored later.
+    person
+        Column that identifies persons, if the rule counts them; it is added as `PERSON`.
+    weight
+        Column of weights for scores; it is added as `WEIGHT`.
     """
     ordered = source.engine.ordered  # where there is an order, joins must not lose it
     numbered = numbered and ordered
@@ -88,7 +98,8 @@ class CheckedClasses:
     quasi
         Columns whose values form the classes.
     left_out
-        The values of classes that fail the rule, in columns `k0`, `k1`, ...; None if no class fails.
+        The classes that fail the rule, each as a row with its values of the quasi-identifiers in
+        the columns `k0`, `k1`, ...; None if no class fails.
     rows
         Rows of the table.
     """
@@ -143,11 +154,11 @@ def check_classes(
     population
         The table of the population, for models that depend on it.
     leaves
-        For each quasi-identifier, the number of original values that each masked value may
-        represent. Privacy models on leaves need it. The quasi-identifiers come first in `quasi`.
+        The number of original values that each masked value of a quasi-identifier may represent;
+        only some privacy models need it.
     earlier
-        For each earlier release, from the first on, the columns of the table that show the rows as
-        that release did. They stay in the table.
+        For each earlier release, in their order, the columns of `table` that show the rows as this
+        release did. These columns stay in the table.
     """
     if earlier:
         return _check_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
@@ -181,8 +192,10 @@ def _check_after(
     hierarchies: Mapping[str, Hierarchy],
     earlier: Sequence[ShownColumns],
 ) -> CheckedClasses:
-    """Find the classes that fail the rule together with earlier releases, or that would be isolated
-    by absence.
+    """Check the classes that a release forms together with earlier releases. Rows that are missing
+    in a release are distinguished from its other rows.
+
+    The parameters are those of `check_classes`.
     """
     own = ShownColumns(tuple(quasi), {name: name for name in sensitive})
     releases = (*earlier, own)

@@ -29,19 +29,20 @@ Shown = tuple[npt.NDArray[np.unsignedinteger], npt.NDArray[np.unsignedinteger], 
 def masked_batches(
     source: Source, table: ir.Table, masks: Mapping[str, Mask | None], checked: CheckedClasses
 ) -> Iterator[pa.RecordBatch] | None:
-    """Return the rows of a release in batches, with texts as dictionaries, if Aegis can compute
-    them by masking the codes of the values. Otherwise, return None; the engine must then mask.
+    """Return the rows of a release in batches, by masking each value once instead of each row.
+    Texts are returned as dictionaries. Return None if this is not possible; then the engine must
+    mask.
 
     Parameters
     ----------
     source
-        The table, which must be held (`holding`).
+        The table, whose rows must be held as codes in memory (`holding`).
     table
         The query of the released rows: its columns and types are returned.
     masks
         A fitted mask for each column; None shows the column as it is.
     checked
-        The classes that are left out.
+        The checked classes, which say which rows are left out.
     """
     types = {field.name: field.type for field in table.schema().to_pyarrow()}
     quasi = checked.quasi if checked.left_out is not None else ()
@@ -62,7 +63,7 @@ def masked_batches(
 
 
 def _plain(kind: pa.DataType) -> bool:
-    """Return whether Arrow writes values of a type as the engine does."""
+    """Return whether Arrow writes values of this type in the same way as the engine."""
     return any(
         test(kind)
         for test in (
@@ -76,7 +77,9 @@ def _plain(kind: pa.DataType) -> bool:
 
 
 def _shown(mask: Mask | None, codes: npt.NDArray[np.unsignedinteger], values: pa.Array) -> Shown:
-    """Return the masked values of a column; those of no mask are its own."""
+    """Return the code of each row, the masked group of each code, and the masked value of each
+    group. Without a mask, each value is a group.
+    """
     if mask is None:
         return codes, narrow(np.arange(len(values)), len(values)), values
     [grouping] = evaluate([mask], values)
@@ -90,7 +93,23 @@ def _batches(
     quasi: tuple[str, ...],
     left_out: pa.Table | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the rows whose class is not left out."""
+    """Yield the rows of a release in batches, without the rows of left-out classes.
+
+    Parameters
+    ----------
+    columns
+        For each column, the code of each row, the group of each code, and the masked value of each
+        group.
+    names
+        The released columns.
+    rows
+        Number of rows of the table.
+    quasi
+        The quasi-identifiers.
+    left_out
+        The classes to leave out, with their values of the quasi-identifiers; None if there are
+        none.
+    """
     sizes = [len(columns[name][2]) for name in quasi]
     failing = None
     if left_out is not None:
@@ -111,7 +130,11 @@ def _batches(
 
 
 def _array(groups: npt.NDArray[np.unsignedinteger], shown: pa.Array) -> pa.Array:
-    """Return the values of some rows; a dictionary of texts holds no text that no row has."""
+    """Return the masked values of some rows. `groups` has the group of each row, and `shown` the
+    masked value of each group.
+
+    Texts are returned as a dictionary, which has no text that no row shows.
+    """
     if not pa.types.is_string(shown.type):
         return shown.take(pa.array(groups))
     used = np.bincount(groups, minlength=len(shown)) > 0

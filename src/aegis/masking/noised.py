@@ -81,7 +81,7 @@ def draw(
     source
         The table.
     masks
-        For each released column its fitted mask, or None if it is shown as it is.
+        The fitted mask of each released column; None shows the column as it is.
     quasi
         The quasi-identifiers. Classes are formed by their true values: a reader who removes the
         noise sees the true class, so noise never helps to meet a rule.
@@ -109,7 +109,9 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns with noise that a reader who knows the seed can remove."""
+    """Return the columns whose noise a reader who knows the seed can remove. Without a seed, there
+    are none.
+    """
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)
@@ -131,7 +133,9 @@ def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int |
 
 
 def _random(seed: int | None, name: str, column: pa.Array) -> np.random.Generator:
-    """Return the random number generator for one column."""
+    """Return the random number generator for the noise of one column. With a seed, it depends on
+    the seed, the column's name and the column's values.
+    """
     if seed is None:
         return np.random.default_rng()  # seeded by the system
     sha = hashlib.sha256(f"{seed}\n{name}\n".encode())

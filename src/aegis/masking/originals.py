@@ -25,7 +25,7 @@ class WithOriginals:
     source
         The table.
     columns
-        For each hidden column the name of its copy; the copies are not released.
+        For each column that is hidden by a mask, the name of its copy; the copies are not released.
     known
         Whether Aegis could add the copies. It can if the rows are in this process, are few enough,
         and have no noise.
@@ -37,8 +37,8 @@ class WithOriginals:
 
     @classmethod
     def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
-        """Add copies of the columns that `masks` hide, or return the table unchanged if that is
-        impossible.
+        """Add an unmasked copy of each column that `masks` hide. If this is not possible, return
+        the table unchanged.
         """
         schema = source.table.schema()
         hidden = {
@@ -61,12 +61,10 @@ class WithOriginals:
         return dict.fromkeys(self.columns.values())
 
     def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:
-        """Return which released columns predict hidden ones; None if that cannot be measured.
+        """Return which released columns predict the true values of hidden columns; None if this
+        cannot be measured.
 
-        Parameters
-        ----------
-        released
-            The masked rows that are released, with the added columns.
+        `released` has the masked rows of the release, with the copies of hidden columns.
         """
         if not self.known:
             return None

@@ -45,8 +45,8 @@ def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
 
 
 def outside_stated(document: Mapping[str, Any]) -> Outside | None:
-    """Return the risks in a certificate that the rule does not cover; None if the certificate
-    states none.
+    """Return the risks that a release's rule does not cover, as its certificate states them; None
+    if the certificate states none.
     """
     outside = document["privacy"].get("outside")
     if not isinstance(outside, Mapping):
@@ -56,7 +56,7 @@ def outside_stated(document: Mapping[str, Any]) -> Outside | None:
 
 
 def utility_stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility that a certificate states."""
+    """Return the utility of a release from the values in its certificate."""
     try:
         return UtilityFigure.from_dict(utility)
     except (KeyError, TypeError, ValueError) as error:

@@ -43,7 +43,8 @@ class Finding:
     Attributes
     ----------
     title, figure
-        The configuration with its utility, and its score next to the score of the reference.
+        The configuration with its utility, and its score with the score of the table to which it is
+        compared.
     released
         The number of released rows, and the smallest class size.
     proof
@@ -66,7 +67,7 @@ class Finding:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked) -> Finding:
-        """Write the texts about one entry of an advice, usually the best."""
+        """Return the texts about one entry of an advice, usually the best."""
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
@@ -97,8 +98,8 @@ def mask_shown(mask: object) -> str:
 
 
 def _figure(advice: Advice, figure: UtilityFigure) -> str:
-    """Return the utility of the best entry in the measure's unit; with several labels, the share of
-    each.
+    """Return the utility of the best entry as text: the score by the measure or, with several
+    labels, the share kept for each label.
     """
     if advice.labels:
         return labels_kept(advice)
@@ -133,7 +134,9 @@ def _share(advice: Advice, percentage: float | None) -> str:
 
 
 def _least(figure: UtilityFigure) -> str:
-    """Name the columns that the others predict worst after masking; empty if no column is predicted."""
+    """Return a text with the columns that the other columns predict worst after masking; empty if
+    the measure predicts no columns.
+    """
     shares = {name: own.kept for name, own in figure.columns.items() if not own.left_out}
     known = {name: share for name, share in shares.items() if share is not None}
     least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]
@@ -142,7 +145,9 @@ def _least(figure: UtilityFigure) -> str:
 
 
 def _released(best: Ranked, rows: int, *, persons: bool) -> str:
-    """State how many rows are released, or why that is unknown. A rule by persons counts persons."""
+    """Return a text on how many of `rows` rows are released, or why this is unknown. If `persons`
+    is True, the rule counts persons, and so does the text.
+    """
     if best.suppressed_rows is not None:
         said = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
         smallest, unit = best.smallest_class, " persons" if persons else ""
@@ -153,7 +158,9 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
 
 
 def _proof(advice: Advice) -> str:
-    """State among how many configurations the entry is the best, and what is proven."""
+    """Return a text on how many configurations the best entry was compared with, and on what is
+    proven.
+    """
     search = advice.search
     among = f"{counted(advice.combinations, 'combination')} of masks"
     if search is not None and advice.combinations == 1:
@@ -183,14 +190,18 @@ def _proof(advice: Advice) -> str:
 
 
 def _objective(advice: Advice) -> str:
-    """Return the objective by which a search is proven, if it is not the measure of the advice."""
+    """Return a text with the objective by which the search has its proof; empty if it is the
+    measure of the advice.
+    """
     search = advice.search
     same = search is None or search.objective == advice.measure
     return "" if same or search is None else f" by {search.objective}"
 
 
 def _ranked_on(advice: Advice) -> str:
-    """Return on which rows a proof compares scores, if the stated utility is measured on others."""
+    """Return a text that says that the proof compares scores on all rows, if the stated utility is
+    measured on the released rows; otherwise, the text is empty.
+    """
     best, figure = advice.best, advice.utility
     if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":
         return ""
@@ -198,7 +209,7 @@ def _ranked_on(advice: Advice) -> str:
 
 
 def _possible(search: SearchFigures) -> str:
-    """State how much better another combination could be."""
+    """Return a text on how much better another combination could be, by the bound of the search."""
     if search.gap is None or search.bound is None:
         return "better ones may exist"
     possible = percent(100 * search.gap)

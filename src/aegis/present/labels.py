@@ -24,17 +24,17 @@ class LabelLine:
     Attributes
     ----------
     label, measure, weight
-        The label's column, its measure, and its weight in the mean.
+        The label's column, its measure, and its weight in the mean over labels.
     value, reference
         The score of the release, and the score of the unmasked table.
     utility_kept
         Percent of the utility that the release keeps; None if the unmasked table has no utility.
     alone
-        Percent of the utility, on all rows, that is kept by the configuration that is best for this
-        label alone.
+        Percent of the utility that the best configuration for this label alone would keep, on all
+        rows.
     price
-        Percentage points, on all rows, that this label loses because the configuration also serves
-        the other labels.
+        How many percentage points this label loses, on all rows, because the configuration also
+        serves other labels.
     proven
         Whether `alone` is proven to be the highest value that an admissible configuration reaches.
     headline
@@ -55,7 +55,9 @@ class LabelLine:
 
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
-        """Return the figures of a label, on the released rows if they were measured, else on all rows."""
+        """Return the figures of one of several labels: on the released rows if these were measured,
+        otherwise on all rows, as in `served`.
+        """
         utility = None if advice.best is None else advice.best.utility
         figure = None if utility is None else utility.labels.get(served.label)
         value, reference, percentage = served.score, served.reference, served.utility_kept
@@ -97,14 +99,16 @@ def labels_kept(advice: Advice) -> str:
 
 
 def _alone(line: LabelLine) -> str:
-    """State how much more of the label could be kept if it were the only one, on all rows."""
+    """Return a text on how much more utility of the label could be kept, on all rows, if it were
+    the only label.
+    """
     if line.price is None or line.price < 0.1:
         return ""
     return f" ({line.price:.1f} points less than if it were the only label)"
 
 
 def _headline(figure: UtilityFigure) -> str:
-    """Return the utility for one label as a sentence without full stop."""
+    """Return the expected metric or the scores of one label as a sentence without its full stop."""
     from aegis.advisor.utility import IN_WORDS  # loads NumPy, which no help needs
     from aegis.measures import MEASURES
 
@@ -113,7 +117,8 @@ def _headline(figure: UtilityFigure) -> str:
 
 
 def score_words(summary: Mapping[str, Any], figure: UtilityFigure) -> str:
-    """Return a sentence, without its full stop, on the scores of a release and of its reference.
+    """Return a sentence, without its full stop, on the score of a release and the score of the
+    table with which it is compared. `summary` describes the label.
 
     Examples
     --------

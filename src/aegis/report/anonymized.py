@@ -23,8 +23,8 @@ def render_anonymized(
     before: PrivacyReport | None,
     title: str = "Record-level release",
 ) -> str:
-    """Return the report on a record-level release as HTML. If the release has the front of MO-OBAM,
-    the report shows it.
+    """Return the report on a record-level release as HTML. If the method compared several settings
+    (MO-OBAM), the report also shows its Pareto front.
 
     The page loads no external resources. The same release gives the same bytes, except for the
     seconds that the grouping took.

@@ -65,7 +65,9 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
 
 
 def _made(certificate: Mapping[str, Any]) -> str:
-    """Name the released file, the table of which it was made, and the persons whom the rule counts."""
+    """Return a sentence that names the released file, the table from which it was made, and the
+    persons whom the rule counts.
+    """
     file, origin = certificate["output"].get("file"), certificate["input"].get("origin")
     said = clean(file, limit=120) if file else "A release"
     if origin:
@@ -96,7 +98,9 @@ def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _text(mask: Any) -> str:
-    """Return a mask of a configuration as text; it is a name, or `{name: parameters}`."""
+    """Return a mask of a configuration as text. In the certificate, a mask is a name, or a mapping
+    from its name to its parameters.
+    """
     if isinstance(mask, Mapping) and len(mask) == 1:
         ((name, given),) = mask.items()
         if not isinstance(given, Mapping):
@@ -145,7 +149,9 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the most important privacy figures, as key figures of the report."""
+    """Yield the most important privacy figures of the audit in a certificate, as key figures of the
+    report.
+    """
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
     yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}

@@ -28,14 +28,14 @@ Points = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Plot:
-    """An Altair chart, and the rows of the named data sets that it shows.
+    """An Altair chart with its data.
 
     Attributes
     ----------
     chart
         The Altair chart, which refers to data sets by name.
     data
-        The rows of each named data set.
+        The rows of each data set, by the name of the data set.
     """
 
     chart: Any
@@ -43,10 +43,19 @@ class Plot:
 
 
 def ranking_chart(points: Points, axis: str, width: int) -> Plot:
-    """Return a chart of the ranking, which shows the utility kept by each configuration, with the
-    best at the top.
+    """Return a chart of the ranking: the utility or score of each configuration, with the best at
+    the top.
 
     The axis does not start at zero but spans the scores, so that it shows their differences.
+
+    Parameters
+    ----------
+    points
+        One entry for each configuration, best first, with its name and utility.
+    axis
+        Title of the axis.
+    width
+        Width in pixels.
     """
     import altair as alt
 
@@ -74,10 +83,11 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
 
 
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
-    """Return a chart of utility against privacy, with one point for each configuration.
+    """Return a chart of utility against privacy, with one point for each configuration. `axis` is
+    the title of the axis of utility, and `width` is in pixels.
 
-    If there is a limit, privacy is the share of rows that must be suppressed, and a line shows the
-    limit. Otherwise, privacy is the size of the smallest class.
+    If `limit`, the suppression limit in percent, is given, privacy is the share of rows that must
+    be suppressed, and a line shows the limit. Otherwise, privacy is the size of the smallest class.
     """
     import altair as alt
 
@@ -123,7 +133,19 @@ def _spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], width: int) -> Plot:
-    """Return a heat map of the utility kept, by attribute (rows) and configuration (columns)."""
+    """Return a heat map of the utility kept, by attribute (rows) and configuration (columns).
+
+    Parameters
+    ----------
+    names
+        Names of the attributes.
+    columns
+        One entry for each configuration, with its name and status.
+    cells
+        For each configuration, the utility kept of each attribute.
+    width
+        Width in pixels.
+    """
     import altair as alt
 
     names = fitted(names, width)
@@ -151,9 +173,11 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 def histogram_chart(
     points: Points, sizes: Sequence[str], series: Sequence[str], width: int, unit: str
 ) -> Plot:
-    """Return a chart of the share of rows or persons (`unit`) by class size.
-
+    """Return a chart of the share of rows or persons (`unit`) by size of their equivalence class.
     Hollow marks show the table before masking, filled marks show it after masking.
+
+    `points` has the share for each of the `sizes` and each of the `series` (before, after); `width`
+    is in pixels.
     """
     import altair as alt
 
@@ -183,8 +207,10 @@ def histogram_chart(
 
 
 def front_chart(points: Points, parameter: str, width: int) -> Plot:
-    """Return a chart of the Pareto front, which shows the utility kept for each value of the
-    parameter. The mark of the knee is filled.
+    """Return a chart of the Pareto front: the utility kept for each value of a parameter of the
+    rule. The mark of the recommended value (the knee) is filled.
+
+    `points` has one entry for each value, and `width` is in pixels.
     """
     import altair as alt
 
@@ -216,8 +242,10 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
 
 
 def tradeoff_chart(points: Points, width: int) -> Plot:
-    """Return a chart of information loss against diversity. The marks of Pareto-optimal settings
-    are filled.
+    """Return a chart of the settings that the method MO-OBAM compared: information loss against
+    diversity. The marks of Pareto-optimal settings are filled.
+
+    `points` has one entry for each setting, and `width` is in pixels.
     """
     import altair as alt
 
@@ -238,7 +266,9 @@ def tradeoff_chart(points: Points, width: int) -> Plot:
 
 
 def _from_least(channel: Any, field: str, title: str, ticks: int) -> Any:
-    """Return a channel of a chart whose axis begins near the least value, not at 0."""
+    """Return a chart's axis for `field` that begins near the least value, not at 0. `channel` is
+    Altair's class for the direction, and `ticks` is the number of ticks.
+    """
     import altair as alt
 
     return channel(field, title=title, scale=alt.Scale(zero=False, padding=16), axis=grid(ticks))
@@ -248,7 +278,9 @@ SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
 
 
 def with_status(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the point with its status, which determines the symbol in the chart."""
+    """Return a configuration's point with its status (recommended, admissible or failing), which
+    determines the symbol in the chart.
+    """
     chosen = 0 if point["recommended"] else 1 if point["admissible"] else 2
     return {**point, "status": _STATUS[chosen]}
 
@@ -278,8 +310,8 @@ def _by_status(colours: list[str]) -> Any:
 
 
 def _by_step(family: str, undefined: str) -> Any:
-    """Return the colour of each step of the heat map; cells without a utility get the colour
-    `undefined`.
+    """Return the colour of each step of the heat map. `family` is the name of a series of colours
+    in the palette, and cells without a utility get the colour `undefined`.
     """
     import altair as alt
 
@@ -334,7 +366,9 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Cut each name so that it fits into the margin to the left of a chart, and return the names."""
+    """Return the names, each cut so that it fits into the margin to the left of a chart that is
+    `width` pixels wide.
+    """
     return [fit(name, _room(width) - 14) for name in names]
 
 
@@ -344,8 +378,8 @@ def left(names: Sequence[str]) -> int:
 
 
 def row_axis() -> Any:
-    """Return the axis for the rows of a chart, which looks up each label in `row_names` by its
-    index.
+    """Return the axis for the rows of a chart. The data has an index for each row, and the axis
+    shows the name at this index in the list `row_names`.
     """
     import altair as alt
 
@@ -353,7 +387,9 @@ def row_axis() -> Any:
 
 
 def _column_axis(upright: bool) -> Any:
-    """Return the axis above the heat map, whose labels are looked up in `column_names` by index."""
+    """Return the axis above the heat map. The data has an index for each column, and the axis shows
+    the name at this index in the list `column_names`, vertically if `upright` is True.
+    """
     import altair as alt
 
     return alt.Axis(
@@ -367,7 +403,9 @@ def _column_axis(upright: bool) -> Any:
 
 
 def grid(ticks: int, **more: Any) -> Any:
-    """Return an axis that has dashed grid lines and about `ticks` ticks."""
+    """Return an axis that has dashed grid lines and about `ticks` ticks. `more` are further options
+    of the axis.
+    """
     import altair as alt
 
     return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)

@@ -79,11 +79,11 @@ def build_context(
     Parameters
     ----------
     advice
-        The advice, with front and obstacles if they were computed.
+        The advice.
     before, after, finest
-        As in `PrivacyChange`.
+        Privacy of the table and of the release, and whether `before` is under the finest masks.
     title, shown
-        The report's heading, and values of the release for its owner; None shows no values.
+        The heading, and values of the release for its owner (None: no values).
 
     Raises
     ------
@@ -128,7 +128,7 @@ def build_context(
 
 
 def score_axis(advice: Advice) -> str:
-    """Return the title of the axis that shows scores."""
+    """Return the title of the axis that shows scores in charts: the utility kept, or the measure."""
     if is_relative(advice):
         return f"utility kept (% of {advice.baseline_word})"
     return f"score ({MEASURES.get(advice.measure).title})"
@@ -174,13 +174,17 @@ def _measure(measure: Measure) -> dict[str, str]:
 
 
 def _objective(advice: Advice) -> str | None:
-    """Return the objective of the search; None if it is the measure of the report."""
+    """Return the name of the objective that the search optimised; None if it is the measure of the
+    report.
+    """
     search = advice.search
     return search.objective if search and search.objective != advice.measure else None
 
 
 def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the parts of the sentence that states the recommendation."""
+    """Return the parts of the sentence that states the recommendation. `subject` is the recommended
+    configuration, or the closest one if none is admissible.
+    """
     total = advice.summary["rows"]
     verdict: dict[str, Any] = {
         "admissible": advice.best is not None,
@@ -210,7 +214,9 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 
 
 def _proof(advice: Advice) -> dict[str, str | None]:
-    """Return how the best configuration was proven best, how many there were, and why it comes first."""
+    """Return three texts on the best configuration, each None if it does not apply: the proof that
+    it is the best, what is proven about the list that was scored, and why it comes first.
+    """
     best, search = advice.best, advice.search
     proven = None if search is None or search.optimal else search.proven
     preferred = None if search is None else search.preferred
@@ -222,7 +228,11 @@ def _proof(advice: Advice) -> dict[str, str | None]:
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:
-    """Return the least suppression limit, rounded up, that would admit the release; None if none can."""
+    """Return the least suppression limit that would admit a release, rounded up and as text; None
+    if no limit would.
+
+    `suppressed` is the number of rows that must be suppressed, out of `total` rows.
+    """
     if suppressed >= total:
         return None
     return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)
@@ -236,7 +246,12 @@ def _key_figures(
     *,
     finest: bool,
 ) -> list[dict[str, str]]:
-    """Return the key figures, which the report shows in large type below the recommendation."""
+    """Return the key figures, which the report shows in large type below the recommendation.
+
+    `subject` is the recommended (or else closest) configuration. `before` and `after` describe the
+    privacy of the table and of the release. `finest` says whether `before` is under the finest
+    masks.
+    """
     if subject is None:
         return []
     total = advice.summary["rows"]
@@ -281,7 +296,9 @@ def _key_figures(
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
-    """Return the mask and the utility of each attribute of a configuration, in the order of the policy."""
+    """Return the mask and the utility of each attribute of a configuration (`subject`), in the
+    order of the policy.
+    """
     known, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []
@@ -323,7 +340,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
 
 
 def _withheld(advice: Advice) -> list[dict[str, str]]:
-    """Return the columns that the release leaves out or tokenises, each with the reason."""
+    """Return the columns that the release leaves out or replaces by tokens, each with the reason."""
     columns = []
     for name, entry in advice.policy.get("attributes", {}).items():
         if entry["role"] in _NOT_RELEASED:
@@ -408,21 +425,28 @@ def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
 
 
 def _differences(ranked: Ranked, first: Ranked) -> str:
-    """Return, as text, the masks that differ from those of the best configuration."""
+    """Return, as text, the masks of a configuration that differ from those of the best
+    configuration (`first`).
+    """
     changed = (f"{name}: {mask_words(mask)}" for name, mask in _changed(ranked, first).items())
     return clean("; ".join(changed), limit=400)
 
 
 def _label(ranked: Ranked, first: Ranked) -> str:
-    """Return the name of a configuration, with the attributes that it masks differently from the
-    best one.
+    """Return the name of a configuration, followed by the attributes that it masks differently from
+    the best configuration (`first`).
     """
     changed = ", ".join(_changed(ranked, first))
     return clean(f"{ranked.name}: {changed}" if changed else ranked.name, limit=NAME_LIMIT)
 
 
 def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[str, Any]:
-    """Return a configuration as a point of a chart, with its utility in percent or as a score."""
+    """Return a configuration as a point of a chart. Its utility is in percent if `relative` is
+    True, otherwise it is a score.
+
+    `total` is the number of rows of the table. `first` says whether this is the recommended
+    configuration.
+    """
     return {
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "utility": ranked.utility_kept if relative else ranked.score,
@@ -488,7 +512,7 @@ def _in_one_phrase(criteria: Sequence[str]) -> str:
 
 
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
-    """Return the policy and the recommended configuration as YAML text."""
+    """Return the policy and the recommended (or else closest) configuration `subject` as YAML text."""
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
         chosen = {"configurations": {subject.name: subject.masks}}
@@ -511,7 +535,9 @@ def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _provenance(advice: Advice) -> list[tuple[str, str, bool]]:
-    """Return the versions, digests and data sources from which the figures of the report come."""
+    """Return the facts from which the figures of the report come: versions, counts and digests.
+    Each has a name, a text, and whether the text is a digest.
+    """
     summary = advice.summary
     facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
     if advice.estimated is None:
@@ -529,7 +555,9 @@ def _provenance(advice: Advice) -> list[tuple[str, str, bool]]:
 
 
 def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
-    """Return the rows of the table on provenance that describe an exact summary."""
+    """Return those facts on the origin of the figures that only an exact summary has. Each has a
+    name, a text, and whether the text is a digest.
+    """
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
@@ -541,7 +569,9 @@ def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
 
 
 def _weights(weights: Mapping[str, Any] | None) -> list[tuple[str, str, bool]]:
-    """Return the column that weights the rows, and how many rows of equal weight they are worth."""
+    """Return, as a fact on the origin of the figures, the column that weights the rows, and how
+    many rows of equal weight carry as much information; empty without weights.
+    """
     if weights is None:
         return []
     worth = rows(round(weights["effective_rows"]))

@@ -16,7 +16,8 @@ _BROAD = frozenset("mwMW@%&")
 
 
 def text_width(text: str, size: int = SIZE) -> float:
-    """Return the estimated width of `text` in pixels, in the report's typeface.
+    """Return the estimated width of `text` in pixels, in the report's typeface. `size` is the type
+    size in pixels.
 
     The estimate tends to be too large. It cannot be precise, because fonts of non-Latin scripts
     differ too much.
@@ -25,7 +26,7 @@ def text_width(text: str, size: int = SIZE) -> float:
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return the text. If it is wider than `pixels`, it is cut and ends in "…"."""
+    """Return the text. If it is wider than `pixels` at this type size, it is cut and ends in "…"."""
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0

@@ -25,7 +25,8 @@ SECONDS = 120
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write an HTML document to a file, as HTML or as PDF, depending on the extension of the path.
+    """Write an HTML document (`page`) to a file, as HTML or as PDF, depending on the extension of
+    the path.
 
     Raises
     ------
@@ -49,7 +50,14 @@ def write_page(path: Path, page: str) -> None:
 
 
 def _print(browser: str, source: Path, target: Path, profile: Path) -> None:
-    """Print a page to PDF with the browser, without its headers; raise `PolicyError` if that fails."""
+    """Print a page (`source`) to a PDF file (`target`) with a browser. `profile` is the browser's
+    temporary folder.
+
+    Raises
+    ------
+    PolicyError
+        The browser fails.
+    """
     command = [
         browser,
         "--headless",

@@ -86,7 +86,7 @@ def variable(name: str) -> str:
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the heat map's colour step for a percentage, counted from 0; None if the percentage is
-    undefined.
+    """Return the colour step of the heat map for a percentage of utility, counted from 0; None if
+    the utility is None.
     """
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)

@@ -141,7 +141,9 @@ def environment(*folders: Path) -> jinja2.Environment:
 
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
-    """Return the charts of the report by name, as far as the context has data for them."""
+    """Return the charts of the report by name. `context` has all values of the report; charts
+    without data are left out.
+    """
     drawings: dict[str, Drawing] = {}
     ranking = context["ranking"]
     if ranking["points"]:
@@ -211,7 +213,9 @@ def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:
 
 
 def _columns(ranking: Mapping[str, Any], limit: int | None) -> tuple[charts.Points, Any]:
-    """Return the configurations that are columns of the heat map, at most `limit`, and their cells."""
+    """Return the first `limit` configurations as columns of the heat map (None: all), and the cells
+    of each column.
+    """
     return ranking["points"][:limit], ranking["heat"][:limit]
 
 
@@ -233,6 +237,17 @@ def draw_twice(
 ) -> Drawing:
     """Draw a chart in two widths: `width` pixels for wide screens, and fewer pixels for small
     screens.
+
+    Parameters
+    ----------
+    name
+        An identifier of the chart that is unique in the page.
+    title, description
+        Texts for screen readers.
+    chart
+        Function that returns the chart for a width in pixels.
+    width
+        The larger width.
     """
     return Drawing(
         wide=draw(chart(width), name=f"{name}-wide", title=title, description=description),

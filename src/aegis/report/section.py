@@ -28,9 +28,9 @@ class ReportSection:
     Attributes
     ----------
     anchor
-        The `id` of its first element, to which the table of contents links.
+        The `id` of the section's first element, to which the table of contents links.
     title
-        Its title in the table of contents.
+        The section's title in the table of contents.
     html
         The section as HTML, in which the package has escaped every value of the table.
     """
@@ -42,7 +42,7 @@ class ReportSection:
 
 @runtime_checkable
 class Reported(Protocol):
-    """An object that a report can describe: it has an advice and further sections."""
+    """An object on which a report can be made: it has an advice and further sections of the report."""
 
     @property
     def advice(self) -> Advice:
@@ -53,7 +53,7 @@ class Reported(Protocol):
 
 
 def advice_of(given: Advice | Reported) -> Advice:
-    """Return the advice that a report describes.
+    """Return the advice that a report describes: `given`, or the advice of the object `given`.
 
     Raises
     ------

@@ -112,7 +112,9 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return an SVG tag without the parts that do not change the drawing."""
+    """Return an SVG tag, which a search in the text matched, without the parts that do not change
+    the drawing.
+    """
     return _DIGITS.sub(r"\1", _NOISE.sub("", tag.group()))
 
 
@@ -140,7 +142,9 @@ def _config() -> dict[str, Any]:
 
 
 def _require_plain(text: str) -> None:
-    """Raise `InternalError` if the SVG contains anything but shapes and text."""
+    """Raise `InternalError` if the text of an SVG contains anything but shapes and text, such as
+    scripts or links.
+    """
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -216,7 +220,9 @@ def _drawn_here(specification: dict[str, Any], version: str) -> str:
 
 @cache
 def _child() -> tuple[IO[str], IO[str]]:
-    """Start the child process; return its input and its output, one line per chart."""
+    """Start the child process that draws charts. Return its input and its output, which transport
+    one line per chart.
+    """
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", _CHILD],
         stdin=subprocess.PIPE,

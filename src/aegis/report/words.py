@@ -45,15 +45,17 @@ def clean(text: object, *, limit: int | None = None) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that comes from outside Aegis as a sentence: cleaned, with its first letter in
-    upper case.
+    """Return text that comes from outside Aegis as a sentence: in a form that is safe to display,
+    with its first letter in upper case.
     """
     shown = clean(text, limit=600)
     return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]
 
 
 def prose(text: str) -> Markup:
-    """Return text as a sentence of HTML, with a full stop. Text between backticks becomes code."""
+    """Return a text as a sentence of HTML, with a full stop. Words between backticks are marked as
+    code.
+    """
     from markupsafe import Markup, escape
 
     shown = sentence(text)
@@ -62,7 +64,9 @@ def prose(text: str) -> Markup:
 
 
 def lines(text: str) -> str:
-    """Return text from the data, cleaned as by `clean`, but with its line breaks."""
+    """Return text from the data in a form that is safe to display, like `clean`, but with its line
+    breaks.
+    """
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
@@ -76,7 +80,9 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a percentage that no line break can divide, such as "93.4 %"; a dash for None."""
+    """Return a percentage with this number of decimals, such as "93.4 %"; a dash for None. No line
+    break can divide the text.
+    """
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
@@ -90,12 +96,14 @@ def share(number: int, whole: int) -> str:
 
 
 def portion(value: float | None) -> str:
-    """Return a share or a risk in [0, 1] as a percentage; a dash for None."""
+    """Return a share or a risk from 0 to 1 as a percentage; a dash for None."""
     return NONE if value is None else _unbroken(words.portion(value))
 
 
 def part(number: int, whole: int) -> str:
-    """Return a number of rows with its share of the whole, such as "398 (1.2 %)"; 0 gets no share."""
+    """Return a number of rows with its share of the whole, such as "398 (1.2 %)". The number 0 is
+    returned without a share.
+    """
     return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 
@@ -129,5 +137,7 @@ def rows(value: int) -> str:
 
 
 def plural(value: int, noun: str, many: str | None = None) -> str:
-    """Return a count with its noun, for example "3 classes". By default, the plural adds an s."""
+    """Return a count with its noun, for example "3 classes". `many` is the plural; by default, an s
+    is added.
+    """
     return counted(value, noun, many)

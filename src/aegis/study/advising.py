@@ -75,7 +75,9 @@ class Advising(ABC):
     def under(
         self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
     ) -> Advising:
-        """Return a study of the same table under another policy."""
+        """Return a study of the same table under another policy. `rule_override` says whether to
+        accept a rule that differs from the rule of the summary's owner.
+        """
 
     @property
     def searchable(self) -> bool:
@@ -130,10 +132,13 @@ class Advising(ABC):
         Parameters
         ----------
         configurations, generate_count, measure, methods
-            As in `rank`. If the policy lists configurations, Aegis ranks these by default.
+            The configurations to rank or how many to generate, the measure, and record-level
+            methods to rank, too: as in `rank`. If the policy lists configurations, Aegis ranks
+            these by default.
         top, time_limit, explain_best
-            As in `search`. If you give no time limit, the search stops after work that takes about
-            30 seconds on an idle machine. The advice then says how much better another
+            How many configurations to return, the time limit in seconds, and whether to explain the
+            best one: as in `search`. If you give no time limit, the search stops after work that
+            takes about 30 seconds on an idle machine. The advice then says how much better another
             configuration could be.
 
         Examples
@@ -296,9 +301,10 @@ class Advising(ABC):
         progress: Progress | None = None,
         prepared: Prepared | None = None,
     ) -> Advice:
-        """Search the summary, which reads no rows unless the engine checks the rule.
+        """Search all combinations on the summary. No rows are read, unless the table's engine
+        checks the rule.
 
-        `prepared` contains what several searches share.
+        `prepared` has the scores and bounds that several searches share; None to compute them.
         """
         from aegis.advisor.search import search_combinations
 
@@ -310,7 +316,9 @@ class Advising(ABC):
     def _completed(
         self, advice: Advice, given: SearchRequest, methods: Sequence[str | Recipe] | None = None
     ) -> Advice:
-        """Return the advice of a search with what only the rows show."""
+        """Return the advice of a search, completed with figures that need the rows, such as the
+        utility of the released rows. `methods` are record-level methods to rank, too.
+        """
         by_loss = given.objective is not None and given.objective not in MEASURES
         measured = given.explain_best or given.measure is not None or not by_loss
         return complete_advice(self._subject, advice, methods, self.seed, measured=measured)
@@ -332,7 +340,8 @@ class Advising(ABC):
             "suppression=0..0.1", or a parameter of a privacy model that the policy requires:
             "l=2..4", "t=0.1..0.4".
         objective, measure, time_limit
-            As in `search`.
+            The figure to optimise, the measure of the results, and the limit in seconds of all
+            searches together: as in `search`.
 
         Examples
         --------

@@ -37,7 +37,10 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of the study if another package defines its format; else None.
+    """Return the summary of a study (`subject`) if an installed package defines its format; None
+    for a table or an ordinary summary.
+
+    `request` and `methods` say what the user wants to know.
 
     Raises
     ------
@@ -50,7 +53,11 @@ def added_summary(
 
 
 def check_methods(policy: Policy, methods: Collection[str | Recipe] | None, seed: int) -> None:
-    """Raise an error if a record-level method is unknown, before any work is done."""
+    """Raise `PolicyError` before any work is done if a record-level method is unknown, or if the
+    policy does not allow such methods because it has several labels.
+
+    `methods` are the requested methods; None for those of the policy.
+    """
     if methods or (methods is None and policy.anonymizers):
         policy.refuse_several("A record-level method")
     if methods:
@@ -81,10 +88,21 @@ def complete_advice(
     *,
     measured: bool = True,
 ) -> Advice:
-    """Return the advice with record-level releases and with its privacy figures.
+    """Return the advice completed with record-level releases and with its privacy figures. Its
+    warnings begin with warnings about the rule, followed by risks to persons.
 
-    Its warnings begin with warnings about the rule, followed by risks to persons. If `measured` is
-    True, the utility is measured on the rows that the best release keeps.
+    Parameters
+    ----------
+    subject
+        The table or summary, with the policy.
+    advice
+        The advice of a ranking or a search.
+    methods
+        Record-level methods to rank, too; None for those of the policy.
+    seed
+        Seed of random draws.
+    measured
+        Whether to measure the utility on the rows that the best release keeps.
     """
     policy, summary = subject.policy, subject.summary
     if methods or (methods is None and policy.anonymizers):
@@ -133,6 +151,8 @@ def draw_report(
 ) -> str:
     """Return the report on an advice or an evaluation as HTML. If `path` is given, also write it to
     this file.
+
+    `title` is the heading. `values` says whether the report may show values of the table.
     """
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
@@ -159,9 +179,10 @@ def draw_report(
 def release_table(
     subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
 ) -> Release:
-    """Apply a configuration, and return the release.
+    """Apply a configuration to the table, and return the release.
 
-    Its utility is measured with the measure that chose the configuration.
+    If an advice or an entry of a ranking is given, the certificate states the utility by its
+    measure.
     """
     from aegis.release import apply
 

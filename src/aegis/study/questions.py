@@ -21,7 +21,10 @@ QUESTIONS = Extensions("question")
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Call the function that a package registers for a question, and return its result.
+    """Call the function that an installed package registers for a question, such as `evaluate`, and
+    return its result.
+
+    `study`, `values` and `options` are its arguments.
 
     Raises
     ------
@@ -37,7 +40,7 @@ def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
 
 
 class AddedSummary(Protocol):
-    """A summary in an added format, with a policy, from which Aegis can advise."""
+    """A summary in a format that a package adds, with a policy. Aegis can give advice from it."""
 
     summary_format: ClassVar[str]
     """The name of its format."""
@@ -50,7 +53,7 @@ class AddedSummary(Protocol):
         """
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the configurations in the request; if it has none, rank those in the summary."""
+        """Rank the configurations in the request. If it has none, rank those in the summary."""
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:
         """Search all combinations of the summary's candidate masks."""

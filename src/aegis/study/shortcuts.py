@@ -21,8 +21,8 @@ def advise(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Return the best release and its runners-up. This is `Study(table, policy).advise(...)` in one
-    call.
+    """Return the best configuration and its runners-up. This is `Study(table, policy).advise(...)`
+    in one call; `options` are the arguments of `advise`.
 
     Examples
     --------
@@ -43,8 +43,8 @@ def search(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Search all combinations of candidate masks. This is `Study(table, policy).search(...)` in one
-    call.
+    """Search all combinations of candidate masks for the best one that meets the rule. This is
+    `Study(table, policy).search(...)` in one call; `options` are the arguments of `search`.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def evaluate(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Any:
-    """Return the `Evaluation` of models trained on masked tables. This is `Study(table,
-    policy).evaluate(...)` in one call.
+    """Train models on masked tables, and return the `Evaluation`. This is `Study(table,
+    policy).evaluate(...)` in one call; `options` are the arguments of `evaluate`.
 
     Examples
     --------

@@ -55,10 +55,10 @@ class Study(Advising):
         affect draws that protect a release, such as noise. For such draws, give `seed` to `apply`
         or `anonymize`.
     progress
-        Receives the progress of long work, step by step.
+        Shows the progress of long work, step by step.
     rule_override
-        Whether to accept a rule that differs from the rule of the summary. A locked summary still
-        refuses a weaker rule.
+        Whether to accept a rule that differs from the rule that the summary's owner put into it. A
+        locked summary still refuses a weaker rule.
     like
         The summary of another part of the same data. Aegis reuses its fitted masks and pooled
         groups, so that `aegis.merge` can add up both summaries.
@@ -108,7 +108,8 @@ class Study(Advising):
 
         If the new policy changes only the rule, the measure or weights, or leaves out candidates,
         Aegis reuses the summary. Otherwise, it summarises the table again at the first question.
-        `rule_override` has the same meaning as in `Study`.
+        `rule_override` says whether to accept a rule that differs from the rule of the summary's
+        owner.
 
         Examples
         --------
@@ -133,9 +134,9 @@ class Study(Advising):
         Parameters
         ----------
         configurations
-            The configurations whose masked tables are used; by default, as in `rank`. If you give
-            an advice, Aegis uses its first three entries that meet the rule, and the evaluation
-            contains the advice.
+            The configurations whose masked tables are used; by default, those that the policy
+            lists, or else random ones. If you give an advice, Aegis uses its first three entries
+            that meet the rule, and the evaluation contains the advice.
         options
             The fields of `aegis.papers.requests.EvaluationRequest`, such as `models` and `metric`.
 
@@ -221,9 +222,8 @@ class Study(Advising):
         output
             Path of the masked table. If you give none, the rows of the release stay in memory.
         request, options
-            How to make the release, as in `aegis.apply`: an `ApplyRequest`, or keywords with the
-            names of its fields. The measure and the rule come from the advice unless you give
-            others.
+            How to make the release: an `ApplyRequest`, or keywords with the names of its fields.
+            The measure and the rule come from the advice unless you give others.
 
         Raises
         ------
@@ -263,9 +263,8 @@ class Study(Advising):
         method
             Name of an anonymizer, or a `Recipe`.
         request, options
-            How to make the release, as in `aegis.anonymize`: an `AnonymizeRequest`, or keywords
-            with the names of its fields. By default, methods that draw at random use the seed of
-            the study.
+            How to make the release: an `AnonymizeRequest`, or keywords with the names of its
+            fields. By default, methods that draw at random use the seed of the study.
         report
             Path of an HTML file for a report on the release.
 
@@ -298,6 +297,7 @@ class Study(Advising):
 
     def audit(self, *, population: Any = None) -> Audit:
         """Measure the privacy of the unmasked table and compare it with the policy's rule.
+        `population` is the table of the population, if the rule needs one.
 
         Examples
         --------

@@ -41,7 +41,7 @@ class Subject:
     source
         The table; None if there is only a summary.
     exact
-        Whether co-occurrences are counted on all rows.
+        Whether pairs of values are counted on all rows, not on a sample.
     seed
         Seed of all random draws.
     progress
@@ -53,7 +53,7 @@ class Subject:
     like
         The summary of another part of the same data, whose groups of values are reused.
     added
-        The summary, if a package adds its format; else None.
+        The summary, if an installed package defines its format; else None.
     """
 
     policy: Policy
@@ -81,7 +81,8 @@ class Subject:
         rule_override: bool = False,
         like: Summary | None = None,
     ) -> Subject:
-        """Return the subject for a table, for a summary, for the path of either, or for another
+        """Return the subject of a study for a table, for a summary, or for the path of either.
+        `table` may also be a subject, which is returned. All other parameters are fields of the
         subject.
 
         Raises
@@ -129,8 +130,8 @@ class Subject:
 
     @property
     def known(self) -> CodedRows | None:
-        """The rows of the table as codes. None if there are too many rows, or if this subject did
-        not make the summary.
+        """The rows of the table as codes of their values. None if there are too many rows, or if
+        the summary was not made here.
         """
         return None if self._counted is None else self._counted[1]
 
@@ -155,7 +156,7 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return a subject whose co-occurrences are counted on all rows, not on a sample. If this
+        """Return a subject that counts pairs of values on all rows, not on a sample. If this
         subject already counts all rows, return it unchanged.
         """
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
@@ -179,21 +180,23 @@ class Subject:
             )
 
     def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise `PolicyError` if a rule is weaker than the owner of the summary allows.
-
-        There is no restriction if the study has the table itself.
+        """Raise `PolicyError` if a rule is weaker than the owner of the summary allows. If there is
+        the table itself, every rule is allowed.
         """
         if self.source is None:
             check_front_rules(self.summary, rules, override=self.rule_override)
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
-        """Return the subject of the same table under another policy. It keeps the summary if this
-        fits the new policy.
+        """Return a subject with the same table and another policy. It reuses the summary if the
+        summary fits the new policy.
+
+        `rule_override` says whether to accept a rule that differs from the rule of the summary's
+        owner.
 
         Raises
         ------
         PolicyError
-            There is only a summary, and it does not fit the policy or its rule.
+            There is only a summary, and it does not fit the new policy or its rule.
         """
         with self._lock:
             narrowed = None if self._counted is None else narrow(self._counted[0], policy)
@@ -225,7 +228,7 @@ class Subject:
 
 
 def describe_subject(subject: Subject) -> str:
-    """Return one line that describes the study: its table, rows, label and rule."""
+    """Return one line that describes a study: its table, rows, label and rule."""
     of = "a summary" if subject.source is None else str(subject.source.origin)
     summary = subject.summarised
     read = "not read yet" if summary is None else counted(summary.rows, "row")
@@ -235,8 +238,8 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return the description as HTML. If the table is already summarised, it has a table of the
-    attributes.
+    """Return the description of a study as HTML. If the table is already summarised, a table of its
+    attributes follows.
     """
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"

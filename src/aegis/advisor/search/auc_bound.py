@@ -19,10 +19,11 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Return whether `reachable_auc` or `explained_share` gives an upper bound for an objective.
+    """Return whether an upper bound of an objective can be computed from least squares
+    (`reachable_auc` or `explained_share`).
 
     This is so if the objective is the expected AUC or R2 of linear scores, the label has only one
-    mask, and the summary has folds.
+    mask, and the summary has counts by fold.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -34,12 +35,13 @@ def has_reach(objective: str, problem: Problem) -> bool:
 
 
 class FinestMasks:
-    """The finest masks in each box: for each attribute, the mask that shows everything that any
-    candidate in the box shows.
+    """Computes the finest masks in each box (a set of candidate masks for each attribute): for each
+    attribute, the mask that shows everything that any candidate in the box shows.
 
-    The refinement takes account of both levels and ranges. If a candidate adds noise, the finest
-    mask shows the atoms, because the noisy value is a random function of the atom. Boxes with the
-    same domain of an attribute share its finest mask.
+    The mask also refines the numeric ranges of the candidates. If a candidate adds noise, the
+    finest mask shows the atoms (the sets of values that all candidates treat in the same way),
+    because the noisy value is a random function of the atom. Boxes with the same candidates of an
+    attribute share its finest mask.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -48,11 +50,11 @@ class FinestMasks:
         self._known: dict[tuple[int, int], tuple[int, Integers, int]] = {}
 
     def coded(self, box: Box) -> CodedMasks | None:
-        """Return the level of each atom under the finest masks of a box, and a number that
-        identifies each mask.
+        """Return the level of each value (atom) of each attribute under the finest masks of a box,
+        and a number that identifies each mask; equal numbers mean equal masks.
 
-        Equal numbers mean equal masks. The result is None if the masks together have more than
-        1,024 levels.
+        A box has a set of candidate masks for each attribute. The result is None if the masks
+        together have more than 1,024 levels.
         """
         masks = [self._of(i, box[i]) for i in range(len(self._variables))]
         if sum(size for _, _, size in masks) > _LEVELS:
@@ -61,7 +63,12 @@ class FinestMasks:
         return CodedMasks(levels, keys, [None] * len(masks))
 
     def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
-        """Return the number of a domain's finest mask, the level of each atom, and the number of levels."""
+        """Return the finest mask of a set of candidates: a number that identifies it, the level of
+        each atom, shape (A,), and the number of levels.
+
+        `index` is the attribute, and `domain` is the set as a bit mask. An atom is a set of values
+        that all candidates treat in the same way.
+        """
         if (index, domain) not in self._known:
             level = _refined(self._variables[index], domain)
             number = self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
@@ -70,7 +77,9 @@ class FinestMasks:
 
 
 def work_at(coded: CodedMasks) -> float:
-    """Return how much work it takes to compute the bound of a box that has these finest masks."""
+    """Return about how many seconds it takes to compute an upper bound of the AUC from these masks
+    (`coded`).
+    """
     levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
     return score_work(levels, levels)
 
@@ -87,7 +96,8 @@ def _refined(variable: Variable, domain: int) -> Integers:
 
 
 class FinestBound:
-    """Computes an upper bound of the expected AUC (or R2) of all configurations in a box.
+    """Computes an upper bound of the expected AUC (or R2) of all configurations in a box. A box has
+    a set of candidate masks for each attribute.
 
     The bound is computed for the finest masks of the box (`FinestMasks`). A coarser mask allows
     only some of the linear scores that a finer mask allows, so no configuration exceeds the bound.
@@ -110,7 +120,10 @@ class FinestBound:
         self._known: dict[tuple[Hashable, ...], float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for a box. Above 1,024 levels it is 1, which excludes nothing."""
+        """Return an upper bound of the AUC (or R2) of all configurations in a box (a set of
+        candidate masks for each attribute). If the finest masks have more than 1,024 levels, the
+        bound is 1, which excludes nothing.
+        """
         coded = self._masks.coded(box)
         if coded is None:
             return 1.0

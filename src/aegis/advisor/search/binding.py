@@ -23,18 +23,18 @@ SUPPRESSION_STEP = 0.01
 def explain(
     searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
 ) -> Binding:
-    """Return which finer masks the best configuration could not have and why, and how much utility
-    weaker rules would gain.
+    """Explain why the best configuration is not finer: return which finer masks the rule excludes,
+    and how much utility weaker rules would gain.
 
     Parameters
     ----------
     searcher
-        The search that found the best configuration.
+        The searcher that found the best configuration.
     outcome
-        The result of this search: at least one configuration, with the preferred one first.
+        The result of its search, with at least one configuration. The recommended one is first.
     highest
-        The best score and its configuration, which need not be the preferred one. Gains of weaker
-        rules are relative to it.
+        The best score with its configuration, which need not be the recommended one. The gains of
+        weaker rules are relative to this score.
     clock
         Time limit for all searches under weaker rules together.
     """
@@ -46,9 +46,10 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return for each attribute the next finer candidates, with the rule's verdict on each.
+    """Return the next finer candidate masks of each attribute, with the rule's verdict on each.
 
-    If time runs out, the remaining candidates are left out.
+    `box` is the best configuration, and `value` its signed value, from which gains are computed. If
+    time runs out, the remaining candidates are left out.
     """
     problem = searcher.problem
     finer = []
@@ -77,10 +78,10 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
 
 
 def _hiding_less(variable: Variable, current: int) -> list[int]:
-    """Return up to `NEXT` candidates that hide less than the current one and are not nested in it.
+    """Return the indices of up to 8 candidates that hide less than the candidate at index `current`
+    and are not nested in it, such as ranges of 7 years instead of 10.
 
-    An example is ranges of 7 years instead of 10. The list starts with the candidate that hides
-    most.
+    The list starts with the candidate that hides most.
     """
     nested = variable.finer[current] | variable.coarser[current]
     hidden = [masking(variable, c) for c in range(len(variable.candidates))]
@@ -91,7 +92,11 @@ def _hiding_less(variable: Variable, current: int) -> list[int]:
 def _relaxed(
     searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
 ) -> list[Relaxation]:
-    """Return the gain of the best configuration under each rule that is one step weaker."""
+    """Return the gain of the best configuration under each rule that is one step weaker.
+
+    `box` is the recommended configuration, with whose masks the results are compared. `highest` is
+    the best score with its configuration, from which gains are computed.
+    """
     finer = []
     value, leader = highest
     start = tuple(dict.fromkeys((leader, box)))
@@ -118,8 +123,9 @@ def _relaxed(
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
     """Return each rule that is one step weaker than the given rule, with a description of the step.
 
-    A step is the next weaker value that a privacy model defines, or 1 % more suppression. Criteria
-    without a weaker value are left out, for example distinct l-diversity with l = 2.
+    A step is the next weaker value that a privacy model defines, or 1 % more suppression. If a
+    criterion has no weaker value, for example distinct l-diversity with l = 2, the step removes the
+    criterion.
     """
     weaker = []
     for index, criterion in enumerate(rule.criteria):

@@ -58,15 +58,17 @@ _LONG, _FILLED = 50, 5
 
 
 class OpenBox(NamedTuple):
-    """A box of configurations that the search has not yet excluded, because it may contain a better
-    configuration than the best known one.
+    """A box (a set of candidate masks for each attribute) that the search has not yet excluded,
+    because it may contain a better configuration than the best known one.
+
+    A signed value is the value of the objective, negated if smaller values are better.
 
     Attributes
     ----------
     bound
         No configuration in the box has a larger signed value.
     box
-        The domains of the box.
+        For each variable, the set of candidates as a bit mask: bit i is set for candidate i.
     tight
         Whether candidates that cannot be the best have already been removed.
     """
@@ -78,12 +80,16 @@ class OpenBox(NamedTuple):
 
 @dataclass
 class Found:
-    """What a search has found so far. It can be read at any time.
+    """The result of a search so far. It can be read at any time.
+
+    A box has a set of candidate masks for each attribute. A signed value is the value of the
+    objective, negated if smaller values are better.
 
     Attributes
     ----------
     best
-        Values (signed, larger is better) and boxes of the best configurations, best first.
+        The signed values of the best configurations, with the configurations as boxes of single
+        candidates, best first.
     bound
         No configuration that was not returned has a larger signed value than this.
     nodes
@@ -96,11 +102,14 @@ class Found:
     beyond
         No configuration outside of `best` has a larger signed value than this.
     open
-        The unsearched boxes, largest bound first; a later search can continue with them.
+        The boxes that were not searched, largest bound first; a later search can continue with
+        them.
     proven
-        What the search proved about the list that it scored; None if it scored no list.
+        What the search proved about the list of configurations that it scored; None if it scored no
+        list.
     generous
-        Whether `bound` is a bound for all combinations, including combinations that break the rule.
+        Whether `bound` also holds for combinations that break the rule, so that it may be too
+        large.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -116,8 +125,8 @@ class Found:
 
 @contextmanager
 def until_stopped(outcome: Found) -> Iterator[None]:
-    """Return a context that ends a part of a search when its time limit is reached or the user
-    interrupts it.
+    """Return a context in which a time limit or an interrupt by the user only ends the block,
+    without an error. An interrupt is recorded in `outcome.interrupted`.
     """
     try:
         yield
@@ -140,9 +149,10 @@ class BranchAndBound:
     clock
         Time limit; the search then returns the best configurations so far.
     step
-        Function that receives notes on the best value so far, the bound and the gap.
+        Shows the progress: the best value so far, the upper bound, and the gap between them.
     most_nodes
-        Largest number of boxes to split after the first admissible configuration was found.
+        Largest number of boxes (sets of configurations) to split after the first admissible
+        configuration was found.
     """
 
     def __init__(
@@ -181,9 +191,11 @@ class BranchAndBound:
         Parameters
         ----------
         start
-            Configurations to try first; a good configuration excludes boxes from the beginning.
+            Configurations to try first; a good configuration excludes many others from the
+            beginning.
         resumed
-            The unsearched boxes of an earlier search; None to begin with all combinations.
+            The boxes (sets of configurations) that an earlier search left unsearched; None to begin
+            with all combinations.
         """
         with until_stopped(self.found):
             if resumed is None:
@@ -199,19 +211,25 @@ class BranchAndBound:
         return self.found
 
     def _remaining(self) -> float:
-        """Return the largest bound of an unsearched box; -inf if there is none."""
+        """Return the largest upper bound of the boxes that were not yet searched; -inf if there is
+        none. A box is a set of configurations.
+        """
         # A box that is being split is not on the heap.
         at_work = -math.inf if self._at_work is None else self._at_work.bound
         return max(at_work, -self._heap[0][0]) if self._heap else at_work
 
     def _left(self) -> tuple[OpenBox, ...]:
-        """Return the boxes that may contain a better configuration, largest bound first."""
+        """Return the boxes (sets of configurations) that may still contain a configuration among
+        the best, largest upper bound first.
+        """
         entries = [] if self._at_work is None else [self._at_work]
         entries += [entry for *_, entry in sorted(self._heap)]
         return tuple(entry for entry in entries if entry.bound > self._threshold())
 
     def _resume(self, start: tuple[Box, ...], resumed: tuple[OpenBox, ...]) -> None:
-        """Continue with the boxes that an earlier search left unsearched."""
+        """Continue a search with the boxes (sets of configurations) that an earlier search left
+        unsearched, after trying the configurations in `start`.
+        """
         for entry in resumed:
             self._queue(entry)
         self._at_work = None
@@ -220,11 +238,15 @@ class BranchAndBound:
         self._loop()
 
     def _to_the_top(self, box: Box) -> None:
-        """Improve a configuration until no change of one or two masks makes it better."""
+        """Improve a configuration until no change of one or two masks makes it better. Each better
+        configuration is recorded.
+        """
         self._local.improved(box, others, pairs=True)
 
     def _search(self, start: tuple[Box, ...]) -> None:
-        """Look for an admissible configuration first, then for the proven best."""
+        """Search all combinations: first for an admissible configuration, then for the proven best.
+        The configurations in `start` are tried before others.
+        """
         root = self.problem.root
         self._at_work = OpenBox(self.objective.upper(root), root, tight=False)
         for box in start:
@@ -242,7 +264,9 @@ class BranchAndBound:
             self._loop()
 
     def _fill(self) -> None:
-        """Look for entries of a long list near the best ones: a full list prunes from the beginning."""
+        """If many configurations are requested, record neighbours of the best ones. With a full
+        list, the search can exclude many configurations from the beginning.
+        """
         tried: set[Box] = set()
         for _ in range(self.top // _FILLED if self.top >= _LONG else 0):
             box = next((box for _, box in self.found.best if box not in tried), None)
@@ -256,7 +280,9 @@ class BranchAndBound:
                 self._keep(replaced(box, index, 1 << candidate))
 
     def _open(self) -> bool:
-        """Return whether an unsearched box may contain a configuration among the best."""
+        """Return whether an unsearched box (a set of configurations) may still contain a
+        configuration among the best.
+        """
         return bool(self._heap) and -self._heap[0][0] > self._threshold()
 
     def _threshold(self) -> float:
@@ -282,11 +308,16 @@ class BranchAndBound:
             self._at_work = None
 
     def _division(self, box: Box) -> Division | None:
-        """Return a variable whose domain is best divided at once, and the parts; None if there is none."""
+        """Return the index of a variable whose candidates are best divided into many subsets at
+        once, and the subsets as bit masks; None if there is no such variable.
+        """
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
-        """Split a box along one variable into as many boxes as there are parts."""
+        """Replace a box (a set of candidates for each variable) by one box for each part of the
+        candidates of the variable at `index`. Each part is a bit mask: bit i is set for candidate
+        i.
+        """
         self.found.nodes += 1
         for part in parts:
             narrowed = self.feasibility.narrow(replaced(box, index, part))
@@ -294,11 +325,12 @@ class BranchAndBound:
                 self._push(narrowed)
 
     def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
-        """Return the box of the finest part that may contain an admissible configuration, by
-        bisection.
+        """Return the box for the finest part of a variable's candidates that may contain an
+        admissible configuration, by bisection; None if no part may contain one.
 
-        The parts are ordered from fine to coarse. The bisection assumes that finer parts fail
-        first, which need not hold.
+        A box has a set of candidates for each variable. `parts` are sets of candidates of the
+        variable at `index`, as bit masks, from fine to coarse. The bisection assumes that finer
+        parts fail the rule first, which need not be true.
         """
         best, low, high = None, 0, len(parts)
         while low < high:
@@ -311,7 +343,9 @@ class BranchAndBound:
         return best
 
     def _branch(self, box: Box) -> None:
-        """Split a box in two; from time to time, descend to a single configuration and improve it."""
+        """Split a box (a set of candidates for each variable) into two halves. From time to time,
+        also descend from the most promising box to a single configuration and improve it.
+        """
         self.found.nodes += 1
         index, fine, narrowed = self._split(box)
         self._push(replaced(box, index, box[index] & ~fine))
@@ -334,8 +368,9 @@ class BranchAndBound:
         heapq.heappush(self._heap, (-entry.bound, size, self._pushed, entry))
 
     def _tighten_and_push(self, box: Box) -> None:
-        """Remove candidates that are too coarse to beat the best or too fine for the rule, then
-        queue the box.
+        """Remove candidates from a box (a set of candidates for each variable), then queue the box.
+        Removed are candidates that are too coarse to beat the best known configuration, or too fine
+        for the rule.
         """
         while True:
             slack = self.objective.upper(box) - self._threshold()
@@ -357,10 +392,12 @@ class BranchAndBound:
             box = narrowed
 
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the possible splits of a box, the largest estimated decrease of the bound first.
+        """Return the possible splits of a box (a set of candidates for each variable), the largest
+        estimated decrease of the bound first.
 
-        Each is the loss, a variable, and the finer half of its domain. A split that lost little in
-        the last box that was asked about it is not guessed again.
+        Each split has three parts: the decrease, the index of the variable, and the finer half of
+        its candidates as a bit mask. The decrease is estimated for the box without the finer half.
+        If a split decreased the bound little for an earlier box, its old estimate is used again.
         """
         whole = self.objective.guess(box)
         if not math.isfinite(whole):
@@ -378,12 +415,14 @@ class BranchAndBound:
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
-        """Return the split that lowers the bounds of both halves most.
+        """Return how to split a box (a set of candidates for each variable) so that the bounds of
+        both halves decrease most.
 
-        The result has the variable, the finer half of its domain, and the box of the finer half
-        after the rule has removed candidates. This is strong branching with the product rule
-        (Achterberg, Koch and Martin, Branching rules revisited, Operations Research Letters 33,
-        2005). A decrease that already excludes a half counts no more than that.
+        The result has the index of the variable, the finer half of its candidates as a bit mask,
+        and the box of the finer half after the rule has removed candidates (None if the rule
+        excludes it). The method is strong branching with the product rule (Achterberg, Koch and
+        Martin, Branching rules revisited, Operations Research Letters 33, 2005). If a decrease is
+        large enough to exclude a half, its further size does not count.
         """
         slack = max(self.objective.upper(box) - self._threshold(), TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
@@ -404,12 +443,18 @@ class BranchAndBound:
         return best[1:]
 
     def _fall(self, box: Box, inner: Box, figure: Callable[[Box], float]) -> float:
-        """Return how much the bound of a box, or its estimate, exceeds that of a box inside it."""
+        """Return the figure of a box (a set of candidates for each variable) minus the figure of
+        `inner`, a smaller box inside it. The result is 0 if the figure of the box is infinite.
+
+        `figure` is the upper bound of the objective, or its estimate.
+        """
         whole = figure(box)
         return whole - figure(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
-        """Yield the possible splits of a box: a variable, and the finer half of its domain."""
+        """Yield the possible splits of a box (a set of candidates for each variable): the index of
+        a variable, and the finer half of its candidates as a bit mask.
+        """
         for index, domain in enumerate(box):
             if domain & (domain - 1) == 0:
                 continue
@@ -419,9 +464,12 @@ class BranchAndBound:
                 yield index, fine
 
     def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
-        """Return possible finer halves of a domain.
+        """Return possible finer halves of a set of candidates of one variable, as bit masks: bit i
+        is set for candidate i.
 
-        Each half has the candidates that refine one candidate, chosen evenly over sizes.
+        `index` is the variable and `domain` the set. Each half has the candidates of the set that
+        refine one of its candidates. At most about 16 halves are returned; their sizes are spread
+        evenly.
         """
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
@@ -431,7 +479,9 @@ class BranchAndBound:
         return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
-        """Descend from a box to a single configuration, and improve it by changes of one or two masks."""
+        """Descend from a box (a set of candidates for each variable) to a single configuration, and
+        improve this by changes of one or two masks.
+        """
         while not is_leaf(box):
             division = self._division(box)
             part = None if division is None else self._finest_part(box, *division)
@@ -445,18 +495,24 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _upper(self, box: Box) -> float:
-        """Return an upper bound of a configuration's value; -inf if computing it would take too long."""
+        """Return an upper bound of the signed value of a configuration; -inf if computing the bound
+        would take too long.
+        """
         self._go_on()
         in_time = self.clock.allows(self.objective.effort(box))
         return self.objective.upper(box) if in_time else -math.inf
 
     def _go_on(self) -> None:
-        """Raise an error if time is over, and report progress so that a caller can end the search."""
+        """Raise `OutOfTimeError` if the time is over. Also report progress, so that the receiver of
+        the report can end the search.
+        """
         self.clock.check()
         self.step.advance(0)
 
     def _value(self, box: Box) -> float:
-        """Record a configuration and return its value; -inf if it is not admissible."""
+        """Record a configuration and return its signed value (larger is better); -inf if it is not
+        admissible.
+        """
         return self.objective.bound(box) if self._keep(box) else -math.inf
 
     def _keep(self, box: Box) -> bool:
@@ -484,7 +540,9 @@ class BranchAndBound:
 
 
 def gap(best: float, bound: float) -> float:
-    """Return how far the bound lies above the best value, as a share of that value."""
+    """Return how far an upper bound lies above the best value, as a share of the best value.
+    Without a finite best value or bound, the result is infinite.
+    """
     if not math.isfinite(best):
         return math.inf
     if bound <= best + TOLERANCE:

@@ -17,8 +17,11 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table, after merging cells between which the rule need not
-    distinguish.
+    """The cells of the frequency table (combinations of values that occur), after merging cells
+    between which the rule need not distinguish.
+
+    If `whole` is True, no cells are merged. If it is False, the rule depends only on class sizes,
+    so cells are merged that differ only in the label or in sensitive values.
     """
 
     def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
@@ -38,11 +41,12 @@ class RuleCells:
 
     @property
     def count(self) -> int:
-        """The number of cells after merging."""
+        """The number of cells (combinations of values that the rule distinguishes)."""
         return len(self.counts)
 
     def undivided(self) -> tuple[Ints, int]:
-        """Return the class of each cell if every attribute is suppressed.
+        """Return the equivalence class of each cell (combination of values) if every attribute is
+        suppressed, shape (cells,), and a number above all class numbers.
 
         There is one class, unless earlier releases divide the rows.
         """
@@ -52,15 +56,18 @@ class RuleCells:
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: Integers) -> Ints:
-        """Return the group of each cell, shape (cells,), if each of the V values of an attribute
-        has the given group.
+        """Return the group of each cell of the frequency table, shape (cells,). `groups` has the
+        group of each of the V values of the attribute `name`, shape (V,).
         """
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes[self._codes[name]]
 
     def rows_below(self, ids: Ints, space: int, k: int) -> int:
-        """Return how many rows are in classes with fewer than `k` rows."""
+        """Return how many rows are in classes with fewer than `k` rows. `ids` has the class of each
+        cell (combination of values), shape (cells,), and `space` is a number above all class
+        numbers.
+        """
         if space > _SPREAD * len(ids):
             ids, space = dense(ids, space)
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
@@ -72,8 +79,17 @@ class RuleCells:
     def classes(
         self, ids: Ints, protected: tuple[str, ...], sensitive: Mapping[str, Integers]
     ) -> ClassTable:
-        """Return the equivalence classes with the counts of protected values; `sensitive` has the
-        group of each of these values.
+        """Return the equivalence classes with their counts of protected values.
+
+        Parameters
+        ----------
+        ids
+            The class of each cell of the frequency table, shape (cells,).
+        protected
+            Names of the protected attributes.
+        sensitive
+            For each protected attribute, the group of each of its values. Without an entry, the
+            values themselves are counted.
         """
         frequency = self._frequency
         cells = {}
@@ -87,10 +103,12 @@ class RuleCells:
 
 
 def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-    """Split each class by a second grouping. Return the number of each cell's new class, and a
-    number above all of them.
+    """Split each class of rows by a second grouping. Return the new class of each cell, shape (n,),
+    and a number above all new class numbers. A cell is a combination of values that occurs. Some
+    class numbers may be unused.
 
-    Some ids may be unused.
+    `ids` has the class of each cell, numbered below `space`. `codes` has its group in the second
+    grouping, numbered below `size`. Both have shape (n,).
     """
     if size == 1:
         return ids, space
@@ -98,7 +116,12 @@ def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
 
 
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
-    """Renumber the classes if their numbers are too far apart to count rows in a plain array."""
+    """Renumber classes from 0 without gaps if their numbers are too far apart to count rows in a
+    plain array.
+
+    `ids` has the class of each of n cells (combinations of values that occur), shape (n,), and
+    `space` is a number above all class numbers. Both are returned for the new numbers.
+    """
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
     if space <= _DENSE:

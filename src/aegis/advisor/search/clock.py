@@ -46,8 +46,8 @@ class Clock:
 
     @classmethod
     def of(cls, limit: Clock | float | None) -> Clock:
-        """Return a clock with a limit in seconds. If `limit` is already a clock, return it
-        unchanged.
+        """Return a clock that stops after `limit` seconds (None: never). If `limit` is already a
+        clock, return it unchanged.
         """
         return limit if isinstance(limit, Clock) else cls(limit)
 
@@ -64,7 +64,9 @@ class Clock:
         return Clock(None if left is None else share * left, self._work)
 
     def check(self, seconds: float = 0.0) -> None:
-        """Raise `OutOfTimeError` if work of this many seconds would not end before the limit."""
+        """Raise `OutOfTimeError` if work of this many seconds would not end before the limit. With
+        0, raise it if the limit has passed.
+        """
         if self._work is not None:
             self._work.add(_CHECK)
         if not self.allows(seconds):

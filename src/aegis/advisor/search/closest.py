@@ -17,9 +17,10 @@ from aegis.progress import SILENT
 class RowsRemoved(Objective):
     """An objective: how many rows must be removed so that the remaining rows meet the rule.
 
-    The criteria that are monotone under suppression do not remove more rows when classes merge. And
-    the whole rule removes at least as many rows as these criteria alone. So the number of rows that
-    these criteria remove in the coarsest configuration of a box is a lower bound for the box.
+    A box has a set of candidate masks for each attribute. Merging classes never increases the
+    number of rows that the criteria monotone under suppression remove. The whole rule removes at
+    least as many rows as these criteria alone. So the rows that these criteria remove under the
+    coarsest masks of a box are a lower bound for every configuration in the box.
     """
 
     name = "rows removed"
@@ -34,8 +35,8 @@ class RowsRemoved(Objective):
         self._values: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows that must be removed under a configuration. For a box,
-        return an upper bound of this figure.
+        """Return minus the number of rows that must be removed under a configuration. For a box (a
+        set of candidate masks for each attribute), return an upper bound of this figure.
         """
         if box not in self._values:
             removed = self._exact(box) if is_leaf(box) else self._at_least(box)
@@ -63,7 +64,7 @@ class _Anything:
     """A feasibility check that admits every configuration."""
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box unchanged."""
+        """Return the box (a set of candidate masks for each attribute) unchanged."""
         return box
 
     def admits(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature

@@ -25,16 +25,18 @@ _FINEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The equivalence classes that rows form under the finest masks of a box.
+    """The equivalence classes that rows form under the finest masks of a box (a set of candidate
+    masks for each attribute).
 
-    For every configuration in the box, each class is a union of these classes.
+    For every configuration in the box, each class is a union of these classes. A cell is a
+    combination of values that occurs in the frequency table.
 
     Attributes
     ----------
     ids
         The class of each cell under the finest masks, shape (cells,), from 0 to m - 1.
     first
-        One cell of each class, shape (m,).
+        One cell of each of the m classes, shape (m,).
     counts
         Cached counts of the classes, by a key that says what is counted.
     """
@@ -45,15 +47,16 @@ class Parts:
 
 
 class Corners:
-    """Computes the classes under the coarsest masks of each box, by splitting the classes of a
-    larger box.
+    """Computes the equivalence classes under the coarsest (or finest) masks of boxes. A box has a
+    set of candidate masks for each attribute. If possible, the classes of a larger box are split
+    further.
 
     Parameters
     ----------
     problem
         The search space.
     cells
-        The cells of the frequency table that the rule distinguishes.
+        The cells of the frequency table (combinations of values) that the rule distinguishes.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
@@ -67,10 +70,11 @@ class Corners:
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
-        """Return the group of each cell under the coarsest mask in a domain, and the number of
-        groups.
+        """Return the group of each cell of the frequency table under the finest grouping that is
+        coarser than every candidate of a set, shape (cells,), and the number of groups.
 
-        If `finest` is True, use the coarsest grouping that refines all candidates of the domain.
+        `index` is the variable, and `domain` is the set as a bit mask. If `finest` is True, use the
+        coarsest grouping that is finer than every candidate instead.
         """
         key = (index, domain, finest)
         if key not in self._codes:
@@ -81,13 +85,17 @@ class Corners:
         return self._codes[key]
 
     def of(self, box: Box) -> tuple[Ints, int]:
-        """Return the class of each cell under the coarsest masks of a box, and a number above all
-        class numbers.
+        """Return the equivalence class of each cell of the frequency table under the coarsest masks
+        of a box, shape (cells,), and a number above all class numbers.
+
+        A box has a set of candidate masks for each attribute.
         """
         return self._tables.get(box, lambda: self._refined(box))
 
     def _refined(self, box: Box) -> tuple[Ints, int]:
-        """Return `of` by refining the classes of a larger box, if there is one."""
+        """Return the equivalence classes under the coarsest masks of a box, as `of` does. If the
+        classes of a larger box (with more candidate masks) are cached, split these classes.
+        """
         outer = self._around(box)
         ids, space = self.cells.undivided() if outer is None else self._tables[outer]
         for index in self._quasi:
@@ -96,7 +104,9 @@ class Corners:
         return ids, space
 
     def parts(self, box: Box) -> Parts:
-        """Return the equivalence classes that rows form under the finest masks of a box."""
+        """Return the equivalence classes that rows form under the finest masks of a box (a set of
+        candidate masks for each attribute).
+        """
 
         def make() -> Parts:
             ids, space = self.finest_of(box)
@@ -108,8 +118,10 @@ class Corners:
         return self._finest_tables.get(self.finest(box), make)
 
     def finest_of(self, box: Box) -> tuple[Ints, int]:
-        """Return the class of each cell under the finest masks of a box, and a number above all
-        class numbers.
+        """Return the equivalence class of each cell of the frequency table under the finest masks
+        of a box, shape (cells,), and a number above all class numbers.
+
+        A box has a set of candidate masks for each attribute.
         """
         ids, space = self.cells.undivided()
         for index in self._quasi:
@@ -117,17 +129,22 @@ class Corners:
         return ids, space
 
     def combinations(self, box: Box) -> int:
-        """Return the largest number of classes that the finest masks of a box could form."""
+        """Return the largest number of equivalence classes that the finest masks of a box (a set of
+        candidate masks for each attribute) could form: the product of their numbers of groups.
+        """
         return math.prod(self.coded(index, box[index], finest=True)[1] for index in self._quasi)
 
     def finest(self, box: Box) -> tuple[int, ...]:
-        """Return a key for the classes under the finest masks of a box. Boxes with equal keys have
-        equal classes.
+        """Return a key for the equivalence classes under the finest masks of a box (a set of
+        candidate masks for each attribute). Boxes with equal keys have equal classes.
         """
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:
-        """Return a key of the finest grouping of a domain."""
+        """Return a key of the finest grouping in a set of candidates: the index of the finest
+        candidate, or the inverted bit mask of the set if there is none. `domain` is the bit mask of
+        the set; `index` is the variable.
+        """
         variable = self._problem.variables[index]
         if not variable.quasi:
             return 0
@@ -135,11 +152,12 @@ class Corners:
         return ~domain if finest is None else finest
 
     def _around(self, box: Box) -> Box | None:
-        """Return the smallest larger box whose classes were counted recently; None if there is
-        none.
+        """Return the smallest box that contains the given box and whose equivalence classes were
+        counted recently; None if there is none. A box has a set of candidate masks for each
+        attribute.
 
-        The coarsest configuration of the larger box is coarser, so its classes only need to be
-        refined by the domains that differ.
+        The coarsest masks of the larger box are coarser. So its classes only need to be split by
+        the attributes whose candidates differ.
         """
         best: tuple[int, Box] | None = None
         for outer in islice(reversed(self._tables), _LATELY):

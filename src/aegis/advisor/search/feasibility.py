@@ -43,12 +43,12 @@ _FILTERED = 256
 
 class Feasibility(Protocol):
     """Removes candidate masks that cannot meet the rule from boxes, and checks single
-    configurations.
+    configurations. A box has a set of candidate masks for each attribute.
     """
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without those candidates that cannot meet the rule; None if an attribute
-        has no candidate left.
+        """Return a box (a set of candidate masks for each attribute) without the candidates that
+        cannot meet the rule; None if an attribute has no candidate left.
         """
 
     def admits(self, box: Box) -> bool:
@@ -63,11 +63,11 @@ class InMemory:
     problem
         The search space.
     frequency
-        Frequency table at the finest candidates.
+        The rows of each combination of values that occurs, counted under the finest candidates.
     plan
         The plan that checks single configurations.
     clock
-        Time limit; counting then ends with `OutOfTimeError`.
+        Time limit. When it is reached, a check raises `OutOfTimeError`.
     shared
         Cached counts from searches under other rules: one cache for rules that depend only on class
         sizes, and one for all other rules. New counts are added to these caches.
@@ -75,7 +75,8 @@ class InMemory:
     Attributes
     ----------
     cells
-        The cells that the rule can distinguish.
+        The cells of the frequency table (combinations of values that occur), after merging those
+        that the rule need not distinguish.
     room
         Number of rows that may be suppressed.
     """
@@ -124,10 +125,11 @@ class InMemory:
         return self.rule is not None or self._bounds
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without those candidates that fail the rule even if all other attributes
-        have their coarsest masks.
+        """Return a box without those candidates that fail the rule even if all other attributes
+        have their coarsest masks. A box has a set of candidate masks for each attribute.
 
-        Very large domains stay unchanged. The result is None if the whole box fails.
+        Sets of more than 256 candidates stay unchanged. The result is None if no configuration in
+        the box meets the rule.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -148,7 +150,11 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the candidates of a domain that pass while all other variables are at their coarsest."""
+        """Return the candidates of one variable that meet `rule` while all other variables have
+        their coarsest grouping, as a bit mask: bit i is set for candidate i.
+
+        `box` has a set of candidates for each variable, and `index` is the variable.
+        """
         domain = box[index]
         variable = self.problem.variables[index]
         passing = 0
@@ -165,16 +171,21 @@ class InMemory:
     def _passes(
         self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
     ) -> bool:
-        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes.
+        """Return whether the coarsest corner of a box meets the rule. If it does not, no
+        configuration in the box is admissible.
+
+        A box has a set of candidate masks for each variable. In its coarsest corner, each variable
+        has the coarsest grouping of its candidates.
 
         Parameters
         ----------
         box
-            The box. Its classes are those of its coarsest corner, which many boxes share.
+            The box.
         rule
-            The criteria that `_rule` returns.
+            The criteria that can be checked for a whole box; None if there are none.
         instead
-            Index of a variable, and a domain that replaces the variable's domain in the box.
+            Index of a variable, and a set of its candidates (a bit mask) that replaces its set in
+            the box.
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
@@ -197,9 +208,13 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return whether enough rows of the corner's classes may remain under the finest masks.
+        """Return whether configurations in a box (a set of candidate masks for each attribute) can
+        still keep enough rows, by the equivalence classes under its finest masks. False proves that
+        none is admissible.
 
-        Parameters are those of `_passes`; `corner` is a key of the corner.
+        `corner` is a key of the box's coarsest configuration, and `masks` has the candidates of the
+        protected attributes. `instead` has the index of a variable, and a set of its candidates (a
+        bit mask) that replaces its set in the box.
         """
         inner = box
         if instead is not None:
@@ -239,9 +254,11 @@ class InMemory:
         return rule.check(table).admissible
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ints, int]:
-        """Return the class of each cell at the coarsest corner of a box, and a limit of the ids.
+        """Return the equivalence class of each cell of the frequency table under the coarsest masks
+        of a box, shape (cells,), and a number above all class numbers.
 
-        Parameters are those of `_passes`.
+        A cell is a combination of values that occurs. `instead` has the index of a variable, and a
+        set of its candidates (a bit mask) that replaces its set in the box.
         """
         ids, space = self._tables.of(box)
         if instead is None:
@@ -249,7 +266,12 @@ class InMemory:
         return refine(ids, space, *self._tables.coded(*instead))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
-        """Return the candidates of the rule's protected attributes; None if one is undecided."""
+        """Return the candidate of each protected attribute of the rule, in the rule's order; None
+        for an attribute without candidates.
+
+        If the box (a set of candidate masks for each attribute) still has several candidates for
+        one of these attributes, return None.
+        """
         masks: list[Candidate | None] = []
         for name in self.plan.rule.sensitive:
             place = self._places.get(name)
@@ -263,7 +285,9 @@ class InMemory:
         return masks
 
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return the criteria of a rule that the judge cannot decide for boxes."""
+        """Return a rule with only those criteria that `Judge` cannot decide for whole boxes (sets
+        of configurations); None if there are none.
+        """
         if rule is None:
             return None
         if rule not in self._rest:
@@ -272,10 +296,12 @@ class InMemory:
         return self._rest[rule]
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
-        """Return a key of the corner of a box: the coarsest candidate of each domain.
+        """Return a key of the coarsest configuration of a box: the index of the coarsest candidate
+        of each variable.
 
-        A domain without a coarsest candidate is its own key. `instead` replaces the domain of one
-        variable.
+        A box has a set of candidates for each variable, as bit masks. If a set has no coarsest
+        candidate, the key has the inverted bit mask instead. `instead` has the index of a variable
+        and a set that replaces its set in the box.
         """
         if self._corner[0] != box:  # a box is asked about once for each of its candidates
             own = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
@@ -298,19 +324,26 @@ class InMemory:
 
     @cached_property
     def _protected(self) -> list[int]:
-        """Indices of the variables that a rule beyond class sizes may use."""
+        """Indices of the variables that a rule beyond class sizes may use: the sensitive attributes
+        and the label.
+        """
         protected = set(self.frequency.sensitive) | {self.frequency.label}
         return [i for i, variable in self._numbered if variable.name in protected]
 
     def _rule(self, box: Box) -> PrivacyRule | None:
-        """Return the criteria of the rule that are valid for a whole box; None if there are none."""
+        """Return the rule with only those criteria that can be checked for a whole box (a set of
+        candidate masks for each attribute); None if there are none.
+        """
         open_masks = undecided(self.problem, box)
         if open_masks not in self._sound:
             self._sound[open_masks] = sound_part(self.rule, open_masks)
         return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, Integers]:
-        """Return the finest grouping of each protected attribute in a box, which is easiest to meet."""
+        """Return, for each protected attribute, the group of each value under the finest masks of a
+        box (a set of candidate masks for each attribute). The rule is easiest to meet with these
+        groups.
+        """
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}
         return groupings | {
@@ -332,7 +365,9 @@ class InMemory:
         return self._admits[box]
 
     def _all_met(self, box: Box) -> bool:
-        """Return whether a configuration meets a rule that has criteria beyond class sizes."""
+        """Return whether a configuration meets a rule that has more criteria than class sizes. The
+        configuration is a box of single candidates.
+        """
         if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:
@@ -345,7 +380,9 @@ class InMemory:
         return self._passed[key]
 
     def _judged(self, box: Box) -> bool:
-        """Return whether a configuration meets the rule, checking only classes that are large enough."""
+        """Return whether a configuration meets the rule. Only classes that are large enough are
+        checked against the criteria beyond class sizes.
+        """
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
@@ -378,9 +415,10 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box. If its coarsest configuration fails the rule, return None.
+        """Return a box (a set of candidate masks for each attribute) unchanged, or None if its
+        coarsest configuration fails a monotone rule.
 
-        A box without a coarsest configuration is returned as it is.
+        Without a coarsest configuration, the box is returned.
         """
         self.clock.check()
         rule = self.plan.rule
@@ -404,14 +442,19 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return those attributes for which a box still contains several candidates."""
+    """Return the names of the attributes for which a box (a set of candidate masks for each
+    attribute) still has several candidates.
+    """
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
 
 def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
-    """Return the rule without those criteria that compare one of the attributes `undecided` with
-    the whole table.
+    """Return the rule without the criteria that cannot be checked yet; None if no criterion is
+    left.
+
+    A criterion that compares classes with the whole table cannot be checked while its attribute is
+    `undecided`, which means that it still has several candidate masks.
     """
     if rule is None:
         return None
@@ -422,11 +465,11 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return those criteria by which candidates can be removed: coarser masks never break them, and
-    they need only counts.
+    """Return the part of a rule by which candidates can be removed: criteria that coarser masks
+    never break, and that need only counts. Return None if there is no such criterion.
 
-    If the other criteria require more rows per class than these do, the result also has that number
-    as k.
+    If the whole rule implies a larger class size than this part, the part also requires k-anonymity
+    with that size.
     """
     part = rule.monotone_part
     if part is not None and part.hierarchical:

@@ -1,4 +1,6 @@
-"""Compute the Pareto front of privacy and utility; the searches for its points share work."""
+"""Compute the Pareto front of privacy and utility: the best configuration for each of several
+values of a parameter of the rule. The searches for these values share work.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class Varied:
     whole
         Whether only whole numbers are allowed.
     counts
-        Whether a range is divided into whole numbers instead of even steps.
+        Whether a range such as 2..50 is divided into whole numbers instead of even steps.
     larger_is_stronger
         Whether a larger value is stricter.
     """
@@ -58,10 +60,11 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 
 
 def varying() -> dict[str, Varied]:
-    """Return the parameters of the rule that can vary along a front.
+    """Return the parameters that a front can vary, by name, with their allowed values. A front has
+    the best configuration for each of several values of one parameter of the rule.
 
-    A front can vary a parameter only if, in all models that have it, the same direction is
-    stricter.
+    A parameter that several privacy models have is left out if larger values are stricter in some
+    of them and weaker in others.
     """
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
@@ -84,8 +87,8 @@ def varying() -> dict[str, Varied]:
 
 @dataclass(frozen=True)
 class FrontRange:
-    """A parameter of the rule, and its values at the points of a front, from the weakest to the
-    strictest.
+    """The parameter of the rule that a front varies, and its values from the weakest to the
+    strictest. A front has the best configuration for each value.
     """
 
     parameter: str
@@ -93,20 +96,20 @@ class FrontRange:
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range that a text describes, or an object with the fields `parameter` and
-        `values`.
+        """Return the range of a front from a text such as "k=2..50", or from an object with the
+        fields `parameter` and `values`.
         """
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Read a range from text: "k=2..50" means at most 12 rounded values in this range,
-        "k=2,5,10" exactly these values.
+        """Read the range of a front from text: "k=2..50" means at most 12 rounded values in this
+        range, "k=2,5,10" means exactly these values.
 
         Raises
         ------
         PolicyError
-            The text is neither, the parameter is unknown, or a value is out of range.
+            The text has neither form, the parameter is unknown, or a value is out of range.
         """
         name, equals, given = text.partition("=")
         name = name.strip()
@@ -132,7 +135,9 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return evenly spread values from `low` to `high`: whole numbers for counts, decimals for shares."""
+    """Return values of the parameter `name` from `low` to `high`: at most 12 rounded whole numbers
+    for a count, eleven even steps for a share.
+    """
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
     if varying()[name].counts:
@@ -164,19 +169,33 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
 
 
 def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
-    """Return the privacy rule that holds at each point of a front."""
+    """Return the privacy rule for each value that a front gives to the varied parameter. `span` is
+    a text such as "k=2..50", or a parameter with its values.
+    """
     values = FrontRange.of(span)
     return [rule_at(rule, values.parameter, value) for value in values.values]
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
-    """Raise an error before any search starts if no masks can meet any rule of a front.
+    """Raise an error before any search starts if no masks can meet the rule at any point of a
+    front. A front varies one parameter of the rule.
+
+    Parameters
+    ----------
+    span
+        The varied parameter and its values.
+    rule
+        The rule of the policy.
+    rows
+        Number of rows of the table.
+    values
+        Number of distinct values of each sensitive attribute.
 
     Raises
     ------
     PolicyError
-        `span.parameter` does not fit the rule, or a table with `rows` rows and `values` distinct
-        sensitive values per attribute cannot meet the rule at any point.
+        The parameter does not fit the rule, or such a table cannot meet the rule for any of the
+        values.
     """
     lacking = [rule_at(rule, span.parameter, value).shortage(rows, values) for value in span.values]
     weakest = lacking[0]
@@ -198,17 +217,21 @@ class _FrontStrength:
     rule: PrivacyRule
     objective: Objective
     bound: float = math.inf
-    """No configuration that is admissible at this point has a larger signed objective."""
+    """No configuration that is admissible for this value has a larger signed objective."""
     box: Box | None = None
 
     @property
     def reached(self) -> float:
-        """The signed objective of the best configuration so far; -inf if there is none."""
+        """The objective of the best configuration so far, negated if smaller values are better;
+        -inf if there is no configuration.
+        """
         return -math.inf if self.box is None else self.objective.bound(self.box)
 
     @property
     def proven(self) -> bool:
-        """Whether the best configuration so far is proven best at this point."""
+        """Whether the best configuration so far is proven to be the best for this value of the
+        parameter.
+        """
         return self.bound <= self.reached + _SAME
 
 
@@ -219,13 +242,13 @@ def trace_front(
     known: Sequence[Box] = (),
     bound: float = math.inf,
 ) -> Front:
-    """Search for the best configuration at each value of a parameter of the rule, and return these
-    configurations.
+    """Return the best configuration for each value of a parameter of the rule: the points of a
+    front.
 
     The search goes from the weakest rule to the strictest, and reuses results. A stricter monotone
-    rule admits fewer configurations. So unless the objective depends on the rule, the bound of a
-    point is valid for every stricter point. If a known configuration is admissible at a point and
-    reaches its bound, it is the best there, and no search is necessary.
+    rule admits fewer configurations. So unless the objective depends on the rule, an upper bound
+    for one point is valid for every stricter point. If a known configuration is admissible at a
+    point and reaches the bound of this point, it is the best there, and no search is necessary.
 
     Each search first tries all configurations from earlier points. At the end, each point without a
     proof gets the best known configuration that its rule admits. A configuration that meets a
@@ -277,7 +300,12 @@ def trace_front(
 def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
-    """Return a point without a configuration, with the bound of the next weaker point."""
+    """Return a point of the front without a configuration. If the bound of the next weaker point is
+    valid here, the new point begins with this bound.
+
+    `value` is the point's value of the varied parameter. `weaker` is empty or has the next weaker
+    point.
+    """
     rule = rule_at(searcher.plan.rule, parameter, value)
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
         return _FrontStrength(value, rule, searcher.objective, bound=-math.inf)
@@ -290,7 +318,11 @@ def _strength(
 def _settle(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration for a point among known configurations, or by a search."""
+    """Find the best configuration for a point of the front, among known configurations or by a
+    search.
+
+    The search may use the share 1 / `parts` of the remaining time.
+    """
     if math.isfinite(strength.bound):
         strength.box = _best_of(searcher, strength, known, strength.bound - 2 * _SAME)
     if strength.proven:
@@ -317,7 +349,9 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best known configuration that a point admits; None if none is better than `above`."""
+    """Return the best known configuration that the rule of a point admits; None if no such
+    configuration has a signed value larger than `above`.
+    """
     values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
@@ -347,7 +381,12 @@ def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
 
 
 def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]:
-    """Mark the points whose utility a stricter point reaches as well."""
+    """Return the points of a front, and mark each point for which a point with a stricter rule has
+    at least the same utility.
+
+    `points` begin with the weakest rule. `sign` is -1 if smaller values of the objective are
+    better.
+    """
     marked = []
     best_later = -math.inf
     for point in reversed(points):
@@ -358,8 +397,8 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
 
 
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
-    """Return the value at the knee: the point with the largest distance from the chord of the
-    front.
+    """Return the value of the varied parameter at the knee of a front: the point with the largest
+    distance from the straight line between the ends.
 
     The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
     and risk are on a logarithmic scale. The result is None with fewer than three points, or if the

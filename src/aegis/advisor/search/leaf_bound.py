@@ -24,8 +24,12 @@ _REMEMBERED = 256
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return, for each cell, the least number of bits that a configuration in a box can hide: log2
-    of the smallest number of leaf combinations, shape (cells,).
+    """Return the least number of bits that a configuration in a box hides in each cell of the
+    frequency table, shape (cells,).
+
+    A box has a set of candidate masks for each attribute. A cell is a combination of values that
+    occurs. The bits are log2 of the number of combinations of original values (leaves of the
+    hierarchies) that the masked values of the cell may represent.
     """
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
@@ -36,10 +40,14 @@ def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
 
 
 def _bits(variable: Variable, chosen: int) -> Floats:
-    """Return a lower bound, over a domain, of log2 of the leaves of each value's group, shape (V,).
+    """Return a lower bound of how many bits the candidates of a set hide of each of the attribute's
+    V values, shape (V,): log2 of the number of original values (leaves) that the masked value may
+    represent.
 
-    If no candidate is the finest, the groups of the common refinement are used, with their number
-    of values. Groups whose union is a group of a candidate have no more leaves than that group.
+    `chosen` is the set of candidates as a bit mask. If one candidate is the finest, its leaves are
+    counted. If none is, the bound uses the groups of the common refinement, and counts the table's
+    values in each. Such a group never has more leaves than the group of a candidate that contains
+    it.
     """
     finest = variable.finest(chosen)
     if finest is not None:
@@ -49,7 +57,9 @@ def _bits(variable: Variable, chosen: int) -> Floats:
 
 
 class LeafBound:
-    """Counts the rows that fail the rule in every configuration of a box.
+    """Counts the rows that fail the rule in every configuration of a box (a set of candidate masks
+    for each attribute). If they are more than may be suppressed, no configuration in the box is
+    admissible.
 
     Parameters
     ----------
@@ -75,7 +85,7 @@ class LeafBound:
 
     def possible(self, box: Box) -> bool:
         """Return whether some configuration in a box may meet the rule; False proves that none
-        does.
+        does. A box has a set of candidate masks for each attribute.
         """
         corner = None if self._blind else self._problem.corner(box)
         if corner is None:
@@ -89,7 +99,12 @@ class LeafBound:
         return True
 
     def _count(self, corner: Box) -> tuple[Array, Array | None]:
-        """Return the rows and the population's people in the class of each cell, both of shape (cells,)."""
+        """Return, for each cell of the frequency table, how many rows its equivalence class has in
+        the table, and how many people in the population (None without a population), each of shape
+        (cells,).
+
+        `corner` is a configuration. A cell is a combination of values that occurs.
+        """
         choice = self._problem.choice(corner)
         table = self._plan.classes(choice, ())
         groups = {name: choice[name].groups for name in self._frequency.quasi}

@@ -33,12 +33,12 @@ Move = tuple[float, int, int]
 
 
 def coarsest(problem: Problem) -> Iterator[Box]:
-    """Yield the configurations that are the most likely to meet a rule, those with the highest
-    utility first.
+    """Yield the one or two configurations that are the most likely to meet a rule, as boxes of
+    single candidates. The one with the highest utility comes first.
 
-    Each variable has its candidate with the fewest groups. In the first configuration, the
-    protected attributes and the label have their finest candidate instead: l-diversity is then
-    easiest to meet, and the scores are not 0.
+    Each variable has its candidate with the fewest groups. In the first configuration, sensitive
+    attributes that are no quasi-identifiers, and the label, have their finest candidate instead:
+    l-diversity is then easiest to meet, and the scores are not 0.
     """
     frequency = problem.summary.frequency
     sensitive = set(frequency.sensitive) if frequency is not None else set()
@@ -56,8 +56,8 @@ def coarsest(problem: Problem) -> Iterator[Box]:
 
 
 def next_finer(variable: Variable, current: int) -> list[int]:
-    """Return the next finer candidates of an attribute: at most `NEXT`, those with the fewest
-    groups.
+    """Return the indices of the next finer candidates of an attribute after the one at index
+    `current`: at most 8, those with the fewest groups.
     """
     finer = variable.finer[current] & ~(1 << current)
     # A next finer candidate refines the current one with no other candidate in between.
@@ -67,13 +67,13 @@ def next_finer(variable: Variable, current: int) -> list[int]:
 
 
 def others(variable: Variable, current: int) -> list[int]:
-    """Return all candidates of an attribute except the current one."""
+    """Return the indices of all candidates of an attribute except the one at index `current`."""
     return [c for c in range(len(variable.candidates)) if c != current]
 
 
 def near(variable: Variable, current: int) -> list[int]:
-    """Return up to eight candidates before the current one, and up to eight after it, in the order
-    of their number of groups.
+    """Return the indices of up to eight candidates before the one at index `current`, and up to
+    eight after it, in the order of their number of groups.
     """
     sizes = [candidate.size for candidate in variable.candidates]
     order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
@@ -90,8 +90,8 @@ class LocalSearch:
     problem
         The search space.
     upper
-        Function that quickly returns an upper bound of a configuration's value; -inf leaves the
-        configuration out.
+        Function that quickly returns an upper bound of a configuration's value. If it returns -inf,
+        the configuration is not tried.
     value
         Function that returns the value of a configuration; -inf if it does not meet the rule.
     """
@@ -107,8 +107,9 @@ class LocalSearch:
         self._value = value
 
     def from_coarsest(self) -> Box | None:
-        """Start from the coarsest configuration, and return one that no next finer mask improves;
-        None if the coarsest configuration fails the rule.
+        """Start from the coarsest configuration, and make single masks finer until no next finer
+        mask improves the value. Return the result; None if the coarsest configuration fails the
+        rule.
         """
         for box in coarsest(self._problem):
             if self._value(box) > -math.inf:
@@ -118,15 +119,15 @@ class LocalSearch:
     def improved(
         self, box: Box, nearby: Nearby, *, pairs: bool = False, thorough: bool = False
     ) -> Box:
-        """Return a configuration that no change of one mask improves. If `pairs` is True, no change
-        of two masks improves it, either.
+        """Return a configuration that no change of one mask improves. If `pairs` is True, no
+        exchange (one mask finer, another one coarser) improves it, either.
 
         Parameters
         ----------
         box
             The configuration to begin with, which meets the rule.
         nearby
-            The candidates to try for each variable.
+            Function that returns the candidates to try for a variable, such as `others` or `near`.
         pairs
             Whether to also try two changes together, one with a gain and one with a loss.
         thorough
@@ -142,8 +143,10 @@ class LocalSearch:
             box = better
 
     def moves(self, box: Box, nearby: Nearby) -> list[Move]:
-        """Return all changes of one mask, sorted by how much they could raise the value at most,
-        the largest first.
+        """Return all changes of one mask of a configuration, sorted by an upper bound of their
+        gain, the largest first.
+
+        `nearby` returns the candidates to try for a variable.
         """
         value = self._value(box)
         return sorted(
@@ -156,7 +159,20 @@ class LocalSearch:
         return value - self._upper(replaced(box, index, 1 << candidate)), index, candidate
 
     def _climbed(self, start: Box, moves: Sequence[Move], nearby: Nearby, *, once: bool) -> Box:
-        """Make the change with the largest gain, `once` or until no known gain is above 0."""
+        """Return a configuration that is better than `start`, by repeatedly making the change with
+        the largest gain. Return `start` if no change has a gain.
+
+        Parameters
+        ----------
+        start
+            The configuration to begin with.
+        moves
+            All changes of one mask of `start`, the largest possible gain first.
+        nearby
+            Function that returns the candidates to try for a variable after it was changed.
+        once
+            Whether to stop after the first change.
+        """
         box, value = start, self._value(start)
         heap = [(move, start) for move in moves]  # sorted, so it is a heap
         while heap:
@@ -179,7 +195,9 @@ class LocalSearch:
         return box
 
     def _exchanged(self, box: Box, moves: Sequence[Move]) -> Box:
-        """Return a better configuration that differs in two masks; `box` if there is none."""
+        """Return a better configuration that differs from `box` in two masks; `box` if there is
+        none. `moves` are the changes of one mask.
+        """
         value = self._value(box)
         for (i, fine), (j, coarse) in exchanges(moves):
             other = replaced(replaced(box, i, 1 << fine), j, 1 << coarse)
@@ -191,10 +209,11 @@ class LocalSearch:
 
 
 def exchanges(moves: Sequence[Move]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs of changes that raise the value together, although one of the two lowers it; the
-    best pair comes first.
+    """Return pairs of changes that could raise the value together, although one of the two lowers
+    it. The pair with the largest possible gain comes first.
 
-    Each change is a variable and its new candidate.
+    `moves` are changes of one mask with their largest possible gain. In the result, each change is
+    the index of a variable and the index of its new candidate.
     """
     up = [move for move in moves if move[0] < -TOLERANCE][:_EXCHANGED]
     down = [move for move in moves if move[0] >= -TOLERANCE][:_EXCHANGED]

@@ -19,7 +19,9 @@ _SCORE, _FITS = 5e-3, 2
 
 
 class Objective(ABC):
-    """A figure that a search maximises, with an upper bound for all configurations in a box."""
+    """A figure that a search maximises or minimises, with a bound for all configurations in a box.
+    A box has a set of candidate masks for each attribute.
+    """
 
     name: str
     sign: int
@@ -29,42 +31,46 @@ class Objective(ABC):
     the search lists configurations by another objective.
     """
     loose = False
-    """Whether an objective that is not `bounded` has a finite bound over boxes."""
+    """Whether an objective that is not `bounded` at least has a finite bound for each box."""
     divides = False
-    """Whether the bound is much better for each of many masks that are not nested than for all of
-    them together.
+    """Whether a set of many masks that are not nested has a much weaker bound than each of the
+    masks alone.
     """
     follows_rule = False
     """Whether the figure depends on the rule, for example if it penalises suppressed rows."""
 
     def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - others depend on it
-        """Return the same objective for searches under another rule."""
+        """Return the same objective for searches under the rule of another plan."""
         return self
 
     @abstractmethod
     def bound(self, box: Box) -> float:
-        """Return an upper bound of `sign * figure` for all configurations in a box. For a single
-        configuration, it is the exact value.
+        """Return an upper bound of `sign * figure` for all configurations in a box (a set of
+        candidate masks for each attribute). For a single configuration, return the exact value.
         """
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound that takes little time to compute, also for a single configuration.
+        """Return an upper bound of `sign * figure` for all configurations in a box (a set of
+        candidate masks for each attribute), which takes little time to compute.
 
-        The result is never below `bound`.
+        The result is never below `bound`, which may take longer and is exact for a single
+        configuration.
         """
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return an estimate of `upper` that takes even less time. The search uses it only to
-        choose how to split a box.
+        """Return a quick estimate of `upper`, an upper bound for a box (a set of candidate masks
+        for each attribute). The search uses the estimate only to choose how to split a box.
 
-        The search compares the estimates for a box and for its halves. It does less harm to
-        overestimate the difference than to underestimate it.
+        The search compares the estimate for a box with the estimates for its halves. It does less
+        harm to overestimate this difference than to underestimate it.
         """
         return self.upper(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - others depend on it
-        """Return about how many seconds `bound` takes; 0 if they are negligible."""
+        """Return about how many seconds `bound` takes for a box (a set of candidate masks for each
+        attribute); 0 if the time is negligible.
+        """
         return 0.0
 
 
@@ -79,15 +85,17 @@ class ObjectiveType:
     name
         The name by which users request it; options may follow in brackets.
     title, formula, reference
-        As in the registry of measures.
+        What the objective is called in texts, its formula, and its source.
     make
-        Function that returns the objective for a name with options, a search space and a plan.
+        Function that creates the objective from the name with its options, the search space, and
+        the plan with the privacy rule.
     check
-        Function that raises `PolicyError` for invalid options, before the table is read.
+        Function of the name with its options. It raises `PolicyError` if options are invalid,
+        before the table is read.
     direction
         Whether the figure is minimised or maximised.
     of_label
-        Whether it needs the label.
+        Whether the objective needs the label.
     """
 
     name: str
@@ -116,8 +124,8 @@ class OfMeasure(Objective):
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the measure in a box. For a single configuration, return its
-        exact value.
+        """Return an upper bound of the signed measure for all configurations in a box (a set of
+        candidate masks for each attribute). For a single configuration, return its exact value.
         """
         if not is_leaf(box):
             return self._over(box)
@@ -130,23 +138,27 @@ class OfMeasure(Objective):
 
     @abstractmethod
     def _over(self, box: Box) -> float:
-        """Return an upper bound over the configurations of a box."""
+        """Return an upper bound of the signed measure for all configurations in a box (a set of
+        candidate masks for each attribute).
+        """
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to score a configuration."""
+        """Return about how many seconds it takes to score a configuration, which is a box of single
+        candidates.
+        """
         return seconds_of(self._problem, box)
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return about how many seconds it takes to fit a configuration, or the finest masks of a
-    box.
+    """Return about how many seconds it takes to score a configuration. For a box (a set of
+    candidate masks for each attribute), return the time to score its finest masks.
     """
     return CUBED * float(sum(levels_of(problem, box))) ** 3
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return how many levels the attributes with several candidates have in a box, and how many
-    levels all other attributes have.
+    """Return how many levels (masked values) the attributes with several candidate masks have in a
+    configuration, and how many levels all other attributes have.
     """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):
@@ -156,7 +168,7 @@ def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
 
 
 def score_work(chosen: int, levels: int) -> float:
-    """Return how much work it takes to compute a score or a bound by fold.
+    """Return about how many seconds it takes to compute a score or a bound by fold.
 
     Parameters
     ----------

@@ -52,12 +52,13 @@ _REMEMBERED = 256
 
 
 class Additive(Objective):
-    """An objective that adds up one value for each attribute.
+    """An objective that adds up one value for each attribute, which depends only on the attribute's
+    mask (and on the label's mask, if the label has candidates).
 
-    The bound of a box is the sum of each attribute's best value in its domain. The bound is valid
-    even if values do not grow with finer masks, so the search is exact for corrected measures, too.
-    If the label has candidates, the bound is the largest of the sums for the candidates in its
-    domain.
+    A box has a set of candidate masks for each attribute. Its upper bound is the sum of the best
+    values of the attributes. The bound is valid even if values do not grow with finer masks, so the
+    search is exact for corrected measures, too. If the label has candidates, the bound is the
+    largest of the sums for these candidates.
     """
 
     def __init__(self, name: str, sign: int, values: list[list[list[float]]]) -> None:
@@ -69,7 +70,9 @@ class Additive(Objective):
         self._labelled = len(values) > 1
 
     def bound(self, box: Box) -> float:
-        """Return the sum of the best values that the attributes can have in a box."""
+        """Return an upper bound for all configurations in a box (a set of candidate masks for each
+        attribute): the sum of the best value of each attribute.
+        """
         labels = members(box[-1]) if self._labelled else [0]
         return max(
             math.fsum(self._over(label, j, box[j]) for j in range(len(self._values[label])))
@@ -96,13 +99,15 @@ class Unbounded(OfMeasure):
 
 
 class BelowBound(OfMeasure):
-    """A measure whose upper bound in a box is computed from the finest masks of the box.
+    """A measure whose upper bound in a box is computed from the finest masks of the box. A box has
+    a set of candidate masks for each attribute.
 
-    The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
-    held-out rows only lower a figure. Plug-in figures cannot grow when indicators are grouped. The
-    expected AUC never exceeds `reachable_auc`, and the expected R2 never exceeds `explained_share`.
-    These bounds ignore the effect of penalties and held-out rows, so a proof may need many more
-    boxes than for `adjusted-pillai`. The bounds for the expected AUC and R2 are loose.
+    The held-out trace and the held-out R2 never exceed the figures without held-out rows (plug-in),
+    because penalties and held-out rows only lower a figure. Plug-in figures cannot grow when masks
+    are coarser. The expected AUC never exceeds `reachable_auc`, and the expected R2 never exceeds
+    `explained_share`. These bounds ignore the effect of penalties and held-out rows, so a proof may
+    need many more boxes than for `adjusted-pillai`. The bounds for the expected AUC and R2 are
+    loose.
     """
 
     divides = True
@@ -127,10 +132,12 @@ class BelowBound(OfMeasure):
         return self._trace.bound(box) if by_trace else self._finest.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; for an AUC, return twice the AUC that two classes with the plug-in trace
-        would have.
+        """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
+        attribute). The search uses it only to compare boxes.
 
-        The trace is quicker to compute than the bound of an AUC.
+        For an expected AUC, it is twice the AUC that two classes with the plug-in Pillai's trace
+        would have, because the trace is quicker to compute than the bound of an AUC. For other
+        measures, it is `upper`.
         """
         if self.bounded or self._of_number:
             return self.upper(box)
@@ -142,7 +149,10 @@ class BelowBound(OfMeasure):
 
 
 def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
-    """Return the objective called `name`: a measure, or an objective that a package adds.
+    """Return the objective called `name`: a measure, or an objective that a package adds. The name
+    may have options in brackets.
+
+    `problem` is the search space, `scorer` computes measures, and `plan` has the privacy rule.
 
     Raises
     ------
@@ -170,11 +180,12 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
 def shares_kept(
     name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
 ) -> SharesKept:
-    """Return an objective that combines the shares of utility that are kept for several labels.
+    """Return an objective that combines the shares of utility that a configuration keeps for
+    several labels.
 
-    Each label is scored by its measure. If `name` is a measure of label classes, it replaces each
-    measure that has no bound: the search then lists configurations by `name`, and scores them
-    afterwards.
+    Each label is scored by its measure. If this measure has no bound and `name` is a measure of
+    label classes, the objective uses `name` for the label. The search then lists configurations by
+    `name`, and scores them by the label's measure afterwards.
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:
@@ -188,8 +199,8 @@ def shares_kept(
 
 
 def objective_type(text: str) -> ObjectiveType:
-    """Return the type of objective with this name, after checking the options in the brackets of
-    the name.
+    """Return the registered type of an objective from a text with its name and perhaps options in
+    brackets. The options are checked.
 
     Raises
     ------
@@ -230,14 +241,14 @@ def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Add
 
 
 class Pairwise(OfMeasure):
-    """An objective: the mean over pairs of attributes i and j of a value w_ij(a, b), if i has mask
-    a and j has mask b.
+    """An objective: the mean, over all pairs of attributes i and j, of a value w_ij(a, b) that
+    depends only on the mask a of attribute i and the mask b of attribute j.
 
     The value of a pair is divided equally between its two attributes. Attribute i with mask a
     contributes 1/2 sum_j w_ij(a, b_j), which is at most 1/2 sum_j max_b w_ij(a, b). The bound of a
-    box takes, for each attribute i, the largest such value of the candidates a in its domain, and
-    adds these values. It is exact for a single configuration. It is valid even if values do not
-    grow with finer masks, and it needs no label.
+    box (a set of candidate masks for each attribute) adds, over the attributes, the largest such
+    value of any candidate a of attribute i. It is exact for a single configuration. It is valid
+    even if values do not grow with finer masks, and it needs no label.
     """
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
@@ -250,7 +261,9 @@ class Pairwise(OfMeasure):
 
     @cached_property
     def _halves(self) -> Floats:
-        """Half of the signed value of each pair of candidates, shape (M, M)."""
+        """Half of the signed value of each pair of candidates, divided by the number of pairs of
+        attributes, shape (M, M) for M candidates of all attributes together.
+        """
         total = len(self._owner)
         halves = np.zeros((total, total))
         for i, j in combinations(range(len(self._variables)), 2):
@@ -273,26 +286,29 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return the approximate seconds to count all pairs; only the first configuration needs
-        this.
+        """Return about how many seconds it takes to count all pairs of values, which only the first
+        scored configuration needs.
         """
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
 
 
 def _changes(own: Ints) -> Ints:
-    """Return the index at which each run of equal numbers in `own` begins."""
+    """Return the index at which each run of equal numbers begins in `own`, the attribute of each
+    candidate.
+    """
     return np.flatnonzero(np.diff(own, prepend=-1))
 
 
 class EveryColumn(OfMeasure):
-    """An objective: how well the other columns predict each column, as a mean over columns.
+    """An objective: how well the other columns predict each column, as a mean over columns. A box
+    has a set of candidate masks for each column.
 
     Errors on held-out rows are no smaller than least-squares errors on all rows. Least-squares
     errors are smallest if the other columns have the finest masks of the box. So for the bound,
-    only the mask of the predicted column varies: the explained scatter is grouped by each
-    candidate, and the best candidate counts. So the bound is a sum of maxima, one for each column,
-    and needs only one matrix inverse.
+    only the mask of the predicted column varies: the scatter that the other columns explain is
+    grouped by each candidate, and the best candidate counts. The bound is a mean of these maxima,
+    one for each column, and needs only one matrix inverse.
     """
 
     divides = True
@@ -311,8 +327,8 @@ class EveryColumn(OfMeasure):
         return self.upper(box)
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound from least squares, which is quicker to compute than an exact
-        value.
+        """Return an upper bound for all configurations in a box (a set of candidate masks for each
+        column). It comes from least squares, so it is quicker to compute than an exact value.
         """
         if box in self._scored:
             return self._scored[box]
@@ -327,7 +343,11 @@ class EveryColumn(OfMeasure):
         return float(weighted(np.array(each), self._weights))
 
     def _explained(self, coded: CodedMasks) -> list[Floats]:
-        """Return for each column the scatter of its finest levels that the other columns explain."""
+        """Return, for each column, how much of the scatter of its L levels (masked values) the
+        other columns explain, shape (L, L).
+
+        `coded` has the finest masks of a set of configurations.
+        """
 
         def make() -> list[Floats]:
             if self._blocks is None:
@@ -338,10 +358,13 @@ class EveryColumn(OfMeasure):
         return self._known.get(tuple(coded.keys), make)
 
     def _reached(self, index: int, coded: CodedMasks, candidate: int, explained: Floats) -> float:
-        """Return an upper bound of V / (1 + V) for one candidate of a column.
+        """Return an upper bound of V / (1 + V), which measures how well the other columns predict
+        one column under one candidate mask.
 
-        V is the explained scatter of the candidate's groups, each divided by its rows. The report
-        of a noise mask is a random function of the finest levels, so its V is no larger.
+        V is the scatter of the candidate's groups that the other columns explain (`explained`, for
+        the finest levels), each group divided by its rows. The output of a noise mask is a random
+        function of the finest levels, so its V is no larger. `index` is the column, and `coded` has
+        the finest masks of a set of configurations.
         """
         if not len(explained):
             return 0.0
@@ -354,8 +377,11 @@ class EveryColumn(OfMeasure):
         return value / (1 + value)
 
     def _grouped(self, variable: Variable, level: Integers, place: int) -> tuple[Floats, Floats]:
-        """Return the 0/1 matrix of finest levels by group of a candidate, shape (L, g), and rows,
-        shape (g,).
+        """Return which of the g groups of a candidate mask each of the L finest levels with rows
+        belongs to, as 0 and 1, shape (L, g), and the rows of each group, shape (g,).
+
+        `level` has the finest level of each atom (set of original values) of the variable, and
+        `place` is the index of the candidate.
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)

@@ -16,9 +16,9 @@ class BesidePopulation(InMemory):
     the population.
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
-    population are checked at the coarsest corner of a box, if there is such a corner. If a monotone
-    criterion fails there, or if `hopeless` is True for a criterion, no configuration in the box is
-    admissible.
+    population are checked for the coarsest configuration of a box (a set of candidate masks for
+    each attribute), if there is one. If a monotone criterion fails there, or if a criterion is
+    hopeless for all finer tables, no configuration in the box is admissible.
     """
 
     def __init__(
@@ -37,8 +37,10 @@ class BesidePopulation(InMemory):
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without those candidates that fail the rule even if all other attributes
-        have their coarsest masks.
+        """Return a box without those candidates that fail the rule even if all other attributes
+        have their coarsest masks. A box has a set of candidate masks for each attribute.
+
+        The result is None if an attribute has no candidate left.
         """
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):
@@ -59,8 +61,10 @@ class BesidePopulation(InMemory):
         return tuple(left)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether a box's coarsest corner meets the criteria on the population; True without
-        a corner.
+        """Return whether the coarsest configuration of a box (a set of candidate masks for each
+        attribute) meets those criteria that finer masks cannot repair. False excludes the box.
+
+        The result is also True if the box has no coarsest configuration.
         """
         if not self._tells:
             return True

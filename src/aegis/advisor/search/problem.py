@@ -17,7 +17,9 @@ from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints
 from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
-"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
+"""The level of each of A atoms, shape (A,); or, for a noise mask, the probability of each of L
+levels for each atom, shape (A, L).
+"""
 Box = tuple[int, ...]
 """One domain for each variable, as a bit mask of candidates."""
 Division = tuple[int, tuple[int, ...]]
@@ -35,7 +37,10 @@ _FEW = (32, 512)
 
 
 def members(domain: int) -> list[int]:
-    """Return the numbers of the candidates in a domain, in ascending order."""
+    """Return the indices of the candidates in a set, in ascending order.
+
+    `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
+    """
     size = domain.bit_length()
     if size <= _WORD:
         return [i for i in range(size) if domain >> i & 1]
@@ -53,15 +58,17 @@ class Variable:
     attribute
         The attribute's summary.
     candidates
-        Candidates; no two have the same grouping.
+        The candidate masks, of which no two have the same groups.
     quasi
         Whether the attribute forms equivalence classes.
     channels
-        For each noise mask among the candidates, P(level | atom), shape (A, L).
+        For each noise mask, by its index in `candidates`: the probability of each of its L levels
+        (noisy values) for each of the A atoms (sets of values that all candidates treat in the same
+        way), shape (A, L).
     people
-        For each candidate, the group of each value of the population, shape (n, W); None if there
-        is no population. Two candidates may group the values of the table in the same way, but
-        other values of the population differently.
+        For each of the n candidates, the group of each of the W values that the attribute has in
+        the population, shape (n, W); None if there is no population. Two candidates may group the
+        values of the table in the same way, but other values of the population differently.
     """
 
     attribute: AttributeSummary
@@ -82,12 +89,13 @@ class Variable:
 
     @property
     def full(self) -> int:
-        """The domain of all candidates, as a bit mask."""
+        """The set of all candidates, as a bit mask: bit i is set for candidate i."""
         return (1 << len(self.candidates)) - 1
 
     @cached_property
     def _order(self) -> Flags:
-        """Whether candidate i is at least as fine as candidate c, shape (n, n).
+        """Whether candidate i is at least as fine as candidate c, for all pairs of the n
+        candidates, shape (n, n).
 
         A noise mask is coarser than the unmasked values and finer than a mask with one group. It is
         not comparable with any other mask.
@@ -106,29 +114,33 @@ class Variable:
 
     @cached_property
     def _level_order(self) -> Flags:
-        """Whether the levels of candidate i are at least as fine as those of c, shape (n, n).
+        """Whether the levels of candidate i are at least as fine as the levels of candidate c, for
+        all pairs of the n candidates, shape (n, n).
 
-        Because rare groups are pooled, a finer mask may have coarser levels.
+        The levels of a candidate are its frequent groups, and one level for all rare groups
+        together. So a finer mask may have coarser levels.
         """
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     @cached_property
     def finer(self) -> tuple[int, ...]:
-        """For each candidate, the set of candidates that are at least as fine as it, including
-        itself.
+        """For each candidate, the set of candidates that are at least as fine, including the
+        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
         """
         return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
-        """For each candidate, the set of candidates that are at least as coarse as it, including
-        itself.
+        """For each candidate, the set of candidates that are at least as coarse, including the
+        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
         """
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate in a domain that is coarser than all others there; None if there is
-        no such candidate.
+        """Return the index of the candidate that is coarser than all other candidates of a set;
+        None if there is no such candidate.
+
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
         """
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
@@ -136,8 +148,10 @@ class Variable:
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate in a domain that is finer than all others there; None if there is no
-        such candidate.
+        """Return the index of the candidate that is finer than all other candidates of a set; None
+        if there is no such candidate.
+
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
         """
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
@@ -145,10 +159,11 @@ class Variable:
         return None
 
     def meet(self, domain: int) -> Integers:
-        """Return the finest grouping of the V values that is coarser than every candidate in a
-        domain, shape (V,).
+        """Return the finest grouping of the attribute's V values that is coarser than every
+        candidate of a set, as the group of each value, shape (V,).
 
-        If many candidates are not comparable, the result has one group.
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If many
+        candidates of the set are not comparable, the result has one group.
         """
         if domain not in self._meets:
             ends = self._ends(domain, self._order)
@@ -156,11 +171,12 @@ class Variable:
         return self._meets[domain]
 
     def join(self, domain: int) -> Integers:
-        """Return the coarsest grouping of the V values that is finer than every candidate in a
-        domain, shape (V,).
+        """Return the coarsest grouping of the attribute's V values that is finer than every
+        candidate of a set, as the group of each value, shape (V,).
 
-        If many candidates of the domain are not comparable, the grouping for all candidates of the
-        variable is returned instead.
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If many
+        candidates of the set are not comparable, the result is the grouping for all candidates of
+        the variable.
         """
         if domain not in self._joins:
             ends = self._ends(domain, self._order.T)
@@ -171,11 +187,12 @@ class Variable:
         return self._joins[domain]
 
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return subsets of a domain. Each contains one candidate, and the candidates whose levels
-        this candidate refines.
+        """Return subsets that together cover a set of candidates, the finest subset first.
 
-        Together the subsets cover the domain; the finest comes first. The result is empty if only
-        few candidates are not comparable, because then their common refinement gives a good bound.
+        Each subset contains one candidate, and the candidates of the set whose levels are coarser.
+        `domain` and the subsets are bit masks: bit i is set if candidate i belongs to the set. The
+        result is empty if only few candidates are not comparable, because then their common
+        refinement gives a good bound.
         """
         if domain not in self._covers:
             few = domain.bit_count() <= _MANY
@@ -186,10 +203,12 @@ class Variable:
         return self._covers[domain]
 
     def _ends(self, domain: int, beyond: Flags) -> list[int]:
-        """Return the candidates of a domain that no other candidate of it is beyond.
+        """Return the coarsest (or finest) candidates of a set: no other candidate of the set is
+        coarser (or finer). Of equal candidates, only the first is returned.
 
-        `beyond[c]` flags the candidates that are at least as coarse as c, or at least as fine. Of
-        equal candidates, the first is returned.
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. Row c of
+        `beyond`, shape (n, n), flags the candidates that are at least as coarse (or at least as
+        fine) as candidate c.
         """
         if domain & (domain - 1) == 0:
             return members(domain)
@@ -200,11 +219,14 @@ class Variable:
         return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
     def level_join(self, domain: int) -> Array:
-        """Return the partition of the A atoms into which all candidates of a domain together divide
-        them, shape (A,). A domain is a set of candidates of one attribute.
+        """Return a partition of the attribute's A atoms that refines every candidate of a set, as
+        the part of each atom, shape (A,). An atom is a set of values that all candidates of the
+        attribute treat in the same way.
 
-        A noise mask counts as if it showed the atoms, which carry at least as much information as
-        any channel. If the domain consists of one noise mask, the result is its channel.
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. A noise
+        mask counts as if it showed the atoms, which carry at least as much information as the noisy
+        values. If the set consists of one noise mask, the result is instead the probability of each
+        of its L levels for each atom, shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -217,10 +239,12 @@ class Variable:
         return self._level_joins[domain]
 
     def level_meet(self, domain: int) -> Array:
-        """Return the finest levels of the A atoms that are coarser than the levels of every
-        candidate in a domain, shape (A,).
+        """Return the finest partition of the attribute's A atoms that is coarser than every
+        candidate of a set, as the part of each atom, shape (A,). An atom is a set of values that
+        all candidates of the attribute treat in the same way.
 
-        If the domain has a noise mask, there is only one level, because noise refines no grouping.
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If the
+        set has a noise mask, there is only one part, because noise refines no grouping.
         """
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
@@ -230,8 +254,10 @@ class Variable:
         return self._level_meets[domain]
 
     def most_levels(self, domain: int) -> int:
-        """Return how many levels a noise mask in the domain has at most; 0 if there is no noise
-        mask.
+        """Return the largest number of levels (noisy values) that a noise mask of a set has; 0 if
+        the set has no noise mask.
+
+        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
         """
         return max(
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
@@ -254,7 +280,7 @@ class Problem:
     duplicates
         Sentences on candidates that were left out because another candidate has the same groups.
     work
-        The work that all searches of this space have done.
+        The work of all searches of this space so far, in estimated seconds.
     """
 
     summary: Summary
@@ -264,15 +290,19 @@ class Problem:
 
     @property
     def root(self) -> Box:
-        """The box that contains all combinations of candidate masks."""
+        """The box that contains all combinations: for each attribute, the set of all its
+        candidates.
+        """
         return tuple(v.full for v in self.variables)
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable with many candidates that are not comparable, and the domains
-        that cover its domain.
+        """Return the first variable of a box that has many candidates that are not comparable, as
+        the variable's index and subsets that cover its candidates. Return None if there is no such
+        variable.
 
-        Such candidates together distinguish more values than any single candidate, so the bound of
-        the undivided domain is weak. The result is None if there is no such variable.
+        A box has a set of candidate masks for each variable. Candidates that are not comparable
+        together distinguish more values than any single one of them, so a bound for the undivided
+        set is weak.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -280,11 +310,11 @@ class Problem:
         return None
 
     def corner(self, box: Box) -> Box | None:
-        """Return the configuration in a box that is the most likely to meet a rule; None if this is
-        not known.
+        """Return the configuration in a box (a set of candidate masks for each attribute) that is
+        the most likely to meet a rule; None if this is not known.
 
-        It has the coarsest candidate of each quasi-identifier, and the finest candidate of each
-        other variable.
+        This configuration has the coarsest candidate of each quasi-identifier, and the finest
+        candidate of each other variable. It is returned as a box of single candidates.
         """
         corner = []
         for variable, domain in zip(self.variables, box, strict=True):
@@ -295,7 +325,9 @@ class Problem:
         return tuple(corner)
 
     def choice(self, box: Box) -> dict[str, Candidate]:
-        """Return the candidates in a box that contains only one candidate for each attribute."""
+        """Return the candidate of each attribute, by name, from a box that contains only one
+        candidate for each attribute.
+        """
         return {
             v.name: v.candidates[domain.bit_length() - 1]
             for v, domain in zip(self.variables, box, strict=True)
@@ -316,8 +348,8 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     summary
         The counts on which the search is based.
     of_people
-        Function that returns the population's groups under a candidate; None if there is no
-        population.
+        Function that returns, for an attribute's name and a candidate, the group of each value of
+        the population; None if there is no population.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []
@@ -352,22 +384,28 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _told_apart(candidate: Candidate, outside: Integers | None) -> bytes:
-    """Return a key of a candidate's grouping of table and population; equal keys mean equal groups."""
+    """Return a key of how a candidate groups the values of the table and of the population.
+
+    Equal keys mean equal groups. `outside` has the group of each value of the population; without a
+    population, the key is empty.
+    """
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()
 
 
 def _domain(chosen: Flags) -> int:
-    """Return the domain with the flagged candidates, as a bit mask."""
+    """Return a set of candidates as a bit mask: bit i is set if `chosen[i]` is True."""
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
 
 def _refinements(groups: Int32s) -> Flags:
-    """Return whether grouping i refines grouping c, shape (n, n), given groupings of shape (n, V).
+    """Return which of n groupings refine which: entry (i, c) is True if grouping i refines grouping
+    c, shape (n, n).
 
-    One grouping refines another if the other is constant on each of its groups. Then the group of
-    every value in the other is equal to that of the first value in its group.
+    `groups` has the group of each of V values in each grouping, shape (n, V). A grouping refines
+    another one if values that share a group in the first also share a group in the second. So it
+    suffices to compare each value with the first value of its group.
     """
     count, size = groups.shape
     first = np.stack([_first_alike(codes) for codes in groups])
@@ -384,7 +422,10 @@ def _refinements(groups: Int32s) -> Flags:
 
 
 def _first_alike(codes: Int32s) -> Ints:
-    """Return for each value the index of the first value in its group, shape (V,)."""
+    """Return for each of V values the index of the first value in the same group, shape (V,).
+
+    `codes` has the group of each value, shape (V,).
+    """
     places = np.arange(len(codes))
     first = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
     # Assigned in reverse: of several values of a group the first is the last one written.
@@ -393,7 +434,11 @@ def _first_alike(codes: Int32s) -> Ints:
 
 
 def _followers(first: Ints, few: int) -> Ints:
-    """Return the indices of `few` values that are not the first of their group; zeros if there are none."""
+    """Return the indices of `few` values that are not the first value of their group; zeros if
+    there are none.
+
+    `first` has, for each value, the index of the first value in its group.
+    """
     others = np.flatnonzero(first != np.arange(len(first)))
     if not len(others):
         return np.zeros(few, dtype=np.int64)
@@ -401,12 +446,16 @@ def _followers(first: Ints, few: int) -> Ints:
 
 
 def is_leaf(box: Box) -> bool:
-    """Return whether a box contains only a single configuration."""
+    """Return whether a box (a set of candidate masks for each attribute) contains only one
+    configuration.
+    """
     return all(domain & (domain - 1) == 0 for domain in box)
 
 
 def replaced(box: Box, index: int, domain: int) -> Box:
-    """Return a copy of the box in which one attribute has another domain."""
+    """Return a copy of a box in which the attribute at `index` has the set of candidates `domain`.
+    Sets are bit masks: bit i is set if candidate i belongs to the set.
+    """
     return (*box[:index], domain, *box[index + 1 :])
 
 
@@ -421,7 +470,9 @@ def _meet(groupings: Sequence[Integers]) -> Integers:
 
 
 def _common_coarsening(groupings: Sequence[Integers]) -> Integers:
-    """Return the finest grouping that all the groupings refine; groups that overlap are merged."""
+    """Return the finest grouping that all the given groupings refine; groups that overlap are
+    merged. A grouping is the group of each of V values, shape (V,).
+    """
     from scipy import sparse  # taking long to load, and only of groupings that cross
     from scipy.sparse.csgraph import connected_components
 

@@ -36,8 +36,8 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of several tied configurations Aegis recommends; by default, the one that masks
-    least.
+    """Return which of several configurations with about the same score Aegis recommends; by
+    default, the one that masks least.
     """
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
@@ -45,8 +45,22 @@ def preference(request: SearchRequest) -> Prefer:
 def objective_and_measure(
     policy: Policy, objective: str | None, measure: str | None
 ) -> tuple[str, str]:
-    """Return the objective that a search optimises, and the measure by which its results are
-    scored.
+    """Return the names of the objective that a search optimises and of the measure by which its
+    results are scored.
+
+    Parameters
+    ----------
+    policy
+        The policy, with the measure to use if neither name is given.
+    objective
+        Requested objective: a measure or an information loss. If None, it is the measure.
+    measure
+        Requested measure; None for the objective, if it is a measure, or else the policy's measure.
+
+    Raises
+    ------
+    PolicyError
+        A name is unknown, or the objective does not fit the policy.
     """
     if objective is None:
         named = policy.measure_by(measure).name

@@ -38,7 +38,8 @@ class SearchFile:
         Digests of the table and of the policy with its rule, and the measure. They identify the
         search, so that `read` can refuse the file of another search.
     full
-        For each variable of the search, the domain with all candidates.
+        For each variable of the search, the set of all candidates as a bit mask: bit i is set for
+        candidate i.
     """
 
     path: Path
@@ -49,7 +50,9 @@ class SearchFile:
     def of(
         cls, path: Path, policy: Policy, problem: Problem, plan: PrivacyPlan, objective: str
     ) -> SearchFile:
-        """Return the file for a search of this summary under this policy and rule."""
+        """Return the file for a search of this search space under this policy and the rule of this
+        plan. `objective` identifies the objective and the number of requested configurations.
+        """
         return cls(
             path,
             {
@@ -61,13 +64,14 @@ class SearchFile:
         )
 
     def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
-        """Return the best configurations found so far, and the boxes that were not searched; None
-        if the file does not exist yet.
+        """Return the best configurations that an earlier search found, and the boxes (sets of
+        configurations) that it did not search; None if the file does not exist yet.
 
         Raises
         ------
         PolicyError
-            The file is not a file of a search, or one of another table, policy or measure.
+            The file was not written by a search, or it is from a search with another table, policy
+            or measure.
         """
         if not self.path.exists():
             return None
@@ -96,8 +100,8 @@ class SearchFile:
         return best, boxes
 
     def write(self, outcome: Found) -> None:
-        """Write the best configurations that a search has found so far, and the boxes that it has
-        not searched.
+        """Write the best configurations that a search has found so far, and the boxes (sets of
+        configurations) that it has not searched.
         """
         data = {
             "aegis_search": _FORMAT,
@@ -127,10 +131,11 @@ def _bound(given: Any) -> float:
 
 
 def _counts(problem: Problem) -> list[str]:
-    """Return texts of all counts of a summary, for a digest that identifies its table.
+    """Return texts that together identify the table and the masks of a search: its number of rows,
+    the candidate masks, and a digest of each array of counts.
 
-    The fold of a row depends on all of its values. So counts by fold differ between tables whose
-    columns have the same counts one by one.
+    The fold of a row depends on all of its values. So the counts by fold differ between tables even
+    if each column has the same counts.
     """
     summary = problem.summary
     pairs, frequency = summary.pairs, summary.frequency

@@ -39,16 +39,16 @@ _SPREAD = 4
 
 
 class Worth:
-    """Decides whether a test that may exclude a box is worth its time, judging by how often it has
-    excluded boxes so far.
+    """Decides whether a test that may exclude a box (a set of configurations) is worth its time,
+    judging by how often the test has excluded boxes so far.
     """
 
     def __init__(self) -> None:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether the search should run the test. A test that seldom excludes a box runs
-        only now and then.
+        """Return whether the search should run the test now. A test that seldom excludes
+        configurations runs only now and then.
         """
         if self._balance > 0:
             return True
@@ -59,7 +59,9 @@ class Worth:
         return True
 
     def tell(self, *, refused: bool) -> None:
-        """Record whether the test excluded the box."""
+        """Record the result of the test: `refused` says whether the test excluded the box (a set of
+        configurations) on which it was run.
+        """
         self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
@@ -93,24 +95,31 @@ class Judge:
 
     @cached_property
     def _decides_by_values(self) -> bool:
-        """Whether a criterion beyond class sizes can be decided for boxes."""
+        """Whether the rule has a criterion beyond class sizes that can be decided for many
+        configurations at once (`decides`).
+        """
         return any(map(self.decides, self._beyond_sizes))
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether all criteria can be computed from plain matrices."""
+        """Whether all criteria beyond class sizes can be computed from plain matrices of classes by
+        values.
+        """
         return all(c.model.dense is not None for c in self._beyond_sizes)
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """The criteria that limit how many rows finer configurations can keep."""
+        """The criteria that limit how many rows a configuration can keep if its masks are finer
+        than the checked ones.
+        """
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Whether it proves that all finer tables fail, too, if a class fails a criterion.
+        """Return whether a class that fails a criterion also decides about all finer tables.
 
-        If the rule allows no suppression, this holds for every monotone model. If it allows
-        suppression, it holds only for models under which all parts of a failing class also fail.
+        Without suppression, this means that all finer tables fail; it holds for every monotone
+        model. With suppression, it means that all parts of the class fail in finer tables; it holds
+        only for some models.
         """
         model = criterion.model
         if model.least_size is not None:
@@ -123,7 +132,16 @@ class Judge:
         """Return whether a configuration, or any finer one, may meet the rule; False proves that
         none does.
 
-        Parameters are those of `admits`.
+        Parameters
+        ----------
+        ids
+            The equivalence class of each cell of the frequency table under the configuration, shape
+            (cells,), from 0.
+        space
+            A number above all class numbers.
+        masks
+            The candidate of each sensitive attribute of the rule, in the rule's order; None if an
+            attribute has no candidate.
         """
         sizes, large, room = self._large(ids, space, masks)
         if room < 0 or not large.any():
@@ -155,11 +173,17 @@ class Judge:
 
         Parameters
         ----------
-        ids, space, masks
-            The coarser configuration, as in `admits`.
+        ids
+            The equivalence class of each cell of the frequency table under the coarser
+            configuration, shape (cells,), from 0.
+        space
+            A number above all class numbers.
         parts
             The classes of the finer configuration. Each is a subset of a coarser class.
             Configurations between the two keep or suppress it completely.
+        masks
+            The candidate of each sensitive attribute of the rule, in the rule's order; None if an
+            attribute has no candidate.
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
@@ -187,13 +211,17 @@ class Judge:
         return enough
 
     def _part_rows(self, parts: Parts) -> Floats:
-        """Return the rows of each class of the finer configuration, shape (m,)."""
+        """Return how many rows each of the m classes in `parts` has, shape (m,)."""
         if None not in parts.counts:
             parts.counts[None] = _added(parts.ids, self._rows)
         return parts.counts[None]
 
     def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
-        """Return the rows by finer class and value of a protected attribute, shape (m, V)."""
+        """Return how many rows each of the m classes in `parts` has with each of the V values of a
+        protected attribute, shape (m, V).
+
+        `name` is the attribute, and `mask` its candidate.
+        """
         if (name, mask) not in parts.counts:
             codes, labels = self._values(name, mask)
             width, count = len(labels), len(parts.first)
@@ -204,7 +232,9 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether `possible_in_parts` can exclude more than `possible`."""
+        """Whether `possible_in_parts`, which also uses the classes under the finest masks, can
+        exclude configurations that `possible` does not exclude.
+        """
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
@@ -214,9 +244,9 @@ class Judge:
         Parameters
         ----------
         ids
-            The class of each cell, shape (cells,), from 0.
+            The equivalence class of each cell of the frequency table, shape (cells,), from 0.
         space
-            A number above all ids.
+            A number above all class numbers.
         masks
             The candidate of each sensitive attribute of the rule, in the rule's order; None if an
             attribute has no candidate.
@@ -241,8 +271,11 @@ class Judge:
         return admits(rule, table, room)
 
     def _large(self, ids: Ints, space: int, masks: Sequence[Mask]) -> tuple[Floats, Flags, int]:
-        """Return rows by class, flags of classes that are large enough, and how many rows may still
-        be suppressed.
+        """Return the rows of each class, shape (space,), flags of the classes that are large
+        enough, and how many more rows may be suppressed after the small classes.
+
+        `ids` has the class of each cell of the frequency table, `space` is a number above all class
+        numbers, and `masks` has the candidate of each sensitive attribute.
         """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
@@ -257,8 +290,8 @@ class Judge:
         return list(zip(self._plan.rule.sensitive, masks, strict=True))
 
     def _width(self, masks: Sequence[Mask]) -> int:
-        """Return the largest number of values of any protected attribute; 1 without protected
-        attributes.
+        """Return the largest number of masked values that any protected attribute has; 1 without
+        protected attributes.
         """
         return max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
 
@@ -268,8 +301,11 @@ class Judge:
     def _histograms(
         self, ids: Ints, space: int, large: Flags, masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
-        """Return rows by class and value of each protected attribute, for the classes that `large`
-        flags.
+        """Return, for each protected attribute, the number of rows by class and value, only for
+        classes that `large` flags.
+
+        `ids` has the class of each cell of the frequency table, `space` is a number above all class
+        numbers, and `masks` has the candidate of each protected attribute.
         """
         classes, count = ids, space
         everything = bool(large.all())
@@ -290,9 +326,11 @@ class Judge:
         return self._width(masks) * space > _SPREAD * len(ids)
 
     def _counts(self, ids: Ints, space: int, name: str, mask: Mask) -> Floats:
-        """Return the rows by class and value of a protected attribute, shape (space, V).
+        """Return the number of rows by class and by the V values of a protected attribute, shape
+        (space, V).
 
-        The last result is cached.
+        `ids` has the class of each cell of the frequency table, numbered below `space`. `mask` is
+        the candidate of the attribute `name`. The last result is cached.
         """
         key = name, mask
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
@@ -303,7 +341,11 @@ class Judge:
         return self._last[2]
 
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return limits on shares of values, under a criterion, that hold whatever rows are suppressed."""
+        """Return the largest shares that values may have in a class under a criterion, whichever
+        rows are suppressed; None if the model has no such limits.
+
+        `mask` is the candidate of the criterion's attribute.
+        """
         key = criterion, mask
         if key not in self._caps:
             name = criterion.attribute or ""
@@ -323,8 +365,8 @@ class Judge:
         return self._trees[key]
 
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
-        """Return the masked value of a protected attribute in each cell, shape (cells,), and the
-        values' texts.
+        """Return the masked value of a protected attribute in each cell of the frequency table,
+        shape (cells,), as indices of texts, and these texts.
         """
         key = name, mask
         if key not in self._shown:
@@ -336,5 +378,7 @@ class Judge:
 
 
 def _added(keys: Ints, rows: Floats, size: int = 0) -> Floats:
-    """Sum `rows`, shape (n,), by key, shape (n,); the result has at least `size` entries."""
+    """Sum `rows` by key; both arrays have shape (n,). The result has the sum for each key from 0
+    on, and at least `size` entries.
+    """
     return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)

@@ -60,12 +60,12 @@ def search_combinations(
     prepared: Prepared | None = None,
     **options: Unpack[SearchOptions],
 ) -> Advice:
-    """Return the best configurations that meet the rule, out of all combinations. They are proven
-    to be the best if the objective has a bound.
+    """Return the best configurations that meet the rule, out of all combinations of candidate
+    masks. If the objective has a bound, the search proves that they are the best.
 
-    The method is branch and bound over boxes of candidates (`aegis.advisor.search.branch`). The
-    objective scores the masks before suppression. The time limit covers the search, the explanation
-    and the front together. Steps that would take longer are left out, and the advice says so.
+    The method is branch and bound (`aegis.advisor.search.branch`). The objective scores the masks
+    before suppression. The time limit covers the search, the explanation and the front together.
+    Steps that would take longer are left out, and the advice says so.
 
     Parameters
     ----------
@@ -78,17 +78,17 @@ def search_combinations(
     request, options
         How to search: as a request, or as keywords with the names of its fields.
     progress
-        Receives the best value so far, the bound and the gap between them.
+        Shows the best value so far, the bound and the gap between them.
     prepared
-        Results of an earlier search with the same summary, masks and measure that do not depend on
-        the rule. The search tries the best configurations from there first, and stores its own best
-        ones there. Only one search at a time may use this object.
+        Scores and bounds of an earlier search with the same summary, masks and measure. The search
+        first tries the best configurations in this object, and replaces them by its best ones. Only
+        one search at a time may use this object.
 
     Returns
     -------
     Advice
-        The advice, with `search` and, if requested, `binding` and `front`. If no configuration is
-        admissible, the ranking contains the closest one.
+        The advice; if requested, with `binding` (why the best masks are not finer) and `front`. If
+        no configuration is admissible, the ranking contains the one that removes the fewest rows.
 
     Raises
     ------
@@ -121,11 +121,12 @@ class _Searched:
     searcher
         The searcher, with scores and bounds under the rule.
     outcome
-        The best configurations, with ties resolved, and how the search ended.
+        The best configurations, the recommended one first, and how the search ended.
     figures
         The figures on the search.
     highest
-        The first configuration by score, before ties were resolved; empty if none is admissible.
+        The configuration with the best score and its signed score, in a list; empty if none is
+        admissible.
     ranking
         The best configurations.
     clock
@@ -142,7 +143,9 @@ class _Searched:
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
     ) -> Advice:
-        """Return the advice, without an explanation of the best configuration."""
+        """Return the result as advice, without an explanation of the best configuration and without
+        a front.
+        """
         shown, scorer = self.searcher.measure, self.searcher.scorer
         return Advice(
             measure=shown.name,
@@ -165,7 +168,9 @@ class _Searched:
 def _run(
     plan: PrivacyPlan, request: SearchRequest, prepared: Prepared, progress: Progress
 ) -> _Searched:
-    """Search for the best configurations under the rule of a plan, and resolve ties."""
+    """Search for the best configurations under the rule of a plan. Among those that score about the
+    same, put the recommended one first.
+    """
     searcher = prepared.searcher.under(plan, progress)
     counted = request.work is not None and request.time_limit is None
     limit, top = request.work if counted else request.time_limit, request.top
@@ -193,7 +198,9 @@ def _run(
 
 
 def _with_labels(advice: Advice, searched: _Searched) -> Advice:
-    """Add to the advice the utility kept of each label, and the best that a search for it alone reaches."""
+    """Return the advice with two figures for each of several labels: the utility that the best
+    configuration keeps, and the most that a search for this label alone reaches.
+    """
     searcher, clock, best = searched.searcher, searched.clock, advice.best
     tasks = tasks_of(searcher.scorer)
     if not tasks or best is None:
@@ -215,7 +222,9 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Add to the advice an explanation of its best configuration, the costs of its masks, and the front."""
+    """Return the advice with an explanation of its best configuration and the utility that each of
+    its masks costs, if requested; also with the front, if requested.
+    """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
         scorer, shown = searcher.scorer, searcher.measure
@@ -233,7 +242,7 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
 
 @dataclass(eq=False)
 class Prepared:
-    """What searches of one summary under several rules share.
+    """Scores and bounds that several searches of one summary under different rules share.
 
     Attributes
     ----------
@@ -244,7 +253,8 @@ class Prepared:
     warnings
         Warnings about the measure.
     file
-        The file in which unsearched boxes are saved; None for no file.
+        The file in which the parts of the search space that were not searched are saved; None for
+        no file.
     tried
         The best configurations of the last search, which the next one tries first.
     """
@@ -264,9 +274,11 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Compute once what searches of a summary under several rules share.
+    """Compute once the scores and bounds that several searches of one summary under different rules
+    share.
 
-    Parameters are those of `search_combinations`.
+    `plan` has the rule, `policy` the candidate masks and the measure, and `request` says how to
+    search. `progress` shows the progress.
     """
     given = asked(SearchRequest, request, {})
     objective, measure = given.objective, given.measure

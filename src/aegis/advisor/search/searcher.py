@@ -56,6 +56,19 @@ above 0.
 class Searcher:
     """Searches one summary under several rules. The searches share all scores and bounds that do
     not depend on the rule.
+
+    Parameters
+    ----------
+    summary
+        The counts from which scores are computed.
+    plan
+        The plan that checks configurations against the rule.
+    objective
+        Name of the figure to optimise, with its options.
+    measure
+        Name of the measure by which results are scored.
+    progress
+        Shows the progress.
     """
 
     def __init__(
@@ -79,7 +92,7 @@ class Searcher:
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def for_label(self, place: int) -> Searcher:
-        """Return a searcher for a single one of several labels."""
+        """Return a searcher that optimises only one of several labels, the one at index `place`."""
         other = copy(self)
         other.objective = _of_label(self.objective, place)
         other._traces = [_of_label(trace, place) for trace in self._traces]
@@ -91,14 +104,16 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Return whether even the unmasked table has no utility by the measure, so that the measure
-        cannot rank masks.
+        """Return whether even the unmasked table, with the score `unmasked`, has no utility by the
+        measure. Then the measure cannot rank masks.
         """
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 
     def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
-        """Return a searcher under another rule. It shares scores and bounds with this searcher."""
+        """Return a searcher for the rule of another plan. It shares scores and bounds with this
+        searcher.
+        """
         if plan is self.plan and progress is self.progress:
             return self
         other = copy(self)
@@ -110,8 +125,8 @@ class Searcher:
         return self.plan if rule is self.plan.rule else self.plan.under(rule)
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> InMemory | InEngine:
-        """Return an object that checks whether combinations meet a rule. Without a clock, it has no
-        time limit.
+        """Return an object that checks whether combinations meet a rule: from counts in memory, or
+        else by database queries. Without a clock, it has no time limit.
         """
         plan, clock = self._plan_of(rule), clock or Clock(None)
         if self.summary.frequency is None:
@@ -120,9 +135,8 @@ class Searcher:
         return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective for searches under a rule.
-
-        Some objectives penalise the rows that the rule suppresses.
+        """Return the objective for searches under a rule, because some objectives penalise the rows
+        that the rule suppresses.
         """
         if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
@@ -154,13 +168,14 @@ class Searcher:
         start
             Configurations to try first.
         briefly
-            Whether to list and score only few configurations if the objective has no good bounds.
+            Whether to score only about 10 configurations (else 100) if the objective has no good
+            bounds.
         prove
             Whether to continue, if the objective has no good bounds, until the best configuration
             is proven or time runs out.
         file
-            The file with the unsearched boxes of an earlier search; the unsearched boxes of this
-            search replace them.
+            The file in which an earlier search saved the boxes (sets of configurations) that it did
+            not search. This search begins with them, and saves its own there.
         """
         began = time.perf_counter()
         clock = Clock.of(time_limit)
@@ -192,7 +207,12 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> Found:
-        """Search by a strategy of a package, by branch and bound, or by a list."""
+        """Return the best configurations that meet the rule of `feasibility`. All other parameters
+        are those of `run`.
+
+        If the objective has no good bounds, the search scores a list of configurations. Otherwise,
+        it uses a search strategy that a package adds, or branch and bound.
+        """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
         space = self.problem, objective, feasibility
@@ -218,7 +238,10 @@ class Searcher:
     def _figures(
         self, outcome: Found, objective: Objective, work: SearchWork, *, alone: bool
     ) -> SearchFigures:
-        """Return the figures of a search: its best value, its bound, and what is proven."""
+        """Return the figures of a search: its best value, its bound, and what is proven.
+
+        `work` is the work of the search. `alone` says whether only one configuration was requested.
+        """
         exact = objective.bounded or outcome.bound < math.inf
         best = outcome.best[0][0] if outcome.best else -math.inf
         left, sign = gap(best, outcome.bound), objective.sign
@@ -244,7 +267,12 @@ class Searcher:
     def _notes(
         self, outcome: Found, work: SearchWork, *, loose: bool, first: bool
     ) -> Iterator[str]:
-        """Yield notes on the proof, on how the search ended, and on limits from table and rule."""
+        """Yield notes for the reader: on the proof, on how the search ended, and on limits from
+        table and rule.
+
+        `loose` says whether the bound ignores the rule. `first` says whether, of several
+        configurations, only the first must be the proven best.
+        """
         if loose:
             yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
         if first and not outcome.complete:
@@ -270,8 +298,8 @@ class Searcher:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
     def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
-        """Return the configurations that the search found, best first. If none meets the rule,
-        return the one that comes closest.
+        """Return the configurations that the search found as entries of the ranking, best first. If
+        none meets the rule, return the one for which the fewest rows must be removed.
         """
         if outcome.best:
             return [
@@ -282,8 +310,8 @@ class Searcher:
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def closest(self, rule: PrivacyRule, clock: Clock) -> Box | None:
-        """Return the configuration for which the fewest rows must be removed, if it meets the
-        rule.
+        """Return the configuration for which the fewest rows must be removed, if it meets the rule;
+        None if it does not, or if no time is left.
         """
         box = find_closest(self.problem, self._plan_of(rule), clock)
         return None if box is None or not self.verdict(box, rule).admissible else box
@@ -291,11 +319,11 @@ class Searcher:
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
-        """If a search stopped before it found a configuration, try the one for which the fewest
-        rows must be removed.
+        """If a search stopped before it found a configuration, try the configuration for which the
+        fewest rows must be removed.
 
-        If that configuration is admissible, it becomes the best of `outcome`, and the figures say
-        so.
+        If this configuration is admissible, add it to `outcome.best`, and return the figures with
+        its value and a note. Otherwise, return the figures unchanged.
         """
         box = None if outcome.complete else self.closest(self.plan.rule, clock)
         if box is None:
@@ -311,7 +339,9 @@ class Searcher:
         )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Score a configuration and return it as an entry of the ranking."""
+        """Return a configuration as an entry of the ranking, with its scores and the verdict of the
+        rule. `value` is the signed value of the objective.
+        """
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
         if self.objective.name == self.measure.name:
@@ -326,7 +356,9 @@ class Searcher:
         return error_of(self.scorer, choice, self.measure)
 
     def _errors_allowed(self, choices: Sequence[Choice], box: Box, clock: Clock) -> bool:
-        """Return whether there is time to compute standard errors of these configurations."""
+        """Return whether there is time to compute the standard errors of the scores of these
+        configurations. The time for one score is estimated from `box`.
+        """
         # What is made of scores by part leaves parts out of them: no further fit.
         if self.measure.without_parts is not None:
             return True
@@ -336,16 +368,19 @@ class Searcher:
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
     def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
-        """Return the verdict whether a configuration meets a rule, with its suppressed rows and
-        classes.
+        """Return whether a configuration meets a rule, with the suppressed rows and the sizes of
+        its classes.
         """
         return self._plan_of(rule).check(self.problem.choice(box))
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
     ) -> tuple[list[Ranked], tuple[str, ...]]:
-        """Add to the ranking how much each entry masks, and its standard error. Also return notes
-        on figures that would take too long.
+        """Return the ranking with two figures added to each entry: how much it masks, and the
+        standard error of its score. Also return notes on figures that were left out because they
+        would take too long.
+
+        The ranking is returned unchanged if the search optimised another figure than the measure.
         """
         if self.objective.name != self.measure.name:
             return ranking, ()
@@ -372,8 +407,20 @@ class Searcher:
         lacking: tuple[str, ...],
         unmasked: float,
     ) -> SearchFigures:
-        """Return the figures of the search with the reason for the first choice. If the scores mean
-        nothing, the figures claim no proof.
+        """Return the figures of a search, completed with notes and with the reason for the first
+        configuration.
+
+        Parameters
+        ----------
+        figures
+            The figures of the search.
+        preferred
+            Why the first configuration is not the one with the best score; None if it is.
+        lacking
+            Notes on figures that were left out for lack of time.
+        unmasked
+            Score of the unmasked table. If it shows no utility, masks cannot be compared, so the
+            figures claim no proof.
         """
         notes = (*figures.notes, *lacking)
         blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)
@@ -401,5 +448,7 @@ class Searcher:
 
 
 def _of_label(objective: Objective, place: int) -> Objective:
-    """Return the objective of one label, from an objective of several labels."""
+    """Return the objective of the label at index `place`, from an objective of several labels. Any
+    other objective is returned unchanged.
+    """
     return objective.labels[place] if isinstance(objective, SharesKept) else objective

@@ -26,14 +26,14 @@ class ShareOfLabel(Objective):
     problem
         The search space of the whole table.
     own
-        The search space of the label's table, which lacks the columns that scores for this label
-        ignore.
+        The search space of the table for this label, which lacks the columns that scores for the
+        label ignore.
     task
         The scorer of the label.
     measure
         The measure from which the share is computed.
     inner
-        The objective for `measure` on the label's table.
+        The objective for `measure` on the table for this label.
     """
 
     sign = 1
@@ -52,16 +52,19 @@ class ShareOfLabel(Objective):
         self._known: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
-        """Return the box of the label's own table that corresponds to a box of the whole table."""
+        """Translate a box of the whole table into a box of the label's table, which lacks some
+        columns. A box has a set of candidate masks for each attribute, as a bit mask.
+        """
         return tuple(
             sum({1 << maps[c] for c in members(box[place])}) for place, maps in self._places
         )
 
     def share(self, box: Box) -> float | None:
-        """Return an upper bound, from 0 to 1, of the share of the label's utility that any
-        configuration in a box keeps.
+        """Return an upper bound of the share of the label's utility that a configuration in a box
+        can keep, from 0 to 1. A box has a set of candidate masks for each attribute.
 
-        Return None if the unmasked table has no utility for the label.
+        For a single configuration, the result is exact. It is None if the unmasked table has no
+        utility for the label.
         """
         own = self.box(box)
         if own not in self._known:
@@ -77,25 +80,31 @@ class ShareOfLabel(Objective):
         return None if percent is None else percent / 100
 
     def guess(self, box: Box) -> float:
-        """Return the estimate of the label's objective in a box, divided by the utility of the
-        unmasked table.
+        """Return a quick estimate of how much utility of the label a box (a set of candidate masks
+        for each attribute) can keep, relative to the unmasked table. The search uses it only to
+        compare boxes.
         """
         span = abs(self._reference - self._measure.worst(self._rows))
         return self._inner.guess(self.box(box)) / span if span else 0.0
 
     def bound(self, box: Box) -> float:
-        """Return `share`; 0 if the unmasked table has no utility for the label."""
+        """Return an upper bound of the share of the label's utility that a configuration in a box
+        can keep; 0 if the unmasked table has no utility for the label. A box has a set of candidate
+        masks for each attribute.
+        """
         return self.share(box) or 0.0
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to bound the label's objective."""
+        """Return about how many seconds it takes to compute `bound` for a box (a set of candidate
+        masks for each attribute); 0 if the result is cached.
+        """
         own = self.box(box)
         return 0.0 if own in self._known else self._inner.effort(own)
 
 
 class SharesKept(Objective):
-    """An objective for several labels. It combines the shares of utility that are kept for all
-    labels.
+    """An objective for several labels: a combination of the shares of utility that a configuration
+    keeps for each label, such as their weighted mean.
     """
 
     sign = 1
@@ -111,8 +120,11 @@ class SharesKept(Objective):
         self._combine = scorer.combine
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; if the bounds are loose and slow, return the weighted mean of the labels'
-        estimates.
+        """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
+        attribute).
+
+        If the bounds are good, the estimate is `upper`. If they are loose and slow to compute, it
+        is the weighted mean of the estimates for all labels.
         """
         if not self.loose:
             return self.upper(box)
@@ -121,24 +133,31 @@ class SharesKept(Objective):
         )
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for a box: the combination of the upper bounds for all labels."""
+        """Return an upper bound for all configurations in a box (a set of candidate masks for each
+        attribute): the combination of the upper bounds for all labels.
+        """
         return self._combine([label.share(box) for label in self.labels])
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to bound the objectives of all labels."""
+        """Return about how many seconds it takes to compute the bounds of a box (a set of candidate
+        masks for each attribute) for all labels.
+        """
         return sum(label.effort(box) for label in self.labels)
 
 
 def _key(candidate: Candidate) -> tuple[bytes, object]:
-    """Return a key of a candidate; equal keys mean the same groups and the same noise."""
+    """Return a key of a candidate mask. Candidates with equal keys have the same groups and the
+    same noise.
+    """
     return candidate.groups.tobytes(), candidate.noise
 
 
 def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int, tuple[int, ...]]]:
-    """Match the variables of the label's table with those of the whole table.
+    """Match the variables and candidates of one label's table with those of the whole table.
 
-    For each variable, return its index in the whole table, and the index in the label's table of
-    each candidate.
+    For each variable of the label's table, return its index in the whole table. Also return a tuple
+    that has, for each of its candidates in the whole table, the index of the candidate in the
+    label's table.
     """
     names = [variable.name for variable in problem.variables]
     places = []

@@ -32,7 +32,10 @@ _REACHING = 3
 
 
 class Shortlist:
-    """A search by a measure whose upper bound is not sharp.
+    """A search for a measure whose upper bound is not sharp. It lists configurations by another
+    objective, such as Pillai's trace, and scores this list by the measure.
+
+    A box has a set of candidate masks for each attribute.
 
     Parameters
     ----------
@@ -44,14 +47,14 @@ class Shortlist:
     listed
         Largest number of configurations in the list.
     bounds
-        Whether to bound all configurations, if `objective` has a bound.
+        Whether to compute an upper bound for all configurations, if `objective` has one.
     prove
         Whether to also split boxes until the best configuration is proven or time runs out.
     clock
         Time limit; when it is reached, the search returns the best configurations so far. Half of
         the time is for the list.
     step
-        Receives the progress.
+        Shows the progress.
     """
 
     def __init__(
@@ -96,9 +99,9 @@ class Shortlist:
         Parameters
         ----------
         start
-            Configurations that are scored in any case.
+            Configurations that are scored in any case, as boxes of single candidates.
         most_splits
-            Largest number of boxes that are split for the list.
+            Largest number of boxes (sets of configurations) that are split for the list.
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """
@@ -136,8 +139,10 @@ class Shortlist:
     def _score_all(
         self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool
     ) -> None:
-        """Score the configurations of the list; unless `every` admissible one is listed, bound the
-        others.
+        """Score the listed configurations until time runs out. `outcome.bound` receives an upper
+        bound for all configurations, unless the list has `every` admissible one.
+
+        The configurations in `start` and the first listed one are scored in any case.
         """
         for box in (*start, *listed[:1]):
             self._clock.allows(self._objective.effort(box))  # notes when it begins
@@ -148,7 +153,12 @@ class Shortlist:
             self._score_in_time(box)
 
     def _split_boxes(self, outcome: Found, resumed: tuple[OpenBox, ...] | None) -> None:
-        """Split boxes by the measure's loose bound until the best is proven or time runs out."""
+        """Continue with branch and bound by the measure's loose bound, until the best configuration
+        is proven or time runs out. The result is added to `outcome`.
+
+        The search begins with the unsearched boxes (sets of configurations) in `resumed`; None:
+        with all combinations.
+        """
         search = self._boxes(self._objective, top=1, clock=self._clock)
         proof = search.run(tuple(self._best_scored()), resumed)
         self._split = proof.complete or proof.nodes > 0
@@ -159,18 +169,27 @@ class Shortlist:
         outcome.complete, outcome.interrupted = proof.complete, proof.interrupted
 
     def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
-        """Return the configurations with the highest trace."""
+        """Return the admissible configurations with the highest values of `trace`, in at most half
+        of the time.
+
+        `start` are configurations to try first, and `most_splits` is the largest number of boxes
+        (sets of configurations) to split.
+        """
         half = self._clock.part(0.5)
         return self._boxes(trace, top=self._listed, clock=half, most_nodes=most_splits).run(start)
 
     def _boxes(self, objective: Objective, **limits: Any) -> BranchAndBound:
-        """Return a branch and bound search by an objective."""
+        """Return a branch-and-bound search by an objective, with these limits as keywords of
+        `BranchAndBound`.
+        """
         return BranchAndBound(
             self._problem, objective, self._feasibility, step=self._step, **limits
         )
 
     def _bound(self) -> float:
-        """Return an upper bound for all admissible configurations; infinity if time does not suffice."""
+        """Return an upper bound of the objective for all admissible configurations; infinity if
+        there is too little time to compute it.
+        """
         took = self._objective.effort(self._problem.root)
         if not (self._bounds and self._clock.allows(took, times=_REACHING)):
             return math.inf
@@ -191,7 +210,9 @@ class Shortlist:
         return self._score(box)
 
     def _improve(self, *, blind: bool) -> None:
-        """Change one mask of the best configurations at a time, as long as the score improves."""
+        """Change one mask of the best configurations at a time, as long as the score improves. If
+        `blind` is True, the list was of little use, so also begin with the coarsest configuration.
+        """
         local = LocalSearch(self._problem, self._score_in_time, self._score)
         first = self._best_scored()
         if blind:

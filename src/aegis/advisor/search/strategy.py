@@ -14,7 +14,7 @@ from aegis.registry import Registry
 
 
 class SearchStrategy(Protocol):
-    """A method that finds the best configurations in place of branch and bound.
+    """A method that finds the best configurations instead of branch and bound.
 
     Packages add strategies through the entry points `aegis.search_strategies`.
     """
@@ -37,8 +37,8 @@ class SearchStrategy(Protocol):
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the best configurations, with a proof. If the time is over before, return the best
-        ones found so far.
+        """Return the best configurations, with a proof. If the time limit ends the search before,
+        return the best ones so far.
 
         Parameters
         ----------
@@ -62,5 +62,7 @@ STRATEGIES: Registry[SearchStrategy] = Registry("search strategy")
 def suiting(
     problem: Problem, objective: Objective, feasibility: Feasibility
 ) -> SearchStrategy | None:
-    """Return the first strategy that suits a search; None if branch and bound is the best one."""
+    """Return the first registered strategy that solves a search faster than branch and bound; None
+    if there is none.
+    """
     return next((each for each in STRATEGIES if each.suits(problem, objective, feasibility)), None)

@@ -27,14 +27,18 @@ _NODES = 64
 
 def masking(variable: Variable, candidate: int) -> float:
     """Return which share of the entropy of an attribute's values a candidate mask hides, from 0 to
-    1.
+    1. `candidate` is the index of the mask.
     """
     channel = variable.channels.get(candidate)
     return hidden_share(variable.attribute, variable.candidates[candidate], channel)
 
 
 class Masking(Additive):
-    """An objective: how much a configuration masks, as the mean of `masking` over attributes."""
+    """An objective: how much a configuration masks. It is the mean, over attributes, of the share
+    of entropy that the mask hides.
+
+    If `sign` is -1, the search minimises the masking.
+    """
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
         self.divides = divides
@@ -56,11 +60,11 @@ class AboveScore:
     Parameters
     ----------
     inner
-        Feasibility under the rule.
+        The check of the rule.
     score
-        The score as an objective, with a bound over boxes.
+        The score as an objective, with an upper bound for each box (set of configurations).
     least
-        The signed score that a configuration must reach.
+        The score that a configuration must reach, negated if smaller scores are better.
     """
 
     def __init__(self, inner: Feasibility, score: Objective, least: float) -> None:
@@ -69,8 +73,11 @@ class AboveScore:
         self._least = least
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without those candidates that cannot meet the rule; None if an attribute
-        has no candidate left.
+        """Return a box (a set of candidate masks for each attribute) without the candidates that
+        cannot meet the rule.
+
+        The result is None if an attribute has no candidate left, or if no configuration in the box
+        can reach the score.
         """
         if self._score.bound(box) < self._least:
             return None
@@ -87,8 +94,10 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Move the recommended configuration to the front of the best `top` results. Return the reason;
-    None if the order did not change.
+    """Move the configuration that the user prefers, among those that score about the same, to the
+    front of `outcome.best`. Shorten this list to `top` entries.
+
+    Return the reason for this choice; None if the configuration has the best score.
     """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
@@ -106,19 +115,21 @@ def put_first(
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
 ) -> tuple[Box, str | None]:
-    """Return the configuration to recommend, and a reason if another configuration scores higher.
+    """Return the configuration to recommend, and a reason if another configuration scores higher
+    (else None).
 
-    All configurations within the margin of the best score count as equal. They come from the list
-    that was scored, or from a second search if the score has a bound. So the number of
-    configurations that you request does not change the result.
+    All configurations whose score is within `margin` of the best score count as equal. If the
+    search has a proof, a second search looks for the preferred one among all of them. If not, all
+    configurations that were scored are compared. In both cases, the number of configurations that
+    you request does not change the result.
 
     Parameters
     ----------
     searcher
-        Searches the space under the rule. Its objective must be the measure by which `outcome` is
-        sorted.
+        Searches all combinations under the rule. Its objective must be the measure by which
+        `outcome` is sorted.
     outcome
-        The results, best first.
+        The results of the first search, best first.
     prefer
         Which of the configurations that count as equal to recommend.
     margin
@@ -153,7 +164,11 @@ def prefer_among_ties(
 def _rivals(
     searcher: Searcher, best: Box, amount: Masking, least: float, clock: Clock
 ) -> list[Box]:
-    """Return configurations that reach a score, the preferred ones first."""
+    """Return some configurations that meet the rule and whose signed score is at least `least`.
+    Configurations that mask less (or more, if that is preferred) come first.
+
+    `best` is the configuration to start from, and `amount` is the objective of the search.
+    """
     rule = searcher.plan.rule
     feasibility = AboveScore(searcher.feasibility(rule, clock), searcher.objective, least)
     with searcher.progress.step("Looking for less masking at the same score") as step:

@@ -28,21 +28,23 @@ _DENSE = 1 << 11
 
 
 class Pillai(Objective):
-    """An objective: Pillai's trace, plug-in or adjusted. Its bound is exact for single
-    configurations.
+    """An objective: Pillai's trace of the attributes' indicators (0 or 1 for each level) and the
+    label, without correction (plug-in) or adjusted for chance. A box is a set of candidate masks
+    for each attribute.
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
-    So the V of the finest grouping, in which each variable has the common refinement of its
-    candidates, is a bound for a box. The adjusted form is V - (L - V) d / (N - d - 1), where L is
-    the number of classes minus one, d the rank of the indicators, and N the number of rows. L and d
-    are smallest for the coarsest grouping of a box. So a bound is V minus max(0, L - V) d / (N -
-    d - 1), with the V of the finest grouping, and the L and d of the coarsest grouping.
+    So a bound for a box is the V of its finest grouping, in which each variable has the common
+    refinement of its candidates. The adjusted trace is V - (L - V) d / (N - d - 1), where L is the
+    number of classes minus one, d the rank of the indicators, and N the number of rows. L and d are
+    smallest for the coarsest grouping of the box. So a bound is V minus max(0, L - V) d / (N - d -
+    1), with the V of the finest grouping, and the L and d of the coarsest grouping. For a single
+    configuration, the bound is exact.
 
-    A noise mask counts as its atoms in the finest grouping, and as one level in the coarsest
-    grouping. Given the atoms, the noisy values are independent of everything else, so they cannot
-    increase V. And the rank d, if the chance of drawn rows is ignored, cannot fall below the rank
-    of the other attributes alone. No trace exceeds the number of classes minus one; this is the
-    bound of a box whose finest grouping has too many levels to fit.
+    A noise mask counts as the unmasked atoms in the finest grouping, and as one level in the
+    coarsest grouping. Given the atoms, the noisy values are independent of everything else, so they
+    cannot increase V. And the rank d, if the chance of drawn rows is ignored, cannot fall below the
+    rank of the other attributes alone. No trace exceeds the number of classes minus one; this is
+    the bound of a box whose finest grouping has too many levels to fit.
     """
 
     sign = 1
@@ -58,17 +60,23 @@ class Pillai(Objective):
         self._corners = _Corners(problem)
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the trace in a box; the class docstring explains it."""
+        """Return an upper bound of the trace over a box (a set of candidate masks for each
+        attribute). For a single configuration, the result is exact.
+        """
         if box not in self._bounds:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds the fit takes; 0 if its result is cached."""
+        """Return about how many seconds `bound` takes for a box (a set of candidate masks for each
+        attribute); 0 if its result is cached.
+        """
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:
-        """Compute the bound from the finest and the coarsest grouping of a box."""
+        """Return the upper bound of the trace, computed from the finest and the coarsest grouping
+        of a box (a set of candidate masks for each attribute).
+        """
         levels = self._corners.levels(box)
         if levels > _LEVELS and not is_leaf(box):
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
@@ -91,23 +99,26 @@ class Pillai(Objective):
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts of the attributes whose masks a search chooses, by the levels that some candidate
+    """Counts of pairs of levels and of levels by label class, for the attributes whose masks a
+    search chooses. The levels of an attribute are the sets of values that some candidate mask
     distinguishes.
 
-    All counts that a search needs are sums of these, and there are fewer of them than of pairs of
-    atoms in the summary. Attributes with a single candidate are eliminated if that saves time: if
-    they have many levels.
+    All counts that a search needs are sums of these. There are fewer of them than of pairs of atoms
+    in the summary. Attributes with a single candidate are eliminated if they have many levels,
+    because this saves time.
 
     Attributes
     ----------
     counts
-        The counts, or what the eliminated attributes do not explain of them.
+        The counts. If attributes were eliminated, the part of the counts that these attributes do
+        not explain.
     offsets
-        Index of each attribute's first level, shape (m + 1,).
+        Index of the first level of each of the m remaining attributes, and the number of levels,
+        shape (m + 1,).
     atoms
-        For each attribute, one atom of the summary for each of its levels.
+        For each remaining attribute, one atom of the summary for each of its levels.
     places
-        Indices of the variables of the search among all, shape (m,).
+        For each remaining variable, its index among all variables of the search.
     """
 
     counts: AtomCounts | Given
@@ -117,7 +128,9 @@ class _Counts:
 
     @classmethod
     def of(cls, problem: Problem) -> _Counts:
-        """Return the counts of a problem, after the elimination if it saves time."""
+        """Return the counts for a search space. Attributes with a single candidate are eliminated
+        if this saves time.
+        """
         attributes = problem.variables[: len(problem.summary.attributes)]
         levels = [_told_apart(variable) for variable in attributes]
         grouping, offsets = stacked_grouping(levels)
@@ -133,8 +146,8 @@ class _Counts:
         return every._without_fixed(problem) or every
 
     def _without_fixed(self, problem: Problem) -> _Counts | None:
-        """Eliminate the attributes with one candidate; None if that saves little time or loses
-        precision.
+        """Return the counts without the attributes that have only one candidate; None if this saves
+        little time or loses precision.
         """
         attributes = problem.variables[: len(self.atoms)]
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
@@ -153,7 +166,8 @@ class _Counts:
 
 
 def _told_apart(variable: Variable) -> Integers:
-    """Return the level of each atom in the common refinement of a variable's candidates.
+    """Return the level of each of A atoms under the common refinement of a variable's candidates,
+    shape (A,). An atom is a set of values that all candidates treat in the same way.
 
     If a candidate adds noise, every atom is a level.
     """
@@ -163,9 +177,10 @@ def _told_apart(variable: Variable) -> Integers:
 
 
 class _Corners:
-    """The finest and the coarsest groupings of boxes, with their fits.
+    """Computes Pillai's trace for the finest and the coarsest grouping of a box (a set of candidate
+    masks for each attribute).
 
-    Different boxes may have the same corner, so fits are cached by grouping.
+    Different boxes may have the same grouping, so fits are cached by grouping.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -181,7 +196,10 @@ class _Corners:
         self._fits: dict[Key, tuple[PillaiFit, int]] = {}
 
     def fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
-        """Return the fit of Pillai's trace for a corner, and the number of label classes."""
+        """Return the fit of Pillai's trace for the finest grouping of a box (a set of candidate
+        masks for each attribute), and the number of label classes. If `finest` is False, use the
+        coarsest grouping.
+        """
         numbers = enumerate(self._places)
         key = tuple([self._number(j, box[place], finest) for j, place in numbers])
         if key not in self._fits:
@@ -189,7 +207,11 @@ class _Corners:
         return self._fits[key]
 
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit from counts between all groups; expected counts if there is noise."""
+        """Return the fit of Pillai's trace, and the number of label classes. `key` has the number
+        of each attribute's grouping in `_levels`, then the label's if it has candidates.
+
+        The fit uses the counts of all pairs of groups; with noise masks, the expected counts.
+        """
         numbers, label = key[: len(self._atoms)], key[len(self._atoms) :]
         grouped = self._sums.counts([self._levels[number] for number in numbers], numbers)
         if isinstance(self._counts, Given):
@@ -200,14 +222,19 @@ class _Corners:
         return fit, int(joint.any(axis=0).sum())
 
     def levels(self, box: Box) -> int:
-        """Return the number of levels that are factorised to fit the finest corner of a box."""
+        """Return the size of the matrix that must be factorised to fit the trace for the finest
+        masks of a box (a set of candidate masks for each attribute): the number of their levels
+        (masked values).
+        """
         places = enumerate(self._places[: len(self._atoms)])
         return sum(self._sizes[self._number(j, box[place], finest=True)] for j, place in places)
 
     def _number(self, index: int, domain: int, finest: bool) -> int:
-        """Return a number for the grouping of a domain; equal groupings have equal numbers.
+        """Return a number that identifies the common grouping of a set of candidates; equal
+        groupings have equal numbers.
 
-        `index` is the position of the variable in the counts.
+        `index` is the position of the variable in the counts. `domain` is the set as a bit mask.
+        The grouping is their common refinement if `finest` is True, else their common coarsening.
         """
         place = (index, domain, finest)
         if place not in self._numbers:
@@ -222,8 +249,13 @@ class _Corners:
         return self._numbers[place]
 
     def _grouping(self, index: int, domain: int, finest: bool) -> Array:
-        """Return the group of each level of the counts, or a noise mask's channel; for the label,
-        the group of each class.
+        """Return the common refinement of a set of candidates if `finest` is True, else their
+        common coarsening.
+
+        `index` is the position of the variable in the counts, and `domain` is the set as a bit
+        mask. The result has the group of each level of the counts; for the label, the group of each
+        class. For a single noise mask, it has the probability of each noisy value for each level, a
+        matrix.
         """
         variable = self._variables[self._places[index]]
         if index >= len(self._atoms):

@@ -30,14 +30,24 @@ _WITH_OPTIONS = (*CHARGED, PAYOUT, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that `text` names: one that is summed over attributes and charges suppressed rows."""
+    """Return the loss that `text` names with its options: a loss that is summed over attributes and
+    charges suppressed rows.
+
+    Raises
+    ------
+    PolicyError
+        An option is not allowed, a candidate mask adds noise, or the summary has no counts of
+        single values.
+    """
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     return ChargedLoss(problem, plan, LossOptions.parse(text)[1], text.strip())
 
 
 def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa: ARG001 - of the seam
-    """Return the objective that sums the levels of the masks."""
+    """Return the objective that adds up the hierarchy levels of the masks. `text` is its name as
+    the user wrote it.
+    """
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     values = [[-height(v.attribute, c) for c in v.candidates] for v in problem.variables]
@@ -47,7 +57,11 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 def _over_classes(
     loss: Callable[[Problem, PrivacyPlan, Any, str], ClassLoss], read: Callable[[str], Any]
 ) -> Callable[[str, Problem, PrivacyPlan], ClassLoss]:
-    """Return the function that makes a loss over equivalence classes; `read` reads its options."""
+    """Return a function that makes a loss over equivalence classes from a text with options, a
+    search space and a plan.
+
+    `loss` is the class of the loss, and `read` reads its options from the text.
+    """
 
     def made(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
         _refuse_noise(text, problem)
@@ -60,8 +74,10 @@ def _over_classes(
 def _classification(
     problem: Problem, plan: PrivacyPlan, charges: LabelCharges, shown: str
 ) -> Classification:
-    """Return the classification metric; if the label is a quasi-identifier, the metric counts
-    masked labels.
+    """Return the classification metric as an objective. If the label is a quasi-identifier, the
+    metric counts masked labels.
+
+    `charges` has the options of the metric, and `shown` is its name as the user wrote it.
     """
     frequency = problem.summary.frequency
     masked = frequency is not None and frequency.label in frequency.quasi
@@ -70,12 +86,16 @@ def _classification(
 
 
 def _read_options(text: str) -> None:
-    """Raise `PolicyError` if a loss over attributes does not have one of the options in `text`."""
+    """Raise `PolicyError` if the options in `text`, such as `loss(mean=max)`, are not allowed for a
+    loss over attributes.
+    """
     LossOptions.parse(text)
 
 
 def _read_factor(text: str) -> LossOptions:
-    """Return the options in `text`; raise `PolicyError` if it has others than a factor."""
+    """Return the options in `text`, such as `discernibility(factor=0.3)`; raise `PolicyError` if it
+    has another option than a factor.
+    """
     base, options = LossOptions.parse(text)
     if options != LossOptions(factor=options.factor):
         raise _no_options(base, " but factor", text)
@@ -83,7 +103,7 @@ def _read_factor(text: str) -> LossOptions:
 
 
 def _refuse_options(text: str) -> None:
-    """Raise `PolicyError` if `text` has any options."""
+    """Raise `PolicyError` if `text`, the name of a loss, is followed by options."""
     base, options = LossOptions.parse(text)
     if options != LossOptions() or base != text:
         raise _no_options(base, "", text)

@@ -34,7 +34,7 @@ class ClassLoss(Objective):
     problem, plan
         The search space, and the plan with the privacy rule.
     options
-        The options of the loss; None if the loss has no options.
+        The options of the loss, such as a factor; None if the loss has no options.
     shown
         The name with options as the user wrote it; by default the name alone.
     """
@@ -58,8 +58,8 @@ class ClassLoss(Objective):
         return type(self)(self._problem, plan, self._options, self.name)
 
     def bound(self, box: Box) -> float:
-        """Return minus the loss of a configuration. For a box of several configurations, return an
-        upper bound of minus the loss.
+        """Return minus the loss of a configuration. For a box (a set of candidate masks for each
+        attribute), return an upper bound of this figure for all its configurations.
         """
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
@@ -67,11 +67,15 @@ class ClassLoss(Objective):
 
     @abstractmethod
     def _exact(self, box: Box) -> float:
-        """Return the loss of the one configuration in `box`, suppressed rows included."""
+        """Return the loss of a single configuration, including the loss from suppressed rows. `box`
+        has one candidate for each attribute.
+        """
 
     @abstractmethod
     def _least(self, box: Box) -> float:
-        """Return a lower bound of the loss in `box`: the loss of its finest masks without suppression."""
+        """Return a lower bound of the loss of all configurations in a box (a set of candidate masks
+        for each attribute): the loss of its finest masks without suppression.
+        """
 
     def _require_frequency(self) -> FrequencyTable:
         """Return the frequency table; raise `PolicyError` if it was too large to keep."""
@@ -84,17 +88,21 @@ class ClassLoss(Objective):
         return frequency
 
     def _joined(self, box: Box) -> dict[str, Integers]:
-        """Return, for each quasi-identifier, the group of each value under the finest masks of `box`."""
+        """Return, for each quasi-identifier, the group of each value under the finest masks of a
+        box (a set of candidate masks for each attribute).
+        """
         variables = zip(self._problem.variables, box, strict=True)
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
 
 
 class Discernibility(ClassLoss):
-    """The sum of |E|^2 over classes E, plus the number N of all rows for each suppressed row.
+    """The sum of |E|^2 over the equivalence classes E of kept rows, plus the number N of all rows
+    for each suppressed row.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
-    factor works as in other losses. Of the N that a suppressed row costs, the size of its class
-    counts as the cost of masking, and the rest as the cost of suppression.
+    option `factor`, from 0 to 1, weights masking against suppression: 0.5 counts both in full, 0
+    only masking, and 1 only suppression. Of the N that a suppressed row costs, the size of its
+    class counts as masking, and the rest as suppression.
     """
 
     name = "discernibility"
@@ -124,9 +132,9 @@ class AverageClassSize(ClassLoss):
     """The number of rows divided by the number of classes; all suppressed rows form one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
-    without the division by k. As in ARX, the factor weights the classes in the denominator. A kept
-    class counts with the weight that suppression has in other losses, and the class of suppressed
-    rows counts with the weight that masking has there.
+    without the division by k. As in ARX, the option `factor` (f) weights the classes that are
+    counted: each kept class counts as min(1, 2 f) classes, and the class of suppressed rows as
+    min(1, 2 (1 - f)) classes.
 
     Raises
     ------
@@ -188,15 +196,18 @@ class ConfigurationClasses:
         self._rows = frequency.counts.astype(np.float64)
 
     def suppressed_cells(self, box: Box) -> Flags:
-        """Return, for each cell of the frequency table, whether a configuration suppresses it,
-        shape (cells,).
+        """Return whether a configuration suppresses each cell of the frequency table, shape
+        (cells,). A cell is a combination of values that occurs. `box` has one candidate for each
+        attribute.
         """
         ids, space = dense(*self.tables.of(box))
         return ~self.kept_classes(box, ids, space)[ids]
 
     def kept_classes(self, box: Box, ids: Integers, space: int) -> Flags:
-        """Return whether the rule keeps each class, shape (space,); `ids` is the class of each
-        cell.
+        """Return whether the rule keeps each equivalence class of a configuration, shape (space,).
+
+        `box` has one candidate for each attribute. `ids` has the class of each cell of the
+        frequency table, numbered below `space`.
         """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
@@ -248,14 +259,15 @@ class LabelLoss(ClassLoss):
         return self._leasts[key]
 
     def _bounded(self, joint: Floats) -> float:
-        """Return a lower bound of the loss of every release whose classes are unions of groups;
-        `joint` counts labels by group, shape (C, n).
+        """Return a lower bound of the loss of every release whose classes are unions of n groups of
+        rows. `joint` counts the rows by C labels and n groups, shape (C, n).
         """
         return self._loss(joint, np.zeros(self._classes))
 
     def _joint(self, ids: Integers, space: int) -> Floats:
-        """Return the number of rows by label and class, shape (C, space); some classes may be
-        empty.
+        """Return the number of rows by label and class, shape (C, space), for C labels; some
+        classes may be empty. `ids` has the class of each cell of the frequency table, numbered
+        below `space`.
 
         As there are few labels, operations on all classes run along whole rows of this matrix.
         """
@@ -265,8 +277,8 @@ class LabelLoss(ClassLoss):
 
     @abstractmethod
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        """Return the loss for the label counts of the released classes, shape (C, n), and of the
-        suppressed rows, shape (C,).
+        """Return the loss of a release. `joint` counts the labels in each of n released classes,
+        shape (C, n), and `suppressed` the labels of the suppressed rows, shape (C,), for C labels.
         """
 
 
@@ -274,8 +286,8 @@ class Classification(LabelLoss):
     """The share of rows that are suppressed or do not have the most frequent label of their class.
 
     This is the classification metric of Iyengar, Transforming data to satisfy privacy constraints,
-    KDD 2002, section 4. The option `charges` gives these rows other weights. As in ARX, all rows of
-    a class with several equally frequent labels may be charged, too.
+    KDD 2002, section 4. The option `charges` gives these rows other weights, as in ARX. Then all
+    rows of a class with several equally frequent labels may count, too.
     """
 
     name = "classification"
@@ -299,8 +311,8 @@ class Classification(LabelLoss):
 
     @staticmethod
     def _ties(joint: Floats) -> Flags:
-        """Return which of the n classes have several most frequent labels, shape (n,); `joint` has
-        shape (C, n).
+        """Return which of n classes have several most frequent labels, shape (n,). `joint` counts
+        the rows by C labels and n classes, shape (C, n).
         """
         most = joint.max(axis=0, initial=0)
         tied: Flags = np.count_nonzero(joint == most, axis=0) > 1

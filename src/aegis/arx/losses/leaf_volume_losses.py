@@ -25,8 +25,8 @@ Groups = Mapping[str, Integers]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on the area of each released row: how many leaf combinations the row may
-    represent.
+    """A loss that depends on the area of each released row: how many combinations of original
+    values (leaves of the hierarchies) the row may represent.
 
     Areas are computed as logarithms, because products over many attributes overflow.
 
@@ -54,20 +54,33 @@ class AreaLoss(ClassLoss):
         return self._loss(self._joined(box), areas, np.ones(len(areas), dtype=np.bool_))
 
     def _areas(self, box: Box) -> Floats:
-        """Return log2 of the number of leaf combinations for each cell of the frequency table,
-        shape (cells,), the least in `box`.
+        """Return log2 of how many combinations of original values each cell of the frequency table
+        may represent after masking, shape (cells,). For a box with several candidate masks per
+        attribute, return the least of these figures.
+
+        A cell is a combination of values that occurs in the table.
         """
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
     def _loss(self, groups: Groups, areas: Floats, kept_cells: Flags) -> float:
-        """Return the loss; `areas` and `kept_cells` hold log2 of the area and the verdict of each
-        cell, shape (cells,) each, and `groups` forms the classes.
+        """Return the loss of a configuration, from figures for each cell of the frequency table (a
+        combination of values that occurs).
+
+        Parameters
+        ----------
+        groups
+            For each quasi-identifier, the group of each value under its mask.
+        areas
+            log2 of how many combinations of original values each cell may represent, shape
+            (cells,).
+        kept_cells
+            Whether the release keeps each cell, shape (cells,).
         """
 
 
 class Ambiguity(AreaLoss):
-    """The number of leaf combinations that a row may represent, summed over rows.
+    """The number of combinations of original values that a row may represent, summed over rows.
 
     Nergiz and Clifton, Thoughts on k-anonymization, DKE 63, 2007.
     """
@@ -87,9 +100,9 @@ class Ambiguity(AreaLoss):
 class Divergence(AreaLoss):
     """The Kullback-Leibler divergence of the table from its reconstruction by the release, in bits.
 
-    The reconstruction spreads the rows of each class evenly over its leaf combinations, and
-    suppressed rows evenly over all combinations (Kifer and Gehrke, Injecting utility into
-    anonymized datasets, SIGMOD 2006).
+    The reconstruction spreads the rows of each class evenly over the combinations of original
+    values that the class may represent, and suppressed rows evenly over all combinations (Kifer and
+    Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006).
     """
 
     name = "kl-divergence"
@@ -106,7 +119,9 @@ class Divergence(AreaLoss):
         return float((counts / rows * (own - released + spread)).sum())
 
     def _own(self) -> Floats:
-        """Return log2 of the number of rows with the combination of values of each cell, shape (cells,)."""
+        """Return, for each cell of the frequency table, log2 of how many rows have its combination
+        of quasi-identifier values, shape (cells,).
+        """
         place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
         sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
         return np.log2(sizes[place])

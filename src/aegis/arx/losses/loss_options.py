@@ -20,7 +20,10 @@ _CHARGES = ("iyengar", "arx")
 
 
 def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Read `NAME` or `NAME(option=value, ...)`; return the name and the values as text.
+    """Read `NAME` or `NAME(option=value, ...)`. Return the name, and the text of each option's
+    value.
+
+    `allowed` has the names of the options that are allowed.
 
     >>> read_options("classification( charges=arx )", ["charges"])
     ('classification', {'charges': 'arx'})
@@ -92,12 +95,12 @@ class LossOptions:
 
     @property
     def masked(self) -> float:
-        """The weight of the loss that masks cause, 0..1."""
+        """The weight of the loss that masks cause, from 0 to 1."""
         return min(1.0, 2 * (1 - self.factor))
 
     @property
     def suppressed(self) -> float:
-        """The weight of the additional loss that suppression causes, 0..1."""
+        """The weight of the additional loss that suppression causes, from 0 to 1."""
         return min(1.0, 2 * self.factor)
 
     @classmethod
@@ -130,8 +133,8 @@ class LabelCharges:
     minority
         Charge of a kept row that does not have the most frequent label of its class.
     tied
-        Charge of each kept row of a class with several equally most frequent labels. None charges
-        these rows as in other classes.
+        Charge of each kept row of a class in which several labels tie as the most frequent one. If
+        None, these rows are charged like the rows of other classes.
     suppressed
         Charge of a suppressed row.
     """
@@ -142,7 +145,8 @@ class LabelCharges:
 
     @classmethod
     def of_arx(cls, factor: float = 0.5) -> LabelCharges:
-        """Return the charges of ARX 3.9.2, for its factor of generalisation and suppression.
+        """Return the charges of ARX 3.9.2. `factor`, from 0 to 1, is ARX's factor that weights
+        generalisation against suppression.
 
         >>> LabelCharges.of_arx()
         LabelCharges(minority=1.0, tied=1.0, suppressed=0.5)

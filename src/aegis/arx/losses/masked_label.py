@@ -16,7 +16,8 @@ from aegis.arx.losses.classes import Classification
 
 
 class ShownClassification(Classification):
-    """The share of rows that are suppressed, or not predicted by the other quasi-identifiers.
+    """The share of rows that are suppressed, or whose masked label is not predicted by the other
+    quasi-identifiers. The label is itself a quasi-identifier.
 
     This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Kept rows with
     equal values of the other quasi-identifiers form a group. Their masked labels determine their
@@ -48,8 +49,11 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return the cost of the kept rows; `joint` counts them by group of the other
-        quasi-identifiers and by masked label.
+        """Return the sum of the charges of all kept rows.
+
+        `joint` counts the kept rows by group of the other quasi-identifiers and by masked label,
+        shape (groups, labels). `hidden` is the share of label values that the mask hides, from 0 to
+        1.
         """
         charges = self._options
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
@@ -64,8 +68,8 @@ class ShownClassification(Classification):
         return float(charged.sum())
 
     def _hidden(self, label: Integers) -> float:
-        """Return the share of label values that a mask hides, (V - shown) / (V - 1); `label` is the
-        group of each value, shape (V,).
+        """Return the share of the V label values that a mask hides, (V - shown) / (V - 1), from 0
+        to 1. `label` has the masked label of each value, shape (V,).
         """
         if self._classes < 2:
             return 0.0
@@ -74,8 +78,17 @@ class ShownClassification(Classification):
     def _predicted(
         self, groups: Mapping[str, Integers], label: Integers, weights: Floats
     ) -> Floats:
-        """Return the number of rows by group of the other quasi-identifiers and by masked label;
-        `weights` holds the rows of each cell, shape (cells,).
+        """Return the number of rows by group of the other quasi-identifiers and by masked label,
+        shape (groups, labels).
+
+        Parameters
+        ----------
+        groups
+            For each quasi-identifier, the group of each value under its mask.
+        label
+            The masked label of each of the V label values, shape (V,).
+        weights
+            The rows of each cell of the frequency table that are counted, shape (cells,).
         """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})

@@ -87,11 +87,11 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """The loss that the search minimises: the publisher's benefit if all rows were released
-    unmasked, minus the payout.
+    """The loss that the search minimises: the benefit to the publisher if all rows were released
+    unmasked, minus the payout of the release.
 
-    A suppressed row has no payout. The bound for a box is the loss that its finest masks cause,
-    without attacks.
+    A suppressed row has no payout. The bound for a set of configurations is the loss that its
+    finest masks cause, without attacks.
     """
 
     name = NAME

@@ -33,8 +33,8 @@ class AttributePart:
     masked
         The loss of each of the n candidate masks if no row is suppressed, shape (n,).
     beyond
-        The least cost that a suppressed row adds, for each of the n candidate masks and V values,
-        shape (n, V).
+        The least loss that suppressing a row adds, for each of the n candidate masks and each of
+        the attribute's V values, shape (n, V).
     """
 
     variable: Variable
@@ -50,7 +50,8 @@ class Separable:
     parts
         The contribution of each attribute, in the order of the variables.
     mean
-        How contributions are combined. The maximum is not possible, because no sum bounds it.
+        How contributions are combined: by their sum, or by an arithmetic or geometric mean. The
+        maximum is not possible, because no sum bounds it.
     counted
         Number of attributes in the mean.
     """
@@ -62,33 +63,33 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss that corresponds to `figure`, where `figure` is the sum of the terms of
-        all attributes.
+        """Return the loss for a sum over attributes. `figure` is the sum of the terms of all
+        attributes; for a geometric mean, these are logarithms.
         """
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum of the terms that corresponds to a loss: the inverse of `total`."""
+        """Return the sum over attributes for a loss: the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return what each candidate of an attribute contributes to the sum, given the losses
-        `lost` of the candidates.
+        """Return the term that each of an attribute's n candidates adds to the sum over attributes,
+        shape (n,). `lost` has the loss of each candidate, shape (n,).
         """
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return an object that computes the terms of the sum for the case that some `cells` are
-        suppressed.
+        """Return an object that computes lower bounds of the terms if some `cells` are suppressed.
+        A cell is a combination of values that occurs in the frequency table.
         """
         return LostRows(self, self._parts, cells)
 
 
 class LostRows:
-    """Computes lower bounds of the cost of each candidate mask under the assumption that some cells
-    are suppressed.
+    """Computes lower bounds of the loss of each candidate mask under the assumption that some cells
+    are suppressed. A cell is a combination of values that occurs in the frequency table.
     """
 
     def __init__(
@@ -110,8 +111,8 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return, for each attribute, the least cost of each candidate if the cells `lost` are
-        suppressed.
+        """Return, for each attribute, the least loss of each of its n candidates if the cells
+        (combinations of values) with the indices `lost` are suppressed, shape (n,).
         """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
@@ -121,11 +122,12 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return the group of each cell in an attribute, and the cost of a suppressed row of each group
-    under each candidate, shape (n, G).
+    """Return the group of each cell of the frequency table in one attribute, shape (cells,), and
+    how much loss a suppressed row of each of the G groups adds under each of n candidates, shape
+    (n, G).
 
     A group has values that no candidate distinguishes; its suppressed rows are spread over its
-    values. An attribute that forms no classes has one group.
+    values. An attribute that forms no equivalence classes has one group.
     """
     variable = part.variable
     rows = variable.attribute.counts.astype(np.float64)

@@ -38,8 +38,8 @@ class AttributeLoss:
         Function that returns, for each of the attribute's V values, the loss that a mask causes in a
         row with this value, shape (V,).
     whole
-        Function that returns the loss of a suppressed row; None if this loss depends on the other
-        suppressed rows.
+        Function that returns the loss of a suppressed row; None if the loss of a row depends on
+        which other rows are suppressed.
     charge
         Used if `whole` is None. Function of the number of suppressed rows by value, shape (V,). It
         returns how much loss they cause in addition to the loss of the mask. This loss is at least 0
@@ -47,7 +47,8 @@ class AttributeLoss:
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
-        Whether the losses of all attributes are divided by the sum of their `whole`.
+        Whether the losses of all attributes are divided by the sum of the losses of a suppressed
+        row (`whole`) over the attributes.
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
@@ -57,18 +58,18 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return how much loss suppression adds to the loss of masking; `gone` is the number of
-        suppressed rows by value, shape (V,).
+        """Return how much loss suppression adds to the loss of masking in one attribute. `gone` has
+        the number of suppressed rows by value, shape (V,).
         """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return, for each value, the least loss that suppressing a row adds to masking, shape
-        (V,).
+        """Return the least loss that suppressing a row adds to masking, for each of the attribute's
+        V values, shape (V,).
 
-        It is 0 if the loss depends on the other suppressed rows.
+        It is 0 if the loss of a row depends on which other rows are suppressed.
         """
         hidden = self.per_value(attribute, candidate)
         if self.whole is None:
@@ -77,12 +78,13 @@ class AttributeLoss:
 
 
 class ChargedLoss(ClassLoss):
-    """A loss that is summed over attributes and rows, with charges for suppression.
+    """A loss that is summed over attributes and rows, with charges for suppressed rows.
 
-    The bound for a box takes the least loss that masks cause in each attribute, without
-    suppression. It is valid because in every attribute a suppressed row costs at least as much as a
-    masked row. For attributes that are not in the frequency table, suppressed rows are assumed to
-    have the same distribution of values as all rows.
+    The bound for a box (a set of candidate masks for each attribute) takes the least loss that the
+    masks of each attribute cause without suppression. It is valid because in every attribute a
+    suppressed row costs at least as much as a masked row. For attributes that are not in the
+    frequency table, suppressed rows are assumed to have the same distribution of values as all
+    rows.
     """
 
     divides = False
@@ -115,11 +117,15 @@ class ChargedLoss(ClassLoss):
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def upper(self, box: Box) -> float:
-        """Return minus the loss without suppression: an upper bound that needs no class counts."""
+        """Return an upper bound of minus the loss in a box (a set of candidate masks for each
+        attribute): minus the loss without suppression, which needs no class counts.
+        """
         return -self._least(box)
 
     def _total(self, lost: Floats) -> float:
-        """Return the combined loss; `lost` holds the loss of each attribute, summed over rows."""
+        """Combine the losses of all attributes into one loss, as the options say. `lost` has the
+        loss of each attribute, summed over rows.
+        """
         if self._loss.per_row:
             lost = lost / self._totals
         # Rounding must not turn nothing into less than nothing.
@@ -134,11 +140,15 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Return whether the loss is a sum over attributes: True unless `mean` is the maximum."""
+        """Whether the loss is a sum over attributes, or a mean that can be computed from one. This
+        is true unless the option `mean` is `max`.
+        """
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
-        """Return the loss as a sum over attributes, with the least costs of suppressed rows."""
+        """Return the loss as a sum of one term for each attribute, with the least loss that
+        suppressed rows add to each term.
+        """
         options = self._options
         scales = self._weights / self._most * self._counted
         if self._loss.per_row:
@@ -182,8 +192,8 @@ class ChargedLoss(ClassLoss):
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
-        """Return a function that gives the suppressed rows of each value of a variable, shape (V,),
-        under a configuration.
+        """Return a function that takes a variable and returns how many rows with each of its V
+        values a configuration suppresses, shape (V,).
         """
         frequency = self._problem.summary.frequency
         if frequency is None:
@@ -214,8 +224,8 @@ class ChargedLoss(ClassLoss):
 
 
 def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return, for each of the V values, -log2 of its share among the rows of its group, in bits,
-    shape (V,).
+    """Return, for each of the attribute's V values, -log2 of its share among the rows of its group
+    under a candidate, in bits, shape (V,).
     """
     rows = attribute.counts.astype(np.float64)
     groups = np.bincount(candidate.groups, weights=rows)
@@ -228,7 +238,9 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return the additional loss in bits if suppression shows `gone` rows of each value as "*"."""
+    """Return how many bits are lost in addition if suppressed rows show "*" instead of their group.
+    `gone` has the number of suppressed rows by value, shape (V,).
+    """
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]
     total = groups.sum()

@@ -13,11 +13,12 @@ from aegis.summary.leaves import domain, leaf_counts, leaf_shares
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group divided by the width of the attribute, 0..1, shape
-    (V,).
+    """Return the width of the group of each of the V values under a mask, divided by the width of
+    the attribute, from 0 to 1, shape (V,).
 
-    With a hierarchy, the width is the number of leaves minus 1. Without a hierarchy, it is the
-    range for numbers, and the number of distinct values minus 1 for other values.
+    With a hierarchy, the width is the number of original values (leaves) minus 1. Without a
+    hierarchy, it is the range for numbers, and the number of distinct values minus 1 for other
+    values.
     """
     leaves = leaf_shares(attribute, candidate)
     if leaves is not None:
@@ -39,14 +40,14 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return, for each of the V values, log2 of how many leaves the group of the value contains,
-    shape (V,).
+    """Return, for each of the V values, log2 of how many original values (leaves) its group under a
+    mask may represent, shape (V,).
     """
     return np.log2(leaf_counts(attribute, candidate))
 
 
 def domain_bits(attribute: AttributeSummary) -> float:
-    """Return log2 of the number of leaves of the attribute."""
+    """Return log2 of how many original values (leaves of the hierarchy) the attribute may have."""
     return math.log2(max(domain(attribute), 1))
 
 
@@ -61,17 +62,23 @@ def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
 
 
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the relative level of the mask (0..1), repeated for each of the V values, shape (V,)."""
+    """Return the level of the mask divided by the height of its hierarchy, from 0 to 1, repeated
+    for each of the V values, shape (V,).
+    """
     return np.full(len(candidate.groups), rank(attribute, candidate))
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask; without a hierarchy, its rank among the attribute's masks."""
+    """Return the level of a mask in its hierarchy. Without a hierarchy, return its rank among the
+    attribute's masks, from finest to coarsest.
+    """
     return float(_level(attribute, candidate)[0])
 
 
 def _level(attribute: AttributeSummary, candidate: Candidate) -> tuple[int, int]:
-    """Return the level of a mask, or its rank among the attribute's masks, and the highest one."""
+    """Return the level of a mask and the highest level of its hierarchy. Without a hierarchy,
+    return the rank of the mask among the attribute's masks, and the highest rank.
+    """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level, candidate.mask.hierarchy.height
     ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)

@@ -26,16 +26,17 @@ _SHIFT = np.uint64(64 - 21)
 class Tally:
     """Counts the equivalence classes of many configurations that differ in few attributes.
 
-    The attributes are halved again and again; combining the classes of two halves gives the classes
-    of both together. Recent results are cached, so if a configuration differs from an earlier one
-    in one attribute, it needs few steps.
+    The attributes are divided into halves, and these into halves again. Combining the classes of
+    two halves gives the classes of both together. Recent results are cached, so a configuration
+    that differs from an earlier one in one attribute needs few steps.
 
     Parameters
     ----------
     problem
         The search space.
     cells
-        The cells that a rule on class sizes distinguishes.
+        The cells of the frequency table (combinations of values) that a rule on class sizes
+        distinguishes.
     least
         Smallest number of rows in a class that the rule allows.
     """
@@ -58,8 +59,11 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ints | None:
-        """Return the indices of cells in classes that are too small; None if these cells have more
-        than `room` rows.
+        """Return the indices of the cells in classes that are too small under a configuration; None
+        if these cells have more than `room` rows.
+
+        `node` has the candidate of each attribute. A cell is a combination of values that occurs in
+        the frequency table.
         """
         halves = self._halves(self._quasi)
         ids, space = self._undivided
@@ -77,21 +81,33 @@ class Tally:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the class of each cell by some of the attributes, and a number above all class numbers."""
+        """Return the class of each cell (combination of values) if only some attributes form
+        classes, shape (cells,), and a number above all class numbers.
+
+        `some` has the indices of these attributes, and `node` the candidate of each.
+        """
         if len(some) == 1:
             return self._corners.coded(some[0], 1 << node[0])
         return self._known.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return `_classes` of several attributes from those of the two halves."""
+        """Return the class of each cell (combination of values) if several attributes form classes,
+        and a number above all class numbers. The classes of two halves of the attributes are
+        combined.
+
+        `some` has the indices of the attributes, and `node` the candidate of each.
+        """
         first, second = self._halves(some)
         ids, space = self._classes(first, node[::2])
         codes, size = self._classes(second, node[1::2])
         return (ids, space) if size == 1 else self._crossed(ids, space, codes, size)
 
     def _crossed(self, ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-        """Split classes by a second grouping; return the new class of each cell, and a number above
-        all class numbers.
+        """Split classes by a second grouping. Return the new class of each cell (combination of
+        values), shape (cells,), and a number above all new class numbers.
+
+        `ids` has the class of each cell, numbered below `space`. `codes` has its group in the
+        second grouping, numbered below `size`.
         """
         if space == 1:
             return codes, size
@@ -108,19 +124,26 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ints, stands: Int32s) -> None:
-        """Give a cell of its own to each class whose hash is also the hash of another class."""
+        """Correct, in place, the cells that represent classes, where several classes have the same
+        hash.
+
+        `ids` has the class of each cell (combination of values). `stands` has, for each cell, the
+        cell that represents its class.
+        """
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
         stands[mixed] = mixed[first][which]
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return every second attribute, and the other attributes: two parts with similar numbers
-        of classes.
+        """Divide attributes into two parts with similar numbers of classes: every second attribute,
+        and all others. A part without attributes is left out.
         """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 
 
 def _hashed(ids: Ints) -> Ints:
-    """Return a hash below `_SPREAD` for each class; few classes share one."""
+    """Return a hash below 2^21 (`_SPREAD`) for each number of a class in `ids`. Few classes share a
+    hash.
+    """
     return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)

@@ -64,7 +64,7 @@ _BITS = 1e-3
 def pays(problem: Problem, feasibility: InMemory) -> bool:
     """Return whether the search by hitting sets suits the problem.
 
-    The search suits a rule that limits only class sizes, and a space that is large but can be
+    It does if the rule limits only class sizes, and the space is large but small enough to be
     listed.
     """
     domains = [range(len(v.candidates)) for v in problem.variables]
@@ -75,12 +75,11 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """A search by hitting sets; see the module. The class takes the same parameters as
-    `BranchAndBound`.
+    """A search by hitting sets for losses that are sums over attributes: it lists configurations
+    with a small loss, and removes the refinements of those that the rule refuses.
 
-    Notes
-    -----
-    Boxes are split until the requested number of configurations is found.
+    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). It begins
+    with branch and bound, until the requested number of configurations is found.
     """
 
     def __init__(
@@ -129,21 +128,23 @@ class Sieve(BranchAndBound):
         self._at_work = None
 
     def _limit(self) -> float:
-        """Return the limit of the sum over attributes: a configuration at or above it cannot be
-        among the best.
+        """Return the limit of the sum over attributes at the current stage of the proof. In the
+        last stage, a configuration at or above the limit cannot be among the best.
         """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Record a lower bound of the sum over attributes that holds for all remaining configurations."""
+        """Record that the sum over attributes of every remaining configuration is at least
+        `figure`. This gives the search a bound.
+        """
         bound = -self._separable.total(min(figure, self._limit()))
         bound = min(self._remaining(), bound)
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing) -> bool:
-        """Check the configurations below the limit, or most of a sample of them; return whether all
-        were checked.
+        """Check the configurations of the listing whose sum over attributes is below the limit. If
+        there are too many, check most of a random sample. Return whether all were checked.
         """
         known = len(self._refused)
         left = listing.left(self._refused, self._limit(), self._random, self._go_on)
@@ -159,10 +160,18 @@ class Sieve(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
-        """Return the configurations as a list of open ones, without those that are refused or too
+        """Return configurations as a list of open ones, without those that are refused or too
         costly.
 
-        The first `known` of the refused configurations are applied already.
+        Parameters
+        ----------
+        chosen
+            The candidate of each of m attributes in each of n configurations, shape (n, m).
+        sums
+            Lower bound of the cost of each configuration, shape (n,).
+        known
+            How many of the refused configurations were already taken into account when the list was
+            made.
         """
         window = OpenList(chosen, sums, self._refines)
         for node in self._refused[known:]:
@@ -177,9 +186,10 @@ class Sieve(BranchAndBound):
         return window
 
     def _decide(self, window: OpenList, few: int, *, proves: bool) -> None:
-        """Check the open configurations of a list, until at most `few` are left.
+        """Check the open configurations of a list (`window`), until at most `few` are left.
 
-        If the list has all configurations, it `proves` a lower bound for their costs.
+        If `proves` is True, the list has all open configurations. Then the least cost in the list
+        is recorded as a lower bound.
         """
         steps: list[dict[int, list[Coarsening]]] = []
         for number in count():
@@ -203,7 +213,9 @@ class Sieve(BranchAndBound):
                 window.sort(self._limit())
 
     def _take(self, node: Node) -> None:
-        """Record a configuration that may be among the best; if it is, search near it."""
+        """Record a configuration that may be among the best. If it is, also search near it. `node`
+        has the candidate of each attribute.
+        """
         box = tuple(1 << candidate for candidate in node)
         before = self._threshold()
         self._keep(box)
@@ -217,7 +229,21 @@ class Sieve(BranchAndBound):
         node: Node,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
-        """Check a configuration; remove from the list all that it, or a coarser one, rules out."""
+        """Check a configuration, and remove from the list all configurations that this check rules
+        out.
+
+        Parameters
+        ----------
+        window
+            The list of open configurations.
+        place
+            Index of the configuration in the list.
+        node
+            The candidate of each attribute.
+        steps
+            Steps to coarser candidates, as `_steps` returns them. A coarser configuration that
+            fails as well rules out more of the list.
+        """
         learned = self._coarsened(node, steps)
         if learned is None:
             window.strike_one(place)
@@ -232,10 +258,12 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return the least cost of each candidate, given the rows that a configuration suppresses;
-        None if these rows are too many.
+        """Return, for each attribute, the least cost of each candidate if the rows that a
+        configuration suppresses are suppressed. Return None if these rows are more than the rule
+        allows.
 
-        None if it suppresses too many rows.
+        `node` has the configuration's candidate of each attribute. If the configuration costs less
+        than the best ones so far, it is recorded.
         """
         self.clock.check()
         self._in_memory.count()
@@ -250,11 +278,13 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return the coarsest configuration on a path from `node` that rules out `node`, and the
-        costs there.
+        """Return the coarsest configuration found, coarser than `node` or equal to it, that proves
+        that `node` is not among the best. Also return the least cost of each candidate if its
+        suppressed rows are suppressed; None if the rule refuses the configuration.
 
-        None if no configuration rules it out, so that it may be among the best. The search starts
-        where the last ones ended.
+        The result is None if there is no such configuration, so that `node` may be among the best.
+        The search follows the steps to coarser candidates in `steps`, and starts where the last
+        searches ended.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
@@ -283,7 +313,12 @@ class Sieve(BranchAndBound):
         return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
 
     def _way(self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]) -> list[Coarsening]:
-        """Return the steps from a configuration to the coarsest one, the most valuable step first."""
+        """Return the steps from a configuration to the coarsest one, each a change of one mask, the
+        most valuable step first.
+
+        `node` has the candidate of each attribute, and `steps` the steps from each candidate. The
+        values are varied at random.
+        """
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [
             (worth * float(noise[index]), index, candidate)
@@ -294,8 +329,9 @@ class Sieve(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return the steps to coarser candidates, the most valuable first, for each candidate of
-        each variable.
+        """Return, for each variable and each of its candidates, the steps to ever coarser
+        candidates, the most valuable first. A step is valuable if it covers much of `window`, the
+        list of open configurations.
         """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
@@ -313,8 +349,19 @@ class Sieve(BranchAndBound):
 def _ascent(
     variable: Variable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
-    """Yield the steps from a candidate to ever coarser ones; each covers as much of the list as it
-    can for its cost.
+    """Yield the steps from the candidate `start` to ever coarser ones. Each step covers as much of
+    the list of open configurations as possible, relative to the growth of the classes.
+
+    Parameters
+    ----------
+    variable, index
+        The variable and its index.
+    start
+        The candidate to start from.
+    logs
+        Logarithm of the share of the list that each candidate covers.
+    entropies
+        Entropy of the groups of each candidate.
     """
     current = start
     last = math.inf
@@ -335,7 +382,9 @@ def _ascent(
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
-    """Return the configuration that the steps lead to."""
+    """Return the configuration after the steps. Each step changes the candidate of one variable of
+    `node`.
+    """
     changed = list(node)
     for _, index, candidate in steps:
         changed[index] = candidate
@@ -347,7 +396,9 @@ def _sum(parts: Sequence[Floats], node: Node) -> float:
 
 
 def _refines(variable: Variable) -> Flags:
-    """Return whether each candidate (row) is at least as fine as each other one (column)."""
+    """Return whether each of n candidates (row) is at least as fine as each other candidate
+    (column), shape (n, n).
+    """
     count = len(variable.candidates)
     table = np.zeros((count, count), dtype=np.bool_)
     for other in range(count):
@@ -356,7 +407,9 @@ def _refines(variable: Variable) -> Flags:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return the entropy over rows of the groups of each candidate, in nats, shape (n,)."""
+    """Return, for each of n candidates, the entropy of its groups over the rows, in nats, shape
+    (n,). It is 0 for a variable that forms no equivalence classes.
+    """
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
         return entropies

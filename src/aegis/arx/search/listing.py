@@ -30,18 +30,19 @@ _LARGEST, _SAMPLE = 1 << 20, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
-    """The configurations that are not refused and whose sum is below a limit.
+    """Configurations that may still be among the best: no refused configuration rules them out, and
+    their sum over attributes is below a limit.
 
     Attributes
     ----------
     chosen
-        Candidates of each configuration, shape (n, m).
+        The candidate of each of m attributes in each of n configurations, shape (n, m).
     sums
-        The sum for each of the n configurations, shape (n,), in ascending order.
+        The sum over attributes for each configuration, shape (n,), in ascending order.
     whole
         Whether the list is complete; if not, it is a random sample.
     least
-        A lower bound of the sums of all these configurations, including those that are not listed.
+        A lower bound of the sums of all such configurations, including those that are not listed.
     """
 
     chosen: Chosen
@@ -51,22 +52,22 @@ class Leftover:
 
 
 class Listing:
-    """All combinations of one candidate per attribute, as a bit matrix.
+    """All combinations of one candidate for each attribute, as a bit matrix.
 
-    Each row stands for a combination of candidates of the first half of the attributes, and each
-    bit of a row for a combination of the second half. The refinements of a refused configuration
-    are all rows that refine its first half, combined with all bits that refine its second half. So
-    each refused configuration is first recorded in one row. Then each row gets the bits of coarser
-    rows, attribute by attribute.
+    Each row is a combination of candidates of the first half of the attributes, and each bit of a
+    row is a combination of the second half. The refinements of a refused configuration are all rows
+    that refine its first half, combined with all bits that refine its second half. So each refused
+    configuration is first recorded in one row. Then each row gets the bits of coarser rows,
+    attribute by attribute.
 
     Parameters
     ----------
     figures
-        For each attribute, the term that each of the n candidate masks adds to the sum, shape (n,).
-        Infinity excludes a candidate.
+        For each attribute, the term that each of its n candidate masks adds to the sum over
+        attributes, shape (n,). Infinity excludes a candidate.
     refines
-        For each attribute, whether a candidate (row) refines another (column); None for attributes
-        in which configurations are not compared.
+        For each attribute, whether a candidate (row) refines another one (column), shape (n, n);
+        None for attributes that form no equivalence classes.
     """
 
     def __init__(self, figures: Sequence[Floats], refines: Sequence[Flags | None]) -> None:
@@ -93,14 +94,13 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return the configurations with a sum below `limit` that refine none of the `refused`.
-
-        All of them are returned, or a sample if there are too many.
+        """Return the configurations that refine no refused configuration, and whose sum over
+        attributes is below a limit. If there are too many, return a random sample.
 
         Parameters
         ----------
         refused
-            Refused configurations.
+            Refused configurations, each as the candidate of each attribute.
         limit
             Limit of the sum.
         random
@@ -127,8 +127,8 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield the configurations of `left` in parts: their candidates, shape (n, m), and sums,
-        shape (n,).
+        """Yield all configurations that refine no refused one and whose sum over attributes is
+        below `limit`, part by part: their candidates, shape (n, m), and sums, shape (n,).
         """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
@@ -137,8 +137,8 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the candidates of the configurations whose bits are set, shape (n, m), and their
-        sums in ascending order, shape (n,).
+        """Return the configurations whose bits are set in `held`: the candidate of each of m
+        attributes, shape (n, m), and the sums over attributes in ascending order, shape (n,).
         """
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
@@ -154,7 +154,10 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield the configurations that are not refused as words of bits, some columns at a time."""
+        """Yield the configurations that refine no refused one and whose sum is below `limit`, as
+        bits in words of 64 bits: the row, the column of the word, and the word. A part of the
+        columns is processed at a time.
+        """
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
         strides = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
@@ -181,8 +184,8 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return the index at which to split the attributes, so that both parts have about equally many
-    combinations.
+    """Return the index at which to split the attributes into two parts with about equally many
+    combinations. `domains` has the candidates of each attribute.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -192,7 +195,8 @@ def halves(domains: Sequence[Sequence[int]]) -> int:
 
 
 def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
-    """Return all combinations of candidates, shape (n, m), and their sums, shape (n,).
+    """Return all combinations of candidates of m attributes, shape (n, m), and their sums, shape
+    (n,). `figures` has the term that each candidate adds to the sum, for each attribute.
 
     The last attribute changes fastest.
     """
@@ -208,7 +212,11 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
 
 
 def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
-    """Add to each row the bits of all rows that it refines, in place; `dead` has shape (n, words)."""
+    """Add to each row the bits of all rows that it refines, in place.
+
+    `dead` has a row of bits for each of n combinations of candidates, shape (n, words). `orders`
+    says for each attribute whether a candidate (row) refines another one (column).
+    """
     before = 1
     for order in orders:
         rows = dead.reshape(before, len(order), -1)
@@ -219,7 +227,9 @@ def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
 
 
 def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
-    """Return a random sample of the words; `share` is the share to draw."""
+    """Return a random sample of words of bits. `share` is the share of the words to draw, from 0 to
+    1.
+    """
     some = random.random(len(words[0])) < share
     return words[0][some], words[1][some], words[2][some]
 
@@ -229,27 +239,28 @@ def _count(words: Words) -> int:
 
 
 def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
-    """Return, for each of n candidates, which entries of a column refine it, as bits of shape (n,
-    words).
+    """Return, for each of n candidates, which entries of `column` refine it, as bits, shape (n,
+    words). `order` says whether a candidate (row) refines another one (column).
     """
     return np.stack([_packed(order[column, other]) for other in range(len(order))])
 
 
 class OpenList:
-    """Open configurations: neither refused nor recorded yet, each with a lower bound of its cost.
+    """Open configurations: the rule has not refused them, and they are not yet recorded among the
+    best. Each has a lower bound of its cost.
 
-    For each candidate, a bit per configuration tells whether its mask refines the candidate. So all
-    refinements of a configuration are found in a few operations.
+    For each candidate, one bit per configuration says whether its mask refines the candidate. So
+    all refinements of a configuration are found in a few operations.
 
     Parameters
     ----------
     chosen
-        Candidates of each configuration, shape (n, m).
+        The candidate of each of m attributes in each of n configurations, shape (n, m).
     sums
-        Lower bound on the cost of each of the n configurations, shape (n,), in ascending order.
+        Lower bound of the cost of each configuration, shape (n,), in ascending order.
     refines
-        For each attribute, whether a candidate (row) refines another (column); None for attributes
-        in which configurations are not compared.
+        For each attribute, whether a candidate (row) refines another one (column); None for
+        attributes that form no equivalence classes.
     """
 
     def __init__(self, chosen: Chosen, sums: Floats, refines: Sequence[Flags | None]) -> None:
@@ -287,12 +298,14 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return the lower bound of the cost of one configuration, as it was at the last sort."""
+        """Return the lower bound of the cost of the configuration at index `place`, as it was at
+        the last sort.
+        """
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return, for each candidate of each attribute, which share of the open configurations
-        refines it.
+        """Return, for each candidate of each attribute, the share of the open configurations whose
+        mask refines the candidate.
         """
         left = max(self.left(), 1)
         return [
@@ -301,7 +314,9 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return, as bits, which open configurations refine `node` in every attribute."""
+        """Return, as bits, which open configurations refine the configuration `node` in every
+        attribute. `node` has the candidate of each attribute.
+        """
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
             if bits:
@@ -313,13 +328,15 @@ class OpenList:
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:
-        """Remove the configuration at this index."""
+        """Remove the configuration at the index `place` of the list."""
         self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Raise the lower bounds of some configurations to the sum of `parts` over attributes.
+        """Raise the lower bounds of the costs of some configurations. Configurations whose new
+        bound reaches `limit` are removed.
 
-        Configurations whose sum reaches the limit are removed.
+        `some` has a set bit for each of these configurations. The new bound is the sum over
+        attributes of `parts`, which has the least cost of each candidate.
         """
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
@@ -332,7 +349,9 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Drop removed configurations and those with bounds of `limit` or more; sort the others."""
+        """Drop removed configurations, and those whose lower bound is `limit` or more. Sort all
+        others by their bounds.
+        """
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]

@@ -15,16 +15,15 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """The strategy that lists configurations with a small loss and removes refused configurations.
-
-    See `aegis.arx.search.hitting_set`.
+    """A search strategy: it lists configurations with a small loss, and removes the refinements of
+    those that the rule refuses (see `aegis.arx.search.hitting_set`).
     """
 
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether the strategy suits the problem: a large space, and a loss that is a sum
-        over attributes.
+        """Return whether the strategy suits a search: the space is large, the loss is a sum over
+        attributes, and the rule limits only class sizes.
         """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
@@ -45,7 +44,11 @@ class HittingSets:
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the configurations with the least losses, at most `top`."""
+        """Return the `top` configurations with the least losses, with a proof. If the time limit
+        ends the search before, return the best ones so far.
+
+        `start` are configurations to try first.
+        """
         from aegis.arx.losses.suppression_losses import ChargedLoss
         from aegis.arx.search.hitting_set import Sieve
 

@@ -21,8 +21,8 @@ def score_text(ranked: Ranked) -> str:
 
 
 def against_best(ranked: Ranked, *, first: bool) -> str:
-    """Return a text that says whether the score differs significantly from the best score. Return a
-    dash if the two were not compared.
+    """Return a text that says whether the score of an entry differs significantly from the best
+    score. Return a dash if the two were not compared, and "best" for the `first` entry.
     """
     if first:
         return "best"

@@ -199,12 +199,16 @@ def _of(name: str, show: Callable[[AttributeFigures, int], str], report: Privacy
 
 
 def _part(number: int, whole: int) -> str:
-    """Return a number of rows or persons with its share, on two lines that wide tables join."""
+    """Return a number of rows or persons with its share of the whole. The two are on two lines,
+    which wide tables join into one.
+    """
     return part(number, whole).replace(" (", "\n(")
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:
-    """Return the share of rows or persons by class size, as a table and as points of a chart."""
+    """Return the share of rows or persons by size of their equivalence class, as a table and as
+    points of a chart. `columns` has the privacy report before masking, after masking, or both.
+    """
     sizes = list(
         dict.fromkeys(b.size for _, report in columns for b in report.class_size_histogram)
     )

@@ -91,8 +91,8 @@ def listed_masks(masks: Mapping[str, str]) -> str:
 
 
 def unique_figure(outside: Outside | None) -> dict[str, str] | None:
-    """Return the number of rows that are unique in all released columns, as a key figure; None if
-    the number is unknown.
+    """Return, as a key figure of the report, how many rows are unique if you know all released
+    columns; None if this is unknown.
     """
     if outside is None or outside.unique_rows is None or not outside.rows:
         return None
