@@ -15,7 +15,7 @@ CONFIGURATION = (
         title="Pillai's trace, adjusted",
         description=(
             "The measure shows how much of the label all masked attributes explain together. "
-            "Information that attributes share counts once. The measure subtracts the part that "
+            "If attributes share information, this information counts once. The measure subtracts the part that "
             "is due to chance. A search by another measure uses adjusted-pillai to list the "
             "combinations to score."
         ),

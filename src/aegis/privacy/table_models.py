@@ -103,7 +103,7 @@ MODELS.register_all(
         monotone=True,
         argument=(
             "Merging classes never adds unique rows. But with suppression, the share refers to "
-            "the kept rows. Other models of the rule change which rows are kept."
+            "the kept rows. If the rule has other models, they also decide which rows are kept."
         ),
         figures=_sample_share,
         shortfall="of one row, more than the share {threshold}",

@@ -215,7 +215,7 @@ DISCERNIBILITY = ObjectiveType(
     "Discernibility",
     "sum of squared class sizes, plus the number of all rows for each suppressed row. Option: "
     "discernibility(factor=0..1). With the factor 0, suppressed classes count like kept classes. "
-    "With 0.5, both parts count in full. With 1, only suppressed rows count",
+    "With 0.5, squared class sizes and suppressed rows both count in full. With 1, only suppressed rows count",
     "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
     _over_classes(Discernibility, _read_factor),
     _read_factor,
