@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -360,6 +361,17 @@ def test_a_catalog_that_is_there_is_opened_again(place, tmp_path):
     with again.database.reading() as session:
         assert data_sets.newest(session, "census").number == 1
     again.database.close()
+
+
+def test_a_catalog_that_nobody_uses_any_more_leaves_no_connection_open(tmp_path):
+    catalog = Catalog.open(str(tmp_path / "catalog.db"))
+    engine = catalog.database.engine
+    with catalog.database.reading() as session:
+        session.execute(text("SELECT 1"))
+    assert engine.pool.checkedin() == 1
+    del catalog, session
+    gc.collect()
+    assert engine.pool.checkedin() == 0
 
 
 def test_times_keep_their_zone_where_the_database_has_zones() -> None:

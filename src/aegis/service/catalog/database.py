@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from weakref import finalize
 
 from alembic import command
 from alembic.config import Config
@@ -46,6 +47,8 @@ class Database:
 
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
         self.engine = _open(url, connections)
+        # A catalog that nobody uses any more leaves no connection open; Python 3.13 warns of those.
+        finalize(self, self.engine.dispose)
         self._writers = Lock()
         self._migrate()
 
