@@ -211,7 +211,7 @@ class Notifier:
         return sent
 
     def _told(self, notice: Notice, up_to: int) -> bool:
-        """Send a notice through each channel, and record it; return False if it must be tried again."""
+        """Send a notice on each channel, and record it after entry `up_to`; return False to retry."""
         tries = self._tried.setdefault(notice.entry, {})
         page = f"{self.origin}/requests/{notice.request}"
         for channel in self.channels:

@@ -94,13 +94,7 @@ class BenchOpening:
 
 
 class Openings:
-    """The tables that are being opened.
-
-    Parameters
-    ----------
-    benches
-        The benches to which opened tables are added.
-    """
+    """The tables that are being opened; each is added to `benches` once it is open."""
 
     def __init__(self, benches: Benches) -> None:
         self._benches = benches

@@ -176,9 +176,7 @@ class _PersonWriter(_CriteriaWriter):
         return name
 
     def _most(self, place: int) -> str:
-        """Add the largest number of persons of the class who share a value; return the figure's
-        name.
-        """
+        """Add the largest number of persons of the class who share a value; return its name."""
         name = f"aegis_most_{place}"
         self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
         return name

@@ -44,9 +44,9 @@ class Sent(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
-        """Refuse NaN, infinite numbers, half characters and deep nesting.
+        """Refuse NaN, infinite numbers, unpaired surrogates and deep nesting.
 
-        Python reads them from a body, but cannot write them to a database or an answer.
+        Python reads such values from a body, but cannot write them to a database or an answer.
         """
         level: list[Any] = [[given]]
         for _ in range(_DEEPEST):

@@ -205,7 +205,7 @@ TASKS = {
 }
 """The functions that can be called under limits, by name of the task."""
 _OF_AGENT = ("job",)
-"""Tasks of an agent, which read its tables, and whose bugs its owner may see."""
+"""Tasks that an agent does on its own tables: its owner may see the text of unexpected errors."""
 
 
 @dataclass
