@@ -28,7 +28,7 @@ _ROW_HASH = "aegis_row_hash"
 
 
 DIGESTED = ("files", "rows in their order", "rows in any order")
-"""What the digest of a table covers: the bytes of files, or the rows. Rows of Spark have no order.
+"""The content that the digest of a table covers: bytes of files, or rows. Rows of Spark are not ordered.
 """
 
 
@@ -225,7 +225,7 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """What `digest` is computed from: one of `DIGESTED`."""
+        """The content from which `digest` is computed: one of `DIGESTED`."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:
