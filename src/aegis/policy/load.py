@@ -259,7 +259,7 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 @contextmanager
 def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Add "file, line n: " before the message of an error."""
+    """Add "file, line n: " of the entry at `path` to the message of an error in the context."""
     try:
         yield
     except (PolicyError, DataError) as error:

@@ -114,7 +114,7 @@ def finite(column: ir.Column) -> ir.Value:
 
 
 def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dict[str, Any]:
-    """Run aggregations over all rows, and return the results; wide tables need several queries."""
+    """Run the `wanted` aggregations over a table; for wide tables, this takes several queries."""
     names = list(wanted)
     at_once = _AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     row: dict[str, Any] = {}
@@ -288,7 +288,7 @@ def _find_values(
 
 
 def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
-    """Return the aggregations over the values of each column, by name."""
+    """Return aggregations over the values (with `n` rows each) of a column; forms only for `texts`."""
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
     wanted: dict[str, ir.Value] = {
