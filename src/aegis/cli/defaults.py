@@ -123,7 +123,7 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the top-level defaults for which a command, or its subcommands, have options."""
+    """Return the defaults in `everywhere` for which a command, or its subcommands, have options."""
     options = _options(command)
     defaults: dict[str, Any] = {
         options[key].name: _checked(command, options[key], value, f"{where}: {key}")

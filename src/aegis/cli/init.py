@@ -93,7 +93,7 @@ def command(
 
 
 def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence[str]) -> None:
-    """Print the proposed roles, and the next step for the same table."""
+    """Print the proposed roles, and the next step on the same table, which the words `read` open."""
     shell.say(*_roles(proposed))
     shell.say(*written([output]))
     shell.suggest(

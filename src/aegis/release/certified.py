@@ -486,7 +486,7 @@ class _Check:
         self._persons()
 
     def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
-        """Compare the number of suppressed rows or persons with the limit of the rule."""
+        """Compare the number of suppressed rows or persons (field `what`) with the rule's limit."""
         if self.declared is None or persons != (self.declared.person is not None):
             return
         if not (is_count(rows) and is_count(suppressed)):
@@ -564,7 +564,7 @@ class _Check:
         return patterns
 
     def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
-        """Compare the certificate's verdict on the rule with the audit of the file."""
+        """Compare the certificate's verdict on the rule (`said`) with the audit of the file."""
         noised = names_in(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
         if noised:  # the plan formed classes by true values, which the file does not show
@@ -591,7 +591,7 @@ class _Check:
             self._differs("anonymizer.claims.k", k, audited.report.k)
 
     def _roles(self, said: Mapping[str, Any]) -> bool:
-        """Record roles or a rule that differ from the policy; return whether roles differ."""
+        """Record roles or a rule in `said` that differ from the policy; return whether roles differ."""
         before = len(self.mismatches)
         for key in ("quasi_identifiers", "sensitive"):
             if names_in(said.get(key)) is None:
@@ -651,7 +651,7 @@ class _Check:
         return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
-        """Return the masks if the certificate states differential privacy of their noise, else None."""
+        """Return the masks if `said` states differential privacy of their noise, else None."""
         return None if said.get("differential_privacy") is None else self._certified_masks()
 
     def _certified_masks(self) -> Configuration:
@@ -706,7 +706,7 @@ class _Check:
         self._measured_again(said, chosen, summary)
 
     def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
-        """Compare the stated utility with that measured on the released rows."""
+        """Compare the stated utility (`said`) with the utility measured on the released rows."""
         self.mismatches += impossible_losses(self.document, summary.label.classes)
         roles = stated_roles(said.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
@@ -719,7 +719,7 @@ class _Check:
             self._compared(said, value, chosen, scorer)
 
     def _utility_of_labels(self, said: Any) -> None:
-        """Measure the utility for each of several labels again."""
+        """Measure the utility for each of several labels again, and compare it with `said`."""
         assert self.declared is not None
         whole = self.document.get("suppressed_rows") == 0
         try:

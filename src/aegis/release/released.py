@@ -361,8 +361,8 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
 def refuse_other_classes(
     output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise `InternalError` unless the written table has the same classes as the rows that were
-    checked.
+    """Raise `InternalError` unless the written table `output` has the same classes as the rows
+    `judged`, on which the rule was checked.
 
     The output does not identify persons, so the rule cannot be checked on it. The rule was checked
     on the rows that identify persons. The privacy figures of the output are the same if each class

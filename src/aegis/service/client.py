@@ -127,7 +127,7 @@ class Client:
     def hand_over(
         self, identifier: str, to: str, *, public_key: str | None = None
     ) -> dict[str, Any]:
-        """Transfer a data set to another provider."""
+        """Transfer a data set to another provider, whose agent's key is `public_key`."""
         body = {"to": to, "public_key": public_key}
         return self._object("POST", f"/data-sets/{identifier}/hand-over", body)
 
@@ -240,7 +240,7 @@ class Client:
         return self._object("POST", f"/data-sets/{identifier}/publish?published={shown}")
 
     def grant(self, identifier: str, account: str, role: str, *, granted: bool = True) -> None:
-        """Assign an operator or approver, or let a consumer see a data set."""
+        """Assign an operator or approver, or let a consumer see a data set; `granted=False` ends it."""
         body = {"account": account, "role": role, "granted": granted}
         self._object("POST", f"/data-sets/{identifier}/grants", body)
 
@@ -407,7 +407,7 @@ class Client:
         return self._answer("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
-        """Fetch the next job for your own data sets; return None if no job waits."""
+        """Fetch the next job for your own data sets, as the agent `owner`; None if no job waits."""
         answer = self._answer("POST", "/work", json={"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 

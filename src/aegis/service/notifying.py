@@ -83,7 +83,7 @@ class Mail:
     name: str = "mail"
 
     def send(self, notice: Notice, page: str) -> None:
-        """Send a message to each recipient of the notice."""
+        """Send a message with the URL `page` to each recipient of the notice."""
         known = [self.addresses[name] for name in notice.to if name in self.addresses]
         if not known:
             return
@@ -138,7 +138,7 @@ class Webhook:
     name: str = "webhook"
 
     def send(self, notice: Notice, page: str) -> None:
-        """Call the program with a notice as JSON."""
+        """Call the program with a notice and the URL `page` as JSON."""
         told = {
             "event": notice.hash,
             "title": notice.title,
@@ -161,7 +161,7 @@ class Webhook:
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:
-    """Return the expected value of `X-Aegis-Signature`, for a receiver to compare."""
+    """Return the value of `X-Aegis-Signature` if `X-Aegis-Time` is `moment`, for receivers."""
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 

@@ -102,7 +102,7 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Start opening a table; raise `DataError` if the folder has no such table."""
+        """Start opening a file, or its sheet or table `part`; raise `DataError` if there is no file."""
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening

@@ -537,7 +537,7 @@ class Benches:
         return path
 
     def title_of(self, name: str, part: str | None) -> str:
-        """Return the title of a table; raise `DataError` if the folder has no such table."""
+        """Return the title of a file or of its `part`; raise `DataError` if there is no such file."""
         path = self.path_of(name)
         return path.name if part is None else f"{path.name}: {part}"
 

@@ -83,7 +83,8 @@ def _said(name: str, value: str | Sequence[str]) -> str:
 
 
 def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
-    """Return reading options that columns of text suggest, and notes on numbers that stay text.
+    """Return options that text columns suggest, in addition to `said`, and notes on numbers that
+    stay text.
 
     The options are the decimal mark, the thousands separator and the texts for null.
     """
@@ -177,7 +178,7 @@ def _other_mark(name: str) -> str:
 
 
 def _units(source: Source, said: Reading) -> tuple[str, ...]:
-    """Return the units that the user stated, and the signs next to all numbers of a text column."""
+    """Return the units in `said`, and the signs that all numbers of a text column have next to them."""
     texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
     texts = [name for name in texts if name not in said.text]
     listed = ", ".join(map(literal, _NULLS))

@@ -105,7 +105,7 @@ class Source:
 
     def require(self, column: str, *, where: str = "") -> ir.Column:
         """Return a column of the table. If the table has no such column, raise a `DataError` that
-        suggests the most similar name.
+        names `where` the column was stated, and suggests the most similar name.
         """
         if column not in self.table.columns:
             raise DataError.unknown_column(column, self.table.columns, where=where)

@@ -182,7 +182,7 @@ def create_statements(
     form: Form | str,
     force: bool,
 ) -> list[str]:
-    """Return the statements that create a release in the database of the table.
+    """Return the statements that create the release `into` in the database of the table.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect:
 
 
 def _target(into: str | None, place: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Return the name of the view or table: by default that of the input with `_masked`."""
+    """Return the name of the view or table: `into`, or that of the input (`place`) with `_masked`."""
     if into is None:
         return (*place[:-1], f"{place[-1]}_masked")
     return _parse_name(into, dialect)
@@ -365,7 +365,7 @@ class _QueryWriter:
         return f"FLOOR({plain(share)} * aegis_total + 0.000000001)"
 
     def _masked(self, place: tuple[str, ...], *, unseen: bool) -> str:
-        """Return the query that masks each column, without regard to classes."""
+        """Return the query that masks each column and, if `unseen`, flags rows with unknown values."""
         *path, last = place
         location: Any = tuple(path) if len(path) > 1 else (path[0] if path else None)
         table = ibis.table(self.schema, name=last, **_located(location))

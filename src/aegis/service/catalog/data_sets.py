@@ -296,7 +296,7 @@ def add_version(
     protection: Mapping[str, Any],
     label: str | None = None,
 ) -> Version:
-    """Store a new version of a data set: a new summary with its policy.
+    """Store a new version of a data set: a new summary (the file `summary_key`) with its policy.
 
     The caller then sends back unreleased requests for earlier versions with `requests.drift`.
     """

@@ -30,7 +30,7 @@ def ask_summary(
     threshold: int,
 ) -> Job:
     """Create a job in which the agent summarises a data set under a policy and protects the
-    summary.
+    summary: with noise (`epsilon`, `delta`), or by the `threshold` of its counts.
 
     Comments are removed from the policy, because the comments of a proposed policy can contain
     values of rows.
@@ -161,8 +161,8 @@ def _stop(session: Session, by: Actor, job: Job) -> None:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Mark the jobs that have used all attempts as failed, then assign the next job with
-    `jobs.claim`.
+    """Mark the jobs that have used all attempts as failed, then assign the oldest waiting job to
+    the program `owner`; return None if no job waits.
     """
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):

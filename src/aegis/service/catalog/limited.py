@@ -247,7 +247,7 @@ class SeldomTold(ABC):
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a named step."""
+        """Start a step of `total` units of work (None: unknown)."""
         step = ToldStep({"step": title, "done": 0, "total": total}, self._tell)
         self._send(step.told)
         yield step

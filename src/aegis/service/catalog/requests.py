@@ -131,7 +131,7 @@ def require_review(request: Request) -> None:
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
-    """Store the configuration to release, with the result of its check.
+    """Store the configuration to release and the `answer` of its check; delete earlier approvals.
 
     Raises
     ------
