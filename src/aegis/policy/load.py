@@ -61,7 +61,7 @@ _HINTS = {
     "too_short": "Give at least one, or leave the key out.",
 }
 _TEXTS = {"population": "the path of a table with the rows of the population"}
-"""What a text states, by key."""
+"""Meaning of a text in a policy, by its key."""
 
 
 def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:

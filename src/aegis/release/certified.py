@@ -763,7 +763,7 @@ class _Check:
         self.of_input = of_input
 
     def _original(self) -> None:
-        """Compare fields that only the original table shows; without it, report them as unchecked."""
+        """Compare fields that only the original table shows; if it is missing, report them."""
         if self.original is None:
             self.unchecked += [
                 f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"

@@ -55,7 +55,7 @@ _BENCHES = 8
 _REMEMBERED = 200_000
 """Largest number of cached classes of one configuration."""
 _LISTED = 10
-"""Number of configurations that a search returns; as in `aegis advise`, for the same ties."""
+"""Number of configurations that a search returns: as in `aegis advise`, so that both find the same."""
 _NOTICED = 0.5
 """Seconds that a search waits for the previous one to end, before it starts without its results."""
 _PREVIEW = 8

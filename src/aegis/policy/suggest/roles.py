@@ -84,7 +84,7 @@ _IDENTIFYING_SHAPES = {
     "mac": "addresses of devices",
 }
 _DOUBTFUL_SHAPES = {"person": "names of persons", "record": "record numbers"}
-"""Forms that things have, too: such a column is not released as it is, and a person is asked."""
+"""Forms that texts on things have, too: such a column becomes a quasi-identifier, with a question."""
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
 
 

@@ -31,7 +31,7 @@ _PASSWORD = Field(max_length=256)
 _DEEPEST = 64
 """Largest number of lists and mappings within one another in a body."""
 Epsilon = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
-"""Epsilon of a summary at level noise."""
+"""Epsilon of a summary that is protected by noise."""
 Protection = Literal["counts", "noise"]
 """Level of protection of a summary."""
 
