@@ -40,7 +40,7 @@ FIXED = (
 
 
 _LISTED = 60
-"""Attributes that are listed; of more, those that tell most by themselves."""
+"""Largest number of attributes that are listed: those that predict most by themselves."""
 
 ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 """Columns that follow if deviations were estimated."""
@@ -108,11 +108,11 @@ _EACH_COLUMN = (
     "what can still be learnt about the column, as the share of its variance that the other columns "
     "explain on rows held out, of the values shown; kept counts each value, so fewer values keep less"
 )
-"""What figures of columns are, where each one is predicted from the others."""
+"""Explanation of the figures of columns if each column is predicted from the others."""
 
 
 def _rank(advice: Advice, place: int) -> str:
-    """Return the rank of an entry as text.
+    """Return the rank of the entry number `place` as text.
 
     A search lists only the best configurations, so a lower rank is only known as ">N".
     """
@@ -189,7 +189,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
 
 def _extent(advice: Advice) -> tuple[str, str]:
-    """Return two texts: what was ranked or searched, and how many entries are listed."""
+    """Return a title such as `Searched`, and words on how many combinations were covered and listed."""
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
     beside = counted(len(releases), "record-level release")
@@ -304,7 +304,7 @@ def _pud(advice: Advice) -> str:
 
 
 def _baseline(advice: Advice) -> str:
-    """Return the score that the ranking compares with; empty if the release states another reference."""
+    """Return words on the score to which deviations refer; empty if the utility states another one."""
     from aegis.cli.tables import fixed
 
     figure = advice.utility
@@ -317,12 +317,12 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return words that name the reference of the deviations of masked tables; empty for other tables."""
+    """Return words on the reference of the deviations of masked tables; empty for configurations."""
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 
 
 def _no_classes(shown: list[Ranked]) -> str:
-    """Return a note on tables whose smallest class is not known."""
+    """Return a note that some smallest classes are not known; empty if all are."""
     known = all(r.smallest_class is not None for r in shown)
     return "" if known else "; –: not known, since nothing tells which values share a row"
 
@@ -382,7 +382,7 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
 
 
 def _cut(advice: Advice, places: list[int], top: int | None) -> str:
-    """Return words on which entries of the ranking are printed; empty if all are."""
+    """Return words on which entries (`places`: their indices) are printed; empty if all are."""
     if len(places) == len(advice.ranking):
         return ""
     below = any(place >= (top or 0) for place in places)

@@ -398,7 +398,7 @@ def _check_kind(asked: AdviseCommand) -> None:
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise `PolicyError` for the first of these options that the user gave."""
+    """Raise `PolicyError` for the first option that the user gave; `why` completes the message."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(f"{name} {why}.", hint=hint.format(name))
@@ -407,9 +407,9 @@ def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
 def _written(best: Ranked, advice: Advice) -> str:
     """Return the text of the file for the best configuration, or for the best recipe.
 
-    The text names the measure that ranked it, unless it is the default, so that its certificate
-    states the same measure. If it was chosen from a summary, the text also contains the rule of the
-    summary.
+    The text names the measure of the ranking, unless it is the default, so that the certificate of
+    the release states the same measure. If the best entry was chosen from a summary, the text also
+    contains the rule of the summary.
     """
     named = advice.stated_measure
     if best.method is None:
@@ -432,7 +432,8 @@ def _next(
     """Return the next command, with the options that read the same table and lead to the same
     figures.
 
-    `stated` has options that make the release state the same figures as the advice.
+    `made` is the file with the best configuration or recipe; None if it was not written. `stated`
+    has options that make the release state the same figures as the advice.
     """
     counted = asked.counted
     dropped = repeated(leave_out=counted.dropped, population=counted.population)

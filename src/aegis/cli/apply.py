@@ -259,7 +259,7 @@ def choose(
 
 
 def _cautions(release: Release, policy: Policy) -> list[str]:
-    """Return what to read before you rely on a release: what its certificate's page lists, and notes on the file."""
+    """Return the cautions on the page of the release's certificate, and warnings about its file."""
     from aegis.present.cautions import cautions_of, release_document
 
     said = cautions_of(release_document(release, policy))

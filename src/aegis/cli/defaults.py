@@ -93,7 +93,7 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the defaults of a command and of its subcommands."""
+    """Return the defaults in `data`, the content of `where`, for a command and its subcommands."""
     below: Mapping[str, Any] = getattr(command, "commands", {})
     options = _options(command)
     everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
@@ -123,7 +123,7 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the top-level defaults for which a command, or its subcommands, have options."""
+    """Return the defaults in `everywhere` for which a command, or its subcommands, have options."""
     options = _options(command)
     defaults: dict[str, Any] = {
         options[key].name: _checked(command, options[key], value, f"{where}: {key}")
@@ -153,7 +153,7 @@ def _all_options(command: Any) -> Iterator[str]:
 
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
-    """Convert a default to the type of its option; raise an error if the option does not accept it."""
+    """Return the default `value`; raise `PolicyError` if its option does not accept this value."""
     if option.is_flag and not isinstance(value, bool):
         raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
     if isinstance(value, list) != bool(option.multiple):

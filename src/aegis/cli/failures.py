@@ -146,7 +146,7 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
 
 
 def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
-    """Report that results could not be displayed. Return 0 if files were written nevertheless.
+    """Report that results could not be displayed; return the exit code: 0 if files were written.
 
     If the reader closed the pipe, this is not an error, and there is no message.
     """

@@ -93,7 +93,7 @@ def command(
 
 
 def _print(shell: Output, proposed: ProposedPolicy, output: Path, read: Sequence[str]) -> None:
-    """Print the proposed roles, and the next step for the same table."""
+    """Print the proposed roles, and the next step on the same table, which the words `read` open."""
     shell.say(*_roles(proposed))
     shell.say(*written([output]))
     shell.suggest(
@@ -143,7 +143,7 @@ def _roles(proposed: ProposedPolicy) -> Iterator[RenderableType]:
 
 
 def _alone(proposed: ProposedPolicy) -> str:
-    """Say how many rows the features that keep all values single out; empty if it was not counted."""
+    """Return words on how many rows the unmasked features single out; empty if not counted."""
     if proposed.alone is None:
         return ""
     if not proposed.alone:

@@ -18,7 +18,7 @@ LOG = logging.getLogger("aegis.run")
 LOG.propagate = False
 LOG.addHandler(logging.NullHandler())  # else warnings would go to standard error
 _ours: list[logging.Handler] = []
-"""Who was asked to listen; programs that log may listen beside."""
+"""The handlers that this module has added to the logger; a program may add others."""
 
 
 def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
@@ -75,7 +75,7 @@ def verbose() -> bool:
 
 @contextmanager
 def until_the_end() -> Iterator[None]:
-    """Return a context at whose end logging stops."""
+    """Stop logging at the end of the context."""
     try:
         yield
     finally:

@@ -52,8 +52,8 @@ class Output:
     def say(self, *parts: RenderableType) -> None:
         """Print which files were written.
 
-        If people read the results, the text follows them. If a program reads the results, the text
-        goes to standard error.
+        If people read the results, the text is printed below the results. If a program reads the
+        results, the text goes to standard error.
         """
         if not self.quiet:
             _print(sys.stdout if self.tabular else sys.stderr, parts)

@@ -22,7 +22,7 @@ LAST = ("format", "seed", "force", "quiet")
 parameter.
 """
 _LARGEST = 1 << 63
-"""Where whole numbers end: those of engines and seeds have 64 bits."""
+"""Whole numbers must be below this: those of engines and seeds have 64 bits."""
 
 
 def takes_records(
@@ -79,7 +79,9 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield the fields that become options: all fields, or those that a request describes."""
+    """Yield each field that becomes an option, with its description and type (None: not stated). A
+    request yields only the fields that it describes.
+    """
     described = own_options(record)
     for field in fields(record):
         option, grouped = described.get(field.name), group_of(field)

@@ -65,7 +65,7 @@ from `--table` down to `--sheet`, in the order of this table, say where your dat
 def _everywhere(
     group: Any, rows: Mapping[str, Mapping[str, str]], shared: set[str]
 ) -> Iterator[str]:
-    """Yield the options that come before any command, then those that many commands have."""
+    """Yield the options that come before any command, then the rows `shared` by many commands."""
     yield from (EVERYWHERE, *_head("option"))
     for param in group.params:
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
@@ -87,7 +87,7 @@ def _rows(group: Any, name: str) -> dict[str, str]:
 
 
 def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) -> Iterator[str]:
-    """Yield the lines of one command."""
+    """Yield the lines on one command; options in `shared` are only named."""
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")
     yield from ("\n```sh", *module.EXAMPLES, "```\n")
@@ -103,7 +103,7 @@ def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) 
 
 
 def _head(first: str) -> list[str]:
-    """Return the first two lines of a table of options."""
+    """Return the first two lines of a table; `first` is the title of its first column."""
     return [line.format(first) for line in COLUMNS]
 
 

@@ -101,7 +101,7 @@ class _Absent(MetaPathFinder):
 
 
 def _added_to() -> bool:
-    """Return whether packages of others extend Aegis; its own optional parts do not count."""
+    """Return whether installed packages extend Aegis, apart from optional parts of Aegis itself."""
     return any(
         not point.value.startswith("aegis.")
         for group in _GROUPS
@@ -125,8 +125,8 @@ def _load_when_used(name: str) -> None:
 def _compile_for_one_engine() -> None:
     """Make Ibis load only the compiler of the used engine, instead of those of twenty engines.
 
-    Its package of compilers imports all of them, each with the tokens of an SQL dialect. This
-    function makes it import a compiler on first use.
+    Ibis's package of compilers imports all compilers, each with the tokens of an SQL dialect. This
+    function makes the package import a compiler on first use.
     """
     import ibis.backends.sql
 
@@ -145,8 +145,8 @@ def _compile_for_one_engine() -> None:
 def _factorise_alone() -> None:
     """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load.
 
-    The compiled routines are put into the module of LAPACK routines. If any other name of that
-    module is used, it is executed, which loads its package.
+    The compiled routines are put into an empty `scipy.linalg.lapack`. If another name of this
+    module is used, the module is executed, which loads all of `scipy.linalg`.
     """
     import scipy
 

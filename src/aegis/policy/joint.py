@@ -54,7 +54,7 @@ def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
 def _place(
     earlier: Mapping[str, Any], before: Sequence[Configuration], release: Configuration
 ) -> int:
-    """Return the index of the release that a certificate refers to as an earlier one."""
+    """Return the index in `before` of a release that the certificate of `release` names."""
     digest = earlier.get("certificate")
     for place, known in enumerate(before):
         same = known.spec() == earlier.get("masks")

@@ -185,11 +185,11 @@ class _Open:
     part
         The part that has been read so far.
     anchor
-        The name that aliases use for it.
+        The name that aliases use for the mapping or list, if it has one.
     key
         The key whose value comes next.
     merged
-        The mappings whose entries it includes, except where it has its own entry.
+        The mappings that are merged into this one (`<<`); its own entries take precedence.
     """
 
     part: _ReadValue

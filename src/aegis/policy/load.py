@@ -61,7 +61,7 @@ _HINTS = {
     "too_short": "Give at least one, or leave the key out.",
 }
 _TEXTS = {"population": "the path of a table with the rows of the population"}
-"""What a text states, by key."""
+"""Meaning of a text in a policy, by its key."""
 
 
 def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
@@ -259,7 +259,7 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 @contextmanager
 def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Add "file, line n: " before the message of an error."""
+    """Add "file, line n: " of the entry at `path` to the message of an error in the context."""
     try:
         yield
     except (PolicyError, DataError) as error:

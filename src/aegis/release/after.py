@@ -45,7 +45,7 @@ class WithEarlier:
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """Names of the added columns with protected values."""
+        """The names of the added copies of columns whose values the rule protects."""
         return tuple(name for release in self.releases for name in release.sensitive.values())
 
     @classmethod
@@ -56,7 +56,8 @@ class WithEarlier:
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
     ) -> WithEarlier:
-        """Add to the table the masked columns of `releases`.
+        """Add to the table `source` the masked columns of its earlier `releases`. `masks` are the
+        masks of the new release.
 
         Raises
         ------

@@ -193,7 +193,7 @@ def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
 
 
 class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
-    """The rows of a record-level release, without the rows that fail the rule."""
+    """A record-level release before it is written: its rows, without those that fail the rule."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         }
 
     def front(self) -> tuple[TradeOff, ...]:
-        """Return alternative settings of the method next to those of the release."""
+        """Return each setting that the method tried, with its information loss and its entropies."""
         if self.policy.person is not None:
             raise PolicyError(
                 f"A front counts rows, but the policy counts persons ({self.policy.person}).",
@@ -253,7 +253,9 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return points
 
     def verify(self, output: Source) -> Audit:
-        """Audit the output, and check it against the rule and the method's k."""
+        """Audit the written table `output`; raise `InternalError` if it fails the rule or the k
+        that the method guarantees.
+        """
         person = self.policy.person
         if person is None:
             checked = audit(output, policy=self.policy)
@@ -273,7 +275,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return checked
 
     def describe(self, **common: Any) -> AnonymizedRelease:
-        """Return the release with its recipe and its number of groups."""
+        """Return the release; `common` has the fields that all kinds of releases share."""
         grouped = self.made.grouped
         return AnonymizedRelease(
             recipe=self.made.recipe,
@@ -293,14 +295,14 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
 
 def _repeatable(recipe: Recipe) -> tuple[str, ...]:
-    """Return a note that somebody who knows the seed can repeat the random draws, if that is so."""
+    """Return a note that a seed makes the random draws repeatable; empty without seed or draws."""
     if recipe.seed is None or not recipe.by_chance:
         return ()
     return (f"a seed was given: {SEEDED}",)
 
 
 def _order(rows: int) -> tuple[str, ...]:
-    """Return a note that the order of the rows may reveal something; empty if rows have no order."""
+    """Return a note that the rows keep their order; empty for large tables, which lose the order."""
     if rows > ORDERED_ROWS:
         return ()
     return (

@@ -288,7 +288,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         check_noise(policy, self.masks)
 
     def _draw(self, seed: int | None) -> DrawnTable | None:
-        """Return the table with its noise drawn; None if no mask adds noise."""
+        """Return the table after drawing the noise of its masks; None if no mask adds noise."""
         if not noise_of(self.masks):
             return None
         _refuse_drawing(self.source, self.masks)
@@ -304,7 +304,9 @@ class _MaskedPlan(ReleasePlan[Release]):
             )
 
     def _judge(self, widened: WithEarlier) -> None:
-        """Suppress the rows that fail the rule, on their own or together with earlier releases."""
+        """Suppress the rows that fail the rule, alone or together with earlier releases. `widened`
+        is the table with the columns of these releases.
+        """
         policy, drawn = self.policy, self.drawn
         masked = (
             masked_table(
@@ -347,7 +349,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.weight = kept_weight(self.source, self.measured, policy.weight, shown)
 
     def _require(self, configuration: Configuration) -> None:
-        """Raise an error with a remedy unless the rule is met."""
+        """Raise `NoAdmissibleConfiguration`, with a remedy, unless the rule is met."""
         if self.verdict.admissible:
             return
         hint = "Choose a coarser configuration, or allow more suppression in the policy."
@@ -370,7 +372,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def _values(self, *, masked: bool) -> dict[str, int]:
-        """Count the values of each protected attribute, before or after masking."""
+        """Return how many values each attribute that the rule protects has, masked or as it is."""
         sizes = {}
         for name in self.policy.privacy.sensitive:
             table = masked_table(self.source, {name: self.masks[name]}) if masked else None
@@ -379,7 +381,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return sizes
 
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
-        """Create a table or view in the input's database; keep it only if its audit is as planned."""
+        """Create the table or view `into` in the input's database; undo this if its audit fails."""
         if self.after:
             raise PolicyError(
                 "The database cannot check the classes that the release forms with earlier ones.",
@@ -406,7 +408,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         return release
 
     def verify(self, output: Source) -> Audit:
-        """Audit the output, and check it against the rule as far as the plan can guarantee it."""
+        """Audit the written table `output`; raise `InternalError` if it violates the rule, as far
+        as noise in its values allows this check.
+        """
         shown = output
         if self.policy.person is not None:
             quasi = [name for name in self.quasi if name in output.columns]
@@ -427,13 +431,13 @@ class _MaskedPlan(ReleasePlan[Release]):
         return replace(checked, person=self.policy.person, outside=outside)
 
     def batches(self) -> Iterator[pa.RecordBatch] | None:
-        """Return the released rows, if they can be masked by their codes."""
+        """Return the released rows in batches; None if only a query can mask them."""
         if self.drawn is not None or self.after or self.policy.person is not None:
             return None
         return masked_batches(self.source, self.table, self.masks, self.checked)
 
     def describe(self, **common: Any) -> Release:
-        """Return the release with its fitted configuration."""
+        """Return the release; `common` has the fields that all kinds of releases share."""
         return Release(
             configuration=self.configuration,
             noised_quasi_identifiers=self._noised(),
@@ -461,7 +465,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:
-        """Return the audit without criteria that noise in the output makes unverifiable.
+        """Return the audit `checked` of `output`, without criteria that noise makes unverifiable.
 
         Classes of noisy values are random, so the plan formed classes by the true values, which the
         output does not show. Classes by all other quasi-identifiers are unions of the planned

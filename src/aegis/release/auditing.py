@@ -194,7 +194,7 @@ def _columns(
     sensitive: Sequence[str] | None,
     person: str | None,
 ) -> _Columns:
-    """Return the roles of the columns, as given or else from the policy."""
+    """Return the given roles of the columns, or else those in the policy."""
     if policy is not None:
         if quasi is None:
             source.refuse_other_table(policy.attributes, most=1)
@@ -261,13 +261,15 @@ def _audit(
 
 
 def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
-    """Read the columns of an audit as codes; None if the engine should count them."""
+    """Return the columns `named` as codes of their values; None if the engine should count rows."""
     every = tuple(dict.fromkeys((*named, *comparable(source.table))))
     return read_rows(source, every) or stored_rows(source, named)
 
 
 def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> Source | None:
-    """Return the people that the rows of a table stand for, if the table has the policy's weights."""
+    """Return the population that the policy's weights of the rows describe. None if there are no
+    weights, if the rule needs no population, or if the policy names a table of the population.
+    """
     if policy is None or rule is None or policy.population or policy.weight not in source.columns:
         return None
     return people_of(replace(policy, privacy=rule), source)
@@ -292,8 +294,8 @@ def _with_leaves(
     masks: Mapping[str, Mask | None],
     leaves: ShownLeaves | None,
 ) -> ClassTable:
-    """Return the classes with the share of bits that the masks hide in each, by the leaves of
-    hierarchies.
+    """Return the classes; for each, `hidden` is the share of information (in bits) that masks hide.
+    It follows from the number of original values behind each masked value.
     """
     classes = counted.table
     members = counted.members(np.ones(len(classes), dtype=np.bool_))
@@ -306,7 +308,8 @@ def audit_rows(
 ) -> Audit:
     """Audit the rows of a release that does not identify persons, although its rule counts persons.
 
-    Columns that the release does not show are left out, and no rule is checked.
+    Columns that the release does not show are left out, and no rule is checked. `person` is the
+    column that the rule counts; a note names it.
     """
     quasi, protected = (
         [name for name in names if name in source.columns]

@@ -278,13 +278,13 @@ class _Check:
             self.mismatches.append(Mismatch(what, certified, measured))
 
     def _differences(self, what: str, certified: Any, measured: Any) -> None:
-        """Record each field in which two documents differ."""
+        """Record each field below `what` in which two documents differ."""
         self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
 
     def _seal(self) -> None:
         """Check the certificate's own digest and signature."""
         version = self.document.get("certificate")
-        if version == 1 and "digest" not in self.document:  # versions before it had none
+        if version == 1 and "digest" not in self.document:  # the first certificates have none
             self.unchecked.append("digest: certificates of version 1 have none")
         elif version != CERTIFICATE_VERSION:
             self._differs("certificate", version, CERTIFICATE_VERSION)
@@ -325,7 +325,7 @@ class _Check:
         self._differs("output.rows", self.document["output"].get("rows"), self.source.rows)
 
     def _digest(self, what: str, source: Source) -> None:
-        """Compare the digest of the input or output with that of a table, if both are of one kind."""
+        """Compare the digest of `what` (input or output) with that of a table, if comparable."""
         if reason := incomparable(self.document[what], source):
             self.unchecked.append(f"{what}.sha256: {reason}")
         else:
@@ -415,7 +415,7 @@ class _Check:
         return [a.name for a in self.declared.released() if a.role is not Role.IDENTIFIER]
 
     def _mask(self, name: str, spec: Any) -> Mask | None:
-        """Parse a mask; None if it is not valid or lacks its hierarchy."""
+        """Return the mask that is written as `spec`; None if it is not valid or lacks its hierarchy."""
         attribute = None if self.policy is None else self.policy.attributes.get(name)
         try:
             return parse_mask(spec, hierarchy=attribute.hierarchy if attribute else None)
@@ -429,7 +429,7 @@ class _Check:
             return None
 
     def _candidate(self, name: str, mask: Mask) -> None:
-        """Record a mask that the policy does not allow."""
+        """Report a mask of the attribute `name` that is not among the policy's candidates."""
         attribute = None if self.declared is None else self.declared.attributes.get(name)
         if attribute is None or (
             self.policy is None and names_hierarchies(self.document["policy"])
@@ -440,7 +440,7 @@ class _Check:
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
     def _shown(self, name: str, spec: Any, mask: Mask) -> None:
-        """Compare the values of a column with the values that its mask can show."""
+        """Compare the values of a column with the values that its mask (`spec`) can show."""
         try:
             odd = odd_values(self.source, name, mask)
         except InternalError:  # a mask that is not fitted
@@ -486,7 +486,7 @@ class _Check:
         self._persons()
 
     def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
-        """Compare the number of suppressed rows or persons with the limit of the rule."""
+        """Compare the number of suppressed rows or persons (field `what`) with the rule's limit."""
         if self.declared is None or persons != (self.declared.person is not None):
             return
         if not (is_count(rows) and is_count(suppressed)):
@@ -538,7 +538,7 @@ class _Check:
         return audited
 
     def _of_persons(self, said: Mapping[str, Any]) -> Audit:
-        """Audit the rows of a release by persons: a class with fewer rows than k shows a false k."""
+        """Audit rows though the rule counts persons: a class with fewer rows than k refutes the k."""
         person = str(said["person"])
         self._differs("privacy.violations", said.get("violations"), [])
         self._differs("privacy.passed", said.get("passed"), True)
@@ -553,7 +553,7 @@ class _Check:
         return audited
 
     def _needing_more(self) -> list[str]:
-        """Return patterns of the fields that file and certificate alone cannot check."""
+        """Return patterns of fields that only more files could check, such as `privacy.notes*`."""
         patterns = ["privacy.outside.implied*"]
         self.unchecked.append(f"privacy.outside.implied: {_OF_EACH_ROW}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
@@ -564,7 +564,7 @@ class _Check:
         return patterns
 
     def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
-        """Compare the certificate's verdict on the rule with the audit of the file."""
+        """Compare the certificate's verdict on the rule (`said`) with the audit of the file."""
         noised = names_in(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
         if noised:  # the plan formed classes by true values, which the file does not show
@@ -583,7 +583,7 @@ class _Check:
             self._differs("privacy.rule", "met", violation)
 
     def _claims(self, audited: Audit | None) -> None:
-        """Compare the k that a record-level method promises with the file."""
+        """Record if a class of the file is smaller than the k that a record-level method promises."""
         method = self.document.get("anonymizer")
         claims = method.get("claims") if isinstance(method, Mapping) else None
         k = claims.get("k") if isinstance(claims, Mapping) else None
@@ -591,7 +591,7 @@ class _Check:
             self._differs("anonymizer.claims.k", k, audited.report.k)
 
     def _roles(self, said: Mapping[str, Any]) -> bool:
-        """Return whether roles or rule in the figures differ from the policy; record it."""
+        """Record roles or a rule in `said` that differ from the policy; return whether roles differ."""
         before = len(self.mismatches)
         for key in ("quasi_identifiers", "sensitive"):
             if names_in(said.get(key)) is None:
@@ -640,7 +640,7 @@ class _Check:
         return checked if said.get("rule") is not None else replace(checked, rule=None)
 
     def _checkable(self, rule: PrivacyRule, quasi: list[str]) -> PrivacyRule:
-        """Return the rule, without criteria on leaves if their hierarchies are missing."""
+        """Return the rule; without criteria on hierarchies unless all of `quasi` have a hierarchy."""
         if not rule.by_leaves or (self.policy and not without_hierarchy(self.policy, quasi)):
             return rule
         asked = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]
@@ -651,11 +651,11 @@ class _Check:
         return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
-        """Return the masks if the certificate states a guarantee for their noise, else None."""
+        """Return the masks if `said` states differential privacy of their noise, else None."""
         return None if said.get("differential_privacy") is None else self._certified_masks()
 
     def _certified_masks(self) -> Configuration:
-        """Return the masks of the certificate that are valid and have their hierarchy."""
+        """Return the valid masks of the certificate, without those whose hierarchy is missing."""
         said = self.document.get("configuration")
         specs = said.get("masks") if isinstance(said, Mapping) else None
         known = {} if self.policy is None else self.policy.attributes
@@ -667,7 +667,7 @@ class _Check:
         return Configuration("certified", parsed)
 
     def _crowd_unknown(self, rule: PrivacyRule) -> bool:
-        """Whether figures were measured with a population that is not at hand."""
+        """Whether the rule needs a population that the release used, but that is not given here."""
         counted = {"population", "weight"} & set(self.document["policy"])
         return rule.by_crowd and bool(counted) and self._population is None
 
@@ -706,7 +706,7 @@ class _Check:
         self._measured_again(said, chosen, summary)
 
     def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
-        """Compare the stated utility with that measured on the released rows."""
+        """Compare the stated utility (`said`) with the utility measured on the released rows."""
         self.mismatches += impossible_losses(self.document, summary.label.classes)
         roles = stated_roles(said.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
@@ -719,7 +719,7 @@ class _Check:
             self._compared(said, value, chosen, scorer)
 
     def _utility_of_labels(self, said: Any) -> None:
-        """Measure the utility for each of several labels again."""
+        """Measure the utility for each of several labels again, and compare it with `said`."""
         assert self.declared is not None
         whole = self.document.get("suppressed_rows") == 0
         try:
@@ -732,7 +732,7 @@ class _Check:
     def _compared(
         self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
     ) -> None:
-        """Compare all stated fields of the utility except its value."""
+        """Compare the stated fields of the utility with those that follow from the measured `value`."""
         reference = said.get("reference")
         self._differs("utility.measure", said.get("measure"), chosen.name)
         self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
@@ -763,7 +763,7 @@ class _Check:
         self.of_input = of_input
 
     def _original(self) -> None:
-        """Compare what only the table shows that the release was made from, or say that nothing did."""
+        """Compare fields that only the original table shows; if it is missing, report them."""
         if self.original is None:
             self.unchecked += [
                 f"{', '.join(('input', *self.of_input))}: {_OF_INPUT} (--original TABLE)"

@@ -32,10 +32,6 @@ def labels_differ(
     ----------
     said
         The entry `utility` of the certificate.
-    released
-        The released file.
-    policy
-        The policy of the release.
     whole
         Whether no row was suppressed. Then the input and the released file have the same label
         classes.
@@ -74,7 +70,9 @@ def labels_differ(
 def _label(
     said: Mapping[str, Any], source: Source, policy: Policy, task: LabelTask, *, whole: bool
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, stated value and measured value of each field for one label."""
+    """Yield name, stated value and measured value of each field in `said`, the figures of one
+    label. `whole` says that no row was suppressed.
+    """
     own, rows = policy.of_task(task), None
     yield "reference_name", said.get("reference_name"), str(Reference.UNMASKED)
     yield "rows", said.get("rows"), str(Rows.RELEASED)

@@ -47,7 +47,7 @@ def certified_population(
 
 
 def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
-    """Return the values of a mask's parameters, each with its path in the certificate."""
+    """Return each parameter of a mask as a path, which begins with `path`, and a value as JSON."""
     if isinstance(spec, Mapping):
         return {
             leaf for k, value in spec.items() for leaf in mask_parameters(value, f"{path}.{k}")

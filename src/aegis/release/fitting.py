@@ -59,8 +59,8 @@ def unfitting(
 
 
 def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
-    """Return up to five values that a mask cannot show; None if the mask does not define its
-    values.
+    """Return up to five values of the column `name` that its mask cannot show. None if the mask
+    does not determine which values it shows.
     """
     column = source.table[name]
     shown = source.collect(source.table.select(v=column).distinct())["v"]

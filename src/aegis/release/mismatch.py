@@ -46,7 +46,7 @@ class Mismatch:
 
 
 def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the path and both values of each field that differs between two documents."""
+    """Yield the path (below `path`) and both values of each field in which two documents differ."""
     if isinstance(certified, Mapping) and isinstance(measured, Mapping):
         for key in dict.fromkeys((*certified, *measured)):
             values = certified.get(key, NOTHING), measured.get(key, NOTHING)
@@ -79,7 +79,7 @@ def brief(value: Any) -> str:
 
 
 def stated_fields(certified: Any, measured: Any) -> Any:
-    """Return the measured values of only the fields that the certificate states."""
+    """Return the entries of `measured` whose keys `certified` has; `certified` if one is no mapping."""
     if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
         return certified
     return {key: value for key, value in measured.items() if key in certified}
@@ -97,7 +97,7 @@ def as_json(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(given: Any) -> list[str] | None:
-    """Return a list of texts; None if the value is not such a list."""
+    """Return `given` if it is a list of texts; otherwise None."""
     if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
         return list(given)
     return None

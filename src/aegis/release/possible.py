@@ -35,15 +35,7 @@ class Possible:
 
 
 def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]:
-    """Yield each field of a certificate with a value that is impossible for a file of this many rows.
-
-    Parameters
-    ----------
-    document
-        The certificate.
-    released
-        Number of rows of the file.
-    """
+    """Yield each field of a certificate whose value is impossible for a file of `released` rows."""
     rows = document["input"].get("rows")
     if is_count(rows) and rows < released:
         what = f"at least {released:,}, the rows of the file"
@@ -68,7 +60,7 @@ def is_number(given: Any) -> TypeGuard[float]:
 
 
 def _between(low: float, high: float, kind: str = "number") -> Possible:
-    """Return the range of numbers as possible values; either end may be infinite."""
+    """Return the numbers from `low` to `high`, which may be infinite, as possible values."""
     ends = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of {low:g} or more"
     if not math.isfinite(low):
         ends = f"of {high:g} or less" if math.isfinite(high) else ""
@@ -106,8 +98,8 @@ _SHARE = _or_null(_between(0, 1, "share"))
 
 
 def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible]]:
-    """Return patterns of the certificate's fields, with `*` for any name, and the values that are
-    possible in each.
+    """Return patterns of field paths, with `*` for any name, each with its possible values for a
+    file of `rows` rows.
     """
     utility = document.get("utility")
     name = utility.get("measure") if isinstance(utility, Mapping) else None
@@ -163,7 +155,7 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
 
 
 def _range_of(measure: Any) -> Possible:
-    """Return the range of a measure, as far as its record states numbers."""
+    """Return the possible scores of a measure, as far as its record states them; else any number."""
     said = MEASURES.get(measure).range if isinstance(measure, str) and measure in MEASURES else ""
     low, _, high = said.partition(" .. ")
     at_least = low if high else low.removesuffix(" or more")

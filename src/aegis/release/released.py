@@ -75,7 +75,7 @@ def utility_of(
 
 
 def _summary(source: Source, policy: Policy) -> Summary:
-    """Summarise a table with its suppressed columns, from its held columns where there are any."""
+    """Summarise a table after adding, as suppressed, the columns that a release leaves out."""
     whole = with_hidden(source, policy)
     names = [*(a.name for a in policy.features), *policy.label.columns]
     if policy.weight is None and policy.person is None:
@@ -110,7 +110,7 @@ def _utility_of_labels(
 
 
 def _nothing(source: Source, policy: Policy, measure: str | None) -> UtilityFigure:
-    """Return the utility of an output whose label has only one class."""
+    """Return the utility of a release of `source` that shows only one class of the label."""
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure)
     reference = before.value(before.unmasked, chosen)
@@ -343,13 +343,13 @@ def _stated(release: Released) -> dict[str, Any]:
 
 
 def _digest(source: Source) -> dict[str, str]:
-    """Return the digest of a table, and what it was computed of unless that is files."""
+    """Return the digest of a table and, unless it is of files, what it was computed from."""
     of = {} if source.files else {"sha256_of": source.digest_of}
     return {"sha256": source.digest(), **of}
 
 
 def refuse_unplanned(checked: Audit, expected: int) -> None:
-    """Raise `InternalError` if a written table violates the rule or has another number of rows."""
+    """Raise `InternalError` if a written table violates the rule or has not `expected` rows."""
     if checked.violations or checked.report.rows != expected:
         differs = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(
@@ -361,8 +361,8 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
 def refuse_other_classes(
     output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise `InternalError` unless the written table has the same classes as the rows that were
-    checked.
+    """Raise `InternalError` unless the written table `output` has the same classes as the rows
+    `judged`, on which the rule was checked.
 
     The output does not identify persons, so the rule cannot be checked on it. The rule was checked
     on the rows that identify persons. The privacy figures of the output are the same if each class

@@ -237,7 +237,7 @@ def record_risk(
 
 
 def _completed(request: RiskRequest, source: Source) -> RiskRequest:
-    """Return the request with what its policy says in place of what is not given."""
+    """Return the request, with quasi-identifiers and weight of its policy if it names none."""
     if request.policy is None:
         return request
     policy = as_policy(request.policy)
@@ -253,7 +253,7 @@ def _completed(request: RiskRequest, source: Source) -> RiskRequest:
 
 
 def _measured(source: Source, names: tuple[str, ...], request: RiskRequest) -> RecordRisk:
-    """Measure the risk of every record by these columns."""
+    """Measure the risk of every record; the columns `names` form its key."""
     keys, unknown = _keys(source, names)
     weight = request.weight
     weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
@@ -312,7 +312,7 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
 def _keys(
     source: Source, names: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the codes of the key's values and flags of missing values, both of shape (N, m)."""
+    """Return codes and missing-value flags of N records in the m columns `names`, shape (N, m)."""
     table = _read(source, names)
     codes = np.empty((len(table), len(names)), dtype=np.int64)
     unknown = np.empty(codes.shape, dtype=np.bool_)

@@ -322,7 +322,7 @@ _OUTPUTS = ("default", "pandas", "polars", "arrow")
 
 
 def _not_fitted(asked: str) -> DataError:
-    """Return the error for a step that was not fitted.
+    """Return the error for the method `asked` of a transformer that was not fitted.
 
     If scikit-learn is imported, the error is also one of scikit-learn's `NotFittedError`.
     """

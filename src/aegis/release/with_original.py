@@ -16,12 +16,7 @@ from aegis.words import jsonable
 def incomparable(said: Mapping[str, Any], source: Source) -> str:
     """Return why the digests of a certificate and of a table cannot be compared; empty if they can.
 
-    Parameters
-    ----------
-    said
-        The entry `input` or `output` of the certificate.
-    source
-        The table.
+    `said` is the entry `input` or `output` of the certificate.
     """
     files, ordered, unordered = DIGESTED
     stated = str(said.get("sha256_of", files))

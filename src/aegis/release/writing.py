@@ -214,7 +214,7 @@ def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
 
 
 def _sorted_by_values(table: ir.Table) -> ir.Table:
-    """Sort rows by their released values, so that their order does not show which belong to one person."""
+    """Sort rows by their released values, so that their order does not show whose rows they are."""
     return table.order_by(comparable(table))
 
 
@@ -257,7 +257,9 @@ def _path(source: Source, output: str | Path) -> str | Path:
 def _certified(
     plan: ReleasePlan[R], release: R, made: Source, draft: Path, destination: Destination
 ) -> R:
-    """Measure the utility of a written table and write its certificate; return the release with both."""
+    """Measure the utility of the written table `made`, and write its certificate to `draft`; return
+    the release with both.
+    """
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
             plan.source, made, plan.policy, measure=destination.measure, measured=plan.measured

@@ -59,7 +59,7 @@ class Heartbeat:
     Attributes
     ----------
     client, job, attempt
-        The client, the job and the attempt.
+        The client of the service, the identifier of the job, and the number of the attempt.
     stopped
         Event that is set if the service gives the job to another agent, or if the job is cancelled.
     """
@@ -82,7 +82,7 @@ class Heartbeat:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a named step of the job; the service shows its progress."""
+        """Start a step of `total` units of work (None: unknown); the service shows its progress."""
         if self.stopped.is_set():
             raise WrongState(
                 "The job was cancelled, or another agent has it.", hint="Nothing to do."
@@ -237,8 +237,8 @@ class Agent:
             self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
-        """Do a job after checking it against the pinned settings; record a refusal in the agent's
-        ledger.
+        """Do a job, reporting to `life`, after checking it against the pinned settings; record a
+        refusal in the agent's ledger.
         """
         require_shape(job)
         name = job["task"]["source"]
@@ -341,7 +341,7 @@ class Agent:
         book.handed_in(job.name, key, "release")
 
     def _require_checked(self, job: PinnedJob, approved: str) -> None:
-        """Raise an error unless this agent checked the configuration against all its releases."""
+        """Raise `RefusedError` unless this agent checked `approved` (a digest) with all releases."""
         own = {release["number"] for release in self.book.releases(job.name)}
         for note in self.book.noted(job.name, "checked"):
             same = (note["configuration"], note["policy"]) == (approved, policy_digest(job.policy))
@@ -375,10 +375,10 @@ class Agent:
         return MadeOutput({"certificate": self._certified(text, job.given["data_set"])}, content)
 
     def _certified(self, certificate: str, name: str) -> str:
-        """Return the certificate with the catalog's name for the table, not its local path, and
-        sign it.
+        """Return the certificate with the name `name` for the table, not its local path, and with a
+        signature.
 
-        It is signed: who receives the file can tell that it comes from this provider.
+        The signature shows to everybody who receives the file that it comes from this provider.
         """
         document = json.loads(certificate)
         document["input"]["origin"] = name
@@ -419,7 +419,7 @@ class Agent:
 def do_given(
     settings: AgentSettings, key: bytes, job: dict[str, Any], *, progress: limited.Lines
 ) -> None:
-    """Do one job of an agent in this process, which `limited.run` started for this job."""
+    """Do one job in this process, which `limited.run` started for it; `key` is the private key."""
     held = PrivateKey(Ed25519PrivateKey.from_private_bytes(key))
     Agent(replace(settings, key=held), say=progress.say).do(job)
 

@@ -88,13 +88,13 @@ class AgentBook:
         return self._secret_file.read_bytes()
 
     def note(self, source: str, event: str, **detail: Any) -> None:
-        """Record an event about a source in the ledger, with its time and details."""
+        """Record the time and details of an event about the table `source` in the ledger."""
         self._open(source)
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         self.ledger.note(source, json.dumps({"event": event, "time": moment, **detail}))
 
     def noted(self, source: str, event: str) -> list[dict[str, Any]]:
-        """Return the recorded events of one kind about a source, oldest first."""
+        """Return the recorded events of one kind about the table `source`, oldest first."""
         self._open(source)
         return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
 
@@ -137,7 +137,7 @@ class AgentBook:
         self.ledger.list_release(source, note, digest(made.content))
 
     def require_release(self, source: str, floor: Floor) -> None:
-        """Raise an error if a source has reached its daily limit of releases."""
+        """Raise `RefusedError` if a table has reached the daily limit of releases in `floor`."""
         since = datetime.now(UTC) - _DAY
         made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
         if len(made) >= floor.releases_a_day:
@@ -169,7 +169,7 @@ class AgentBook:
         return None
 
     def handed_in(self, source: str, key: str, kind: str) -> None:
-        """Record that an output was uploaded, and delete the stored copy."""
+        """Record that the output with this key was uploaded, and delete its stored copy."""
         self.note(source, "handed in", kind=kind, key=key)
         (self._waiting / f"{key}.json").unlink(missing_ok=True)
         (self._waiting / f"{key}.file").unlink(missing_ok=True)
@@ -177,13 +177,15 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Record in the ledger how much epsilon an output costs, then make the output and return
-        it.
+        """Record in the ledger that the output with this key costs `epsilon`, then return the
+        output of `make`. If the output was made before and waits for its upload, return it at no
+        cost.
 
         Raises
         ------
         RefusedError
-            The epsilon exceeds what the agent's own file still allows for the source, in total or per day.
+            The epsilon exceeds what `floor`, from the agent's own file, still allows for the table,
+            in total or per day.
         """
         waiting = self.waiting(source, key)
         if waiting is not None:
@@ -235,7 +237,7 @@ class AgentBook:
 
 
 def key_of(*parts: Any) -> str:
-    """Return the key of an output: the digest of its inputs."""
+    """Return the key of an output: the digest of the inputs from which it is made."""
     return digest(json.dumps(parts, sort_keys=True))
 
 

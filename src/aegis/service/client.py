@@ -127,7 +127,7 @@ class Client:
     def hand_over(
         self, identifier: str, to: str, *, public_key: str | None = None
     ) -> dict[str, Any]:
-        """Transfer a data set to another provider."""
+        """Transfer a data set to another provider, whose agent's key is `public_key`."""
         body = {"to": to, "public_key": public_key}
         return self._object("POST", f"/data-sets/{identifier}/hand-over", body)
 
@@ -240,7 +240,7 @@ class Client:
         return self._object("POST", f"/data-sets/{identifier}/publish?published={shown}")
 
     def grant(self, identifier: str, account: str, role: str, *, granted: bool = True) -> None:
-        """Assign an operator or approver, or let a consumer see a data set."""
+        """Assign an operator or approver, or let a consumer see a data set; `granted=False` ends it."""
         body = {"account": account, "role": role, "granted": granted}
         self._object("POST", f"/data-sets/{identifier}/grants", body)
 
@@ -253,7 +253,9 @@ class Client:
         self._object("POST", f"/data-sets/{identifier}/members", body)
 
     def ask_summary(self, identifier: str, policy: str, **how: Any) -> dict[str, Any]:
-        """Ask the agent for a protected summary under a policy (YAML)."""
+        """Ask the agent for a protected summary under a policy (YAML); `how` may have protect
+        ("noise" or "counts"), epsilon, delta and threshold.
+        """
         return self._object("POST", f"/data-sets/{identifier}/summary", {"policy": policy, **how})
 
     def ledger(self, identifier: str) -> dict[str, Any]:
@@ -261,17 +263,19 @@ class Client:
         return self._object("GET", f"/data-sets/{identifier}/ledger")
 
     def draft(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Create a draft of a request; nobody reviews it until you submit it."""
+        """Create a draft of a request; nobody reviews it until you submit it. `about` may have
+        label, measure, models and terms_accepted.
+        """
         return self._object(
             "POST", "/requests", {"data_set": data_set, "purpose": purpose, **about}
         )
 
     def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Create a request and submit it for review."""
+        """Create a request and submit it for review; `about` may have label, measure and models."""
         return self.step(self.draft(data_set, purpose, **about)["id"], "submit")
 
     def change_request(self, request: str, **about: Any) -> dict[str, Any]:
-        """Change a draft, or a request that was sent back."""
+        """Change fields (`about`) of a draft, or of a request that was sent back."""
         return self._object("POST", self._of(request), about)
 
     def requests(self, state: str | None = None) -> Iterator[dict[str, Any]]:
@@ -403,7 +407,7 @@ class Client:
         return self._answer("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
-        """Fetch the next job for your own data sets; return None if no job waits."""
+        """Fetch the next job for your own data sets, as the agent `owner`; None if no job waits."""
         answer = self._answer("POST", "/work", json={"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 
@@ -434,7 +438,7 @@ class Client:
         self._object("POST", f"/jobs/{job}/failed", body)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
-        """Report which configuration meets the rule, with the verdicts."""
+        """Report the answer of a check: which configuration meets the rule, with the verdicts."""
         self._object("POST", f"/jobs/{job}/checked", {"attempt": attempt, "answer": dict(answer)})
 
     def upload(
@@ -445,7 +449,7 @@ class Client:
         name: str,
         file: tuple[str, bytes],
     ) -> dict[str, Any]:
-        """Upload the result of a job: a protected summary or a masked file."""
+        """Upload a job's result: text `fields`, and a `file` (its name and content) as field `name`."""
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 
@@ -609,7 +613,7 @@ def _checked(answer: httpx.Response) -> httpx.Response:
 
 
 def _json(answer: httpx.Response) -> dict[str, Any]:
-    """Return the object that the service answered."""
+    """Return the JSON object that the service answered; raise `EngineError` if it is none."""
     value = _object_in(answer)
     if value is None:
         raise EngineError(

@@ -51,16 +51,9 @@ _ADDRESS = 20
 
 
 class Guard:
-    """Middleware that checks every call before it reaches a route.
+    """Middleware that checks every call before it reaches a route of `app`.
 
     It is a plain ASGI middleware, so streams pass without buffering.
-
-    Parameters
-    ----------
-    app
-        The application that answers.
-    settings
-        The settings of the service.
     """
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:

@@ -40,13 +40,7 @@ def secret_of(request: Request, settings: ServiceSettings) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """A call of somebody who may be unknown, and the parts of the service that answer it.
-
-    Attributes
-    ----------
-    request
-        The HTTP request.
-    """
+    """A call of somebody who may be unknown, and the parts of the service that answer it."""
 
     request: Request
 

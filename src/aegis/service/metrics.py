@@ -84,7 +84,7 @@ def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
 
 
 class _Kept:
-    """Gauges whose values come from the catalog."""
+    """Gauges with values from the catalog, in the form of a collector of `prometheus_client`."""
 
     def __init__(self, gauges: Iterable[GaugeMetricFamily]) -> None:
         self._gauges = gauges

@@ -83,7 +83,7 @@ class Mail:
     name: str = "mail"
 
     def send(self, notice: Notice, page: str) -> None:
-        """Send a message to each recipient of the notice."""
+        """Send a message with the URL `page` to each recipient of the notice."""
         known = [self.addresses[name] for name in notice.to if name in self.addresses]
         if not known:
             return
@@ -138,7 +138,7 @@ class Webhook:
     name: str = "webhook"
 
     def send(self, notice: Notice, page: str) -> None:
-        """Call the program with a notice as JSON."""
+        """Call the program with a notice and the URL `page` as JSON."""
         told = {
             "event": notice.hash,
             "title": notice.title,
@@ -161,7 +161,7 @@ class Webhook:
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:
-    """Return the expected value of `X-Aegis-Signature`, for a receiver to compare."""
+    """Return the value of `X-Aegis-Signature` if `X-Aegis-Time` is `moment`, for receivers."""
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
@@ -211,7 +211,7 @@ class Notifier:
         return sent
 
     def _told(self, notice: Notice, up_to: int) -> bool:
-        """Send a notice through each channel, and record it; return False if it must be tried again."""
+        """Send a notice on each channel, and record it after entry `up_to`; return False to retry."""
         tries = self._tried.setdefault(notice.entry, {})
         page = f"{self.origin}/requests/{notice.request}"
         for channel in self.channels:

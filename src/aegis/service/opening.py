@@ -94,13 +94,7 @@ class BenchOpening:
 
 
 class Openings:
-    """The tables that are being opened.
-
-    Parameters
-    ----------
-    benches
-        The benches to which opened tables are added.
-    """
+    """The tables that are being opened; each is added to `benches` once it is open."""
 
     def __init__(self, benches: Benches) -> None:
         self._benches = benches
@@ -108,7 +102,7 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Start opening a table; raise `DataError` if the folder has no such table."""
+        """Start opening a file, or its sheet or table `part`; raise `DataError` if there is no file."""
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening

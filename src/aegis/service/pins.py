@@ -63,7 +63,7 @@ class Floor:
     masks
         Allowed masks, by attribute; by default the candidates of the pinned policy.
     threshold
-        Smallest threshold of a summary of level counts; None if none is allowed.
+        Smallest threshold of a summary that shows counts; None if no such summary is allowed.
     epsilon, epsilon_a_day
         Largest epsilon of all outputs in total, and within 24 hours; 0 if no noise is allowed.
     releases_a_day

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 
 _BUCKET = struct.Struct("=8sdd")
-"""A caller's name in eight bytes, the remaining calls, and the time of this number."""
+"""A caller's name in eight bytes, the number of calls left, and when this number was computed."""
 _BUCKETS = 1 << 14
 _TRIED = 8
 """Number of places in the file at which a caller may be stored."""

@@ -67,13 +67,7 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
 
 @dataclass(frozen=True)
 class _Application:
-    """Creates the application in the process that serves it.
-
-    Attributes
-    ----------
-    settings
-        The settings of the service.
-    """
+    """Creates the application in the process that serves it."""
 
     settings: ServiceSettings
 

@@ -55,7 +55,7 @@ _BENCHES = 8
 _REMEMBERED = 200_000
 """Largest number of cached classes of one configuration."""
 _LISTED = 10
-"""Number of configurations that a search returns; as in `aegis advise`, for the same ties."""
+"""Number of configurations that a search returns: as in `aegis advise`, so that both find the same."""
 _NOTICED = 0.5
 """Seconds that a search waits for the previous one to end, before it starts without its results."""
 _PREVIEW = 8
@@ -127,13 +127,14 @@ class _Known:
     Attributes
     ----------
     prepared
-        Data that searches share; the scores on the page use the same measure.
+        Data that searches share, such as the scorer and the measure, which the page uses, too.
     searching
-        Lock of the search that uses it.
+        Lock that a search holds while it uses `prepared`.
     named
         The measure that the policy names, or None.
-    costs, choices, unmasked, classes
-        See `View`; the shown configurations, and their class counts for the rule.
+    costs, choices, classes
+        The cost of each mask; the shown configurations by name; and the class counts of each, by
+        the columns that the rule counts.
     """
 
     prepared: Prepared
@@ -154,7 +155,7 @@ class _Known:
         return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Check the rule on a shown configuration.
+        """Check the rule on the shown configuration number `place`.
 
         Equivalence classes depend on the rule only through the columns whose values are counted in
         each class. If only k or the suppression limit changes, the cached classes are checked
@@ -360,7 +361,7 @@ class Bench:
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
-        """Return the best configuration for each of several values of a parameter of the rule."""
+        """Return the best configuration for each value in `span`, such as `k=2,3,5`."""
         with self.lock:
             return self.study.front(span, time_limit=seconds)
 
@@ -408,8 +409,8 @@ class Bench:
             return made
 
     def _advice_on(self, chosen: Configuration) -> Advice:
-        """Return the last search if this configuration was its best, else a ranking of this
-        configuration.
+        """Return the result of the last search if it found this configuration to be the best;
+        otherwise a ranking of this configuration alone.
         """
         advice = self._found
         if advice and advice.best and advice.best.configuration.spec() == chosen.spec():
@@ -482,7 +483,7 @@ def edited(
 def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the rule without the criteria on columns that are no longer sensitive."""
+    """Return the rule without criteria on columns whose role in `attributes` is not sensitive."""
     kept_rule: dict[str, Any] = {}
     for model, asked in privacy.items():
         listed = asked if isinstance(asked, list) else [asked]
@@ -536,7 +537,7 @@ class Benches:
         return path
 
     def title_of(self, name: str, part: str | None) -> str:
-        """Return the title of a table; raise `DataError` if the folder has no such table."""
+        """Return the title of a file or of its `part`; raise `DataError` if there is no such file."""
         path = self.path_of(name)
         return path.name if part is None else f"{path.name}: {part}"
 

@@ -362,7 +362,7 @@ def _named_delimiter(text: str) -> tuple[str | None, int]:
 def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
     """Return the delimiter with which most records have the same number of fields.
 
-    Among equals, the one with most fields is chosen; the first line breaks ties.
+    Among several such delimiters, it is the one with most fields; the first line breaks ties.
     """
 
     def fit(delimiter: str) -> tuple[float, int, int]:

@@ -121,7 +121,7 @@ def require_records(file: Path) -> None:
 
 
 def _object_size(file: Path) -> int:
-    """Return the number of bytes of a document that is a single object; 0 for others."""
+    """Return the number of bytes of a document that is a single object; 0 for any other document."""
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
         line = stream.readline()
         if not line.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):

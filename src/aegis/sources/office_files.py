@@ -154,7 +154,7 @@ def _from_rows(
 
 
 def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
-    """Return a column, and whether it is read as text because its values have several types.
+    """Return a column (of texts if `as_text`), and whether mixed types of values made it text.
 
     Numbers without fractions become integers; dates mixed with times become times.
     """

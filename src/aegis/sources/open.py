@@ -368,7 +368,7 @@ def _files(given: str) -> tuple[Path, ...]:
 def _is_part(path: Path, folder: Path) -> bool:
     """Return whether a file in a folder has rows of the table.
 
-    By-products do not: JSON next to data files, and names that begin with . or _.
+    JSON documents next to data files have none, nor have files whose names begin with . or _.
     """
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}

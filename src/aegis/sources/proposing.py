@@ -83,7 +83,8 @@ def _said(name: str, value: str | Sequence[str]) -> str:
 
 
 def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
-    """Return reading options that columns of text suggest, and notes on numbers that stay text.
+    """Return options that text columns suggest, in addition to `said`, and notes on numbers that
+    stay text.
 
     The options are the decimal mark, the thousands separator and the texts for null.
     """
@@ -125,8 +126,8 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
 def _thousands(
     split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, said: Reading
 ) -> dict[str, str]:
-    """Return the reading options with which numbers with these marks can be read; empty if they
-    disagree.
+    """Return reading options for numbers with the marks in `split`: pairs of decimal mark (or None)
+    and thousands separator. The result is empty if the pairs disagree.
     """
     decimals = ({point for point, _ in split} | {decimal}) - {None}
     between = {mark for _, mark in split}
@@ -177,7 +178,7 @@ def _other_mark(name: str) -> str:
 
 
 def _units(source: Source, said: Reading) -> tuple[str, ...]:
-    """Return the units that the user stated, and the signs next to all numbers of a text column."""
+    """Return the units in `said`, and the signs that all numbers of a text column have next to them."""
     texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
     texts = [name for name in texts if name not in said.text]
     listed = ", ".join(map(literal, _NULLS))
@@ -211,9 +212,9 @@ def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
 def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:
     """Count the forms of the values in columns of text.
 
-    For each column: values that are not null, those written as numbers with a point, with a comma,
-    with either; those that contain a comma, a point, or groups of three digits; their signs other
-    than digits, and the texts that mean null.
+    Return, for each column, the number of values that are not null; of values written as numbers
+    with a point, with a comma, and with either; of values that contain a comma, a point, and groups
+    of three digits; then the signs other than digits, and the texts that mean null.
     """
     listed = ", ".join("'" + text + "'" for text in _NULLS)
     place = source.backend.compile(source.table)
@@ -240,7 +241,7 @@ def _shown(name: str, units: Sequence[str]) -> str:
 
 
 def _asked(text: str, null: str) -> list[str]:
-    """Return the SQL of the counts for a column; a count over nulls only becomes 0."""
+    """Return the aggregates that `_counts` needs of a column whose texts are the SQL `text`."""
     known = f"{text} NOT IN ({null}, '')"
     grouped = f"regexp_full_match({text}, {literal(_GROUPED)})"
     return [

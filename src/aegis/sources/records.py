@@ -117,7 +117,7 @@ class Counter:
     def _outside_quotes(
         self, lines: NDArray[np.int64], data: NDArray[np.uint8], chunk: bytes
     ) -> NDArray[np.int64]:
-        """Return the line ends that follow an even number of quotes."""
+        """Return the positions in `lines` that follow an even number of quotes."""
         if not self._quote or (not self._odd and self._quote not in chunk):
             self._escapes = 0  # no quote is open that one could be about
             return lines
@@ -132,7 +132,7 @@ class Counter:
         return outside
 
     def _unescaped(self, data: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the quotes that do not follow an odd number of escape characters."""
+        """Return the positions of quotes that do not follow an odd number of escape characters."""
         if not self._escape:
             return quotes
         other = np.flatnonzero(data != self._escape[0])
@@ -178,7 +178,8 @@ class Counter:
 def _parities(
     marked: NDArray[np.bool_], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return whether an odd number of flags is before each position, and whether the total is odd.
+    """Return, for each of `places`, whether an odd number of flags in `marked` is before it; and
+    whether their total is odd.
 
     Flags are packed into 64-bit words. The parity before a position is that of all earlier words,
     which is accumulated once, plus that of the lower bits of its own word.

@@ -28,7 +28,7 @@ _ROW_HASH = "aegis_row_hash"
 
 
 DIGESTED = ("files", "rows in their order", "rows in any order")
-"""What the digest of a table covers: the bytes of files, or the rows. Rows of Spark have no order.
+"""The content that the digest of a table covers: bytes of files, or rows. Rows of Spark are not ordered.
 """
 
 
@@ -105,7 +105,7 @@ class Source:
 
     def require(self, column: str, *, where: str = "") -> ir.Column:
         """Return a column of the table. If the table has no such column, raise a `DataError` that
-        suggests the most similar name.
+        names `where` the column was stated, and suggests the most similar name.
         """
         if column not in self.table.columns:
             raise DataError.unknown_column(column, self.table.columns, where=where)
@@ -225,7 +225,7 @@ class Source:
 
     @property
     def digest_of(self) -> str:
-        """What `digest` is computed from: one of `DIGESTED`."""
+        """The content from which `digest` is computed: one of `DIGESTED`."""
         return DIGESTED[0] if self.files else DIGESTED[2 if self.engine.rows_stay else 1]
 
     def digest(self) -> str:

@@ -197,7 +197,7 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
 def _noting_failures(
     batches: Iterator[pa.RecordBatch], failures: list[AegisError]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches; store the error that ends them, because another engine passes it on only as text."""
+    """Yield batches; add the error that ends them to `failures`: engines pass on only its text."""
     try:
         yield from batches
     except AegisError as error:

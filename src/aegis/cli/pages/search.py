@@ -52,7 +52,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 
 
 def _combinations(search: SearchFigures, advice: Advice) -> str:
-    """Return the number of combinations that were searched, and why it is less than the total."""
+    """Return the number of searched combinations and, if it is below the total, the reason."""
     if search.work.combinations == advice.combinations:
         return amount(search.work.combinations)
     return (

@@ -70,7 +70,7 @@ class ShortPage:
         return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
 
     def parts(self) -> Iterator[RenderableType]:
-        """Return the shortened cautions: each long caution is cut after its first clause."""
+        """Yield the parts to print: table, rule, best configuration with its proof, and masks."""
         from aegis.cli.tables import heading, line, pairs
 
         table, rule, title, *rest = self.head
@@ -122,7 +122,7 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return a note on the loss if only this column is masked; empty if the loss is negligible."""
+    """Return a note that masking only this column costs `lost` percent of utility; empty if little."""
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"

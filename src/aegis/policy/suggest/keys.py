@@ -140,8 +140,8 @@ def _compared(traits: Sequence[Trait]) -> list[Trait]:
 
 
 def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
-    """Return a query for two numbers: values with several rows of known trait, and those with a
-    single trait.
+    """Return a query for two numbers: how many values of `key` have several rows with a known
+    trait, and how many of these values have only one trait.
     """
     known = table.filter(table[key].notnull() & table[trait.name].notnull())
     column = known[trait.name]
@@ -204,7 +204,7 @@ def find_once_each(
 
 
 def _count(table: ir.Table, key: str, time: str) -> ir.Table:
-    """Return a query for two numbers: rows with both values, and different pairs of values."""
+    """Return a query for two numbers: rows with a key and a time, and different pairs of these."""
     known = table.filter(table[key].notnull() & table[time].notnull())
     cells = known.group_by(key_value=known[key], time_value=known[time]).aggregate(n=known.count())
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(

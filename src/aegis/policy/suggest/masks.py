@@ -47,7 +47,7 @@ _UNITS = (
     (1830, ("month", "quarter", "year")),
 )
 _LONG_LIFE = 20 * 366
-"""Number of days above which quarters are no candidate; groups of five and ten years are."""
+"""Dates over more days than this are not grouped by quarter, but by five and ten years."""
 _LONG_UNITS = ("month", "quarter", "year")
 
 Spec = str | dict[str, Any]
@@ -102,7 +102,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return `identity` only, or else the finest coarser masks if the values are nearly keys."""
+    """Return `identity` for a column outside the rule, or coarser masks if it is nearly a key."""
     identity = parse_mask("identity")
     rounded = _rounded(facts)
     if _risky(facts) and is_amount(facts):
@@ -144,7 +144,7 @@ def _rounded(facts: ColumnFacts) -> list[Spec]:
 
 
 def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
-    """Parse the masks of `specs`, without those that do not fit numbers of this size."""
+    """Parse the masks of `specs`, without those that do not fit the numbers of the column."""
     masks: list[Mask] = []
     for spec in specs:
         try:
@@ -291,8 +291,8 @@ def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
     """Return a top code if the largest hundredth of the values is spread wider than the half below
     it.
 
-    More precisely: the maximum is farther above the 99 % quantile than that is above the median.
-    Ages are always cut at `OLDEST_AGE`.
+    More precisely: the maximum is farther from the 99 % quantile than this quantile is from the
+    median. Ages are always cut at `OLDEST_AGE`.
     """
     if is_age and facts.high > OLDEST_AGE:
         return [{"top_code": {"at": OLDEST_AGE}}]

@@ -114,7 +114,7 @@ def finite(column: ir.Column) -> ir.Value:
 
 
 def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dict[str, Any]:
-    """Run aggregations over all rows, and return the results; wide tables need several queries."""
+    """Run the `wanted` aggregations over a table; for wide tables, this takes several queries."""
     names = list(wanted)
     at_once = _AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     row: dict[str, Any] = {}
@@ -231,7 +231,9 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
 
 
 def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
-    """Add the estimated number of values to the facts; 0 or 1 value is known from the whole table."""
+    """Add the number of values, estimated from `seen` values in `sampled` rows, to the facts. Their
+    range shows if the whole table has no value or only one.
+    """
     distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
     ordered = facts.kind is not None and facts.kind.ordered
@@ -266,7 +268,7 @@ def _find_repetition(
 def _find_values(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find the facts of `_find_repetition` for some columns.
+    """Find how often values of some columns repeat, the forms of texts, and the frequent values.
 
     Columns are stacked and grouped by value, so that the form of each different value is tested
     once.
@@ -288,7 +290,7 @@ def _find_values(
 
 
 def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
-    """Return the aggregations over the values of each column, by name."""
+    """Return aggregations over the values (with `n` rows each) of a column; forms only for `texts`."""
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
     wanted: dict[str, ir.Value] = {
@@ -308,7 +310,7 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
-    """Add `peak`, `separation` and, for texts, lengths and forms to the facts."""
+    """Add `peak`, `separation` and, for texts, lengths and forms in `row` to the facts."""
     if row is None:
         return facts
     rows = row["rows"]

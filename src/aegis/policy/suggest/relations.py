@@ -280,7 +280,7 @@ def count_alone(source: Source, columns: Sequence[str], person: str | None) -> i
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Fetch columns of a sample of rows, in one query."""
+    """Fetch columns of all rows, or of a sample of about `most` rows, in one query."""
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
     collected = source.collect(selected)
@@ -328,7 +328,7 @@ def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a twin if the other column is the quasi-identifier in fewer, larger groups."""
+    """Return a twin if `other` shows the quasi-identifier `own` in larger groups; otherwise None."""
     if 2 * codes[other].max() > codes[own].max():
         return None
     right, gain = _guessed(codes[other], codes[own])

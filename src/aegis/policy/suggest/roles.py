@@ -84,7 +84,7 @@ _IDENTIFYING_SHAPES = {
     "mac": "addresses of devices",
 }
 _DOUBTFUL_SHAPES = {"person": "names of persons", "record": "record numbers"}
-"""Forms that things have, too: such a column is not released as it is, and a person is asked."""
+"""Forms that texts on things have, too: such a column becomes a quasi-identifier, with a question."""
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
 
 
@@ -213,7 +213,8 @@ def _bears_names(facts: ColumnFacts) -> bool:
 
 
 def _tells_apart(facts: ColumnFacts) -> bool:
-    """Return whether many texts have few rows each, or nearly all pairs of rows differ.
+    """Return whether texts distinguish rows: most have few rows, or nearly all pairs of rows
+    differ.
 
     These are ARX's two measures of a quasi-identifier, distinction and separation, applied to one
     column (Prasser and others 2020, doi 10.1002/spe.2812).
@@ -318,7 +319,7 @@ def _how_many(share: float) -> str:
 
 
 def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> bool:
-    """Return whether a column whose name suggests an identifier has values that fit."""
+    """Return whether the values fit a name that suggests an identifier; `many`: many values differ."""
     if concept.name == PERSON_NAME and facts.kind is Kind.TEXT:
         return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
     if facts.fractional or (names_measure(facts.spoken) and facts.kind is Kind.NUMBER):
@@ -334,7 +335,7 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether the name is a single word, such as `id` without a word for its owner."""
+    """Return whether a column's name is a single word, such as `id` without a word for its owner."""
     return len(facts.name.split()) == 1 and facts.name.isalpha()
 
 
@@ -360,7 +361,7 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if each value has only one sex, race or date of birth, as for a person."""
+    """Return why a column identifies persons: each value has one sex, race or birth date; or None."""
     if concept is not None or not facts.fixes:
         return None
     return (
@@ -369,7 +370,7 @@ def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None
 
 
 def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if many values contain a common given name, as names of persons do."""
+    """Return why a column identifies persons: many values contain a common given name; or None."""
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
     if facts.shape("given") < GIVEN or facts.shape("prose") > 0.5:
@@ -378,7 +379,7 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason if values repeat as numbers of persons or records do."""
+    """Return why a column identifies persons: values repeat as numbers of persons do; or None."""
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     if concept is not None or not few_rows:
         return None
@@ -409,7 +410,7 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
 
 
 def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
-    """Return the reason if texts are sentences that mostly differ, because they may name anybody."""
+    """Return why a column may identify persons: its texts are different sentences; or None."""
     if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
         return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None

@@ -79,7 +79,7 @@ def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
 def _choice(
     configuration: Configuration, fitted: Mapping[str, Mask | None], label: str
 ) -> Configuration:
-    """Return a configuration with fitted masks, including that of the label."""
+    """Return a configuration with the `fitted` masks of its attributes and of the label."""
     named = (*configuration.masks, label)
     masks = {n: m for n, m in fitted.items() if m and n in named}
     return Configuration(configuration.name, masks)
@@ -182,7 +182,7 @@ def create_statements(
     form: Form | str,
     force: bool,
 ) -> list[str]:
-    """Return the statements that create a release in the database of the table.
+    """Return the statements that create the release `into` in the database of the table.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:
 
 
 def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect) -> None:
-    """Raise an error if the target's name is missing, superfluous, or equal to the input's."""
+    """Raise an error if `into` would name a plain query, or is the input's name (`place`)."""
     if into is None:
         return
     if form is Form.SELECT:
@@ -247,7 +247,7 @@ def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect:
 
 
 def _target(into: str | None, place: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Return the name of the view or table: by default that of the input with `_masked`."""
+    """Return the name of the view or table: `into`, or that of the input (`place`) with `_masked`."""
     if into is None:
         return (*place[:-1], f"{place[-1]}_masked")
     return _parse_name(into, dialect)
@@ -332,7 +332,7 @@ class _QueryWriter:
         self.quasi = [a.name for a in policy.quasi_identifiers if a.name in columns]
 
     def select(self, place: tuple[str, ...]) -> str:
-        """Return the query on the table with this name."""
+        """Return the query on the table with this name, given in parts."""
         quote = partial(_quoted, dialect=self.dialect)
         rule = rule_query(self.policy.privacy, self.quasi, quote)
         unseen = self.policy.unseen is Unseen.ERROR and any(
@@ -365,7 +365,7 @@ class _QueryWriter:
         return f"FLOOR({plain(share)} * aegis_total + 0.000000001)"
 
     def _masked(self, place: tuple[str, ...], *, unseen: bool) -> str:
-        """Return the query that masks each column, without regard to classes."""
+        """Return the query that masks each column and, if `unseen`, flags rows with unknown values."""
         *path, last = place
         location: Any = tuple(path) if len(path) > 1 else (path[0] if path else None)
         table = ibis.table(self.schema, name=last, **_located(location))

@@ -20,8 +20,8 @@ _TOLERANCE = "0.000000001"
 
 @dataclass(frozen=True)
 class RuleQuery:
-    """The SQL expressions that check a privacy rule on the masked columns; each list may use the lists
-    before it.
+    """The SQL expressions that check a privacy rule on the masked columns. Figures use counts,
+    comparisons use figures, and conditions may use all of them.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class RuleQuery:
     conditions
         SQL conditions that the counts and figures of a row's class must meet; all must hold.
     comparisons
-        Name and SQL expression of each comparison between two figures of the same class; empty unless
-        the rule counts persons.
+        Name and SQL expression of each figure that is computed from other figures; empty unless the
+        rule counts persons.
     """
 
     counts: tuple[tuple[str, str], ...]
@@ -47,12 +47,10 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
 
     Parameters
     ----------
-    rule
-        The privacy rule.
-    quasi
-        The quasi-identifiers.
+    rule, quasi
+        The privacy rule, and the quasi-identifiers.
     quote
-        Quotes a name in the dialect.
+        Function that quotes a name in the dialect.
 
     Raises
     ------
@@ -127,7 +125,9 @@ class _CriteriaWriter:
         self.conditions.append(f"{name} >= {least}")
 
     def _same(self, place: int) -> str:
-        """Return the expression that counts rows of the class with the row's sensitive value."""
+        """Add a count of the rows of the class that share the row's value of sensitive attribute
+        number `place`; return the name of the count.
+        """
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
         name = f"aegis_same_{place}"
@@ -151,7 +151,7 @@ class _PersonWriter(_CriteriaWriter):
     """Collects the expressions of a rule that counts distinct persons.
 
     Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
-    gives the same number, one query later; rows without a person share a rank.
+    gives the same number, in the next step of the query; rows without a person share a rank.
     """
 
     def _size(self) -> None:
@@ -165,7 +165,9 @@ class _PersonWriter(_CriteriaWriter):
             self.conditions.append(f"{self._most(place)} < aegis_rows")
 
     def _same(self, place: int) -> str:
-        """Return the expression that counts persons of the class with the row's sensitive value."""
+        """Add a count of the persons of the class who share the row's value of sensitive attribute
+        number `place`; return the name of the count.
+        """
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
         rank, name = f"aegis_same_rank_{place}", f"aegis_same_{place}"
@@ -174,7 +176,7 @@ class _PersonWriter(_CriteriaWriter):
         return name
 
     def _most(self, place: int) -> str:
-        """Return the expression for the largest number of persons of the class who share a value."""
+        """Add the largest number of persons of the class who share a value; return its name."""
         name = f"aegis_most_{place}"
         self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
         return name

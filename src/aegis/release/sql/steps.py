@@ -9,8 +9,8 @@ from aegis.release.sql.rule import PERSON, RuleQuery
 
 
 def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
-    """Return the steps of the query that count the equivalence classes and check each row against
-    the rule.
+    """Return the steps (name, query) that count the classes and check each row against the rule.
+    All steps but the last also pass on the columns `listed` (released) and `added` (auxiliary).
     """
     if not rule.conditions:
         return []
@@ -39,8 +39,8 @@ among the rows of the person, from 1.
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step of the query that counts rows or persons of the whole table, so that a later
-    step can check the limits of the rule.
+    """Return the query that counts rows or (if `person`) persons of the whole table, from the step
+    `before`. A later step checks the limits of the rule on these counts.
     """
     carried = list(listed)
     added = []
@@ -56,7 +56,7 @@ def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, per
 
 
 def with_columns(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str) -> str:
-    """Return the query that adds columns (name, expression) to the columns of the previous step."""
+    """Return the query that adds columns (name, expression) to the columns `carried` of `before`."""
     columns = [*carried, *(f"{expression} AS {name}" for name, expression in added)]
     return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
 

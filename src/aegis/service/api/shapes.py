@@ -31,7 +31,7 @@ _PASSWORD = Field(max_length=256)
 _DEEPEST = 64
 """Largest number of lists and mappings within one another in a body."""
 Epsilon = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
-"""Epsilon of a summary at level noise."""
+"""Epsilon of a summary that is protected by noise."""
 Protection = Literal["counts", "noise"]
 """Level of protection of a summary."""
 
@@ -44,9 +44,9 @@ class Sent(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
-        """Refuse NaN, infinite numbers, half characters and deep nesting.
+        """Refuse NaN, infinite numbers, unpaired surrogates and deep nesting.
 
-        Python reads them from a body, but cannot write them to a database or an answer.
+        Python reads such values from a body, but cannot write them to a database or an answer.
         """
         level: list[Any] = [[given]]
         for _ in range(_DEEPEST):

@@ -195,7 +195,7 @@ async def _following(call: Call, job_id: str, shown: dict[str, Any]) -> AsyncIte
 
 
 def _seen_still(call: Call, job_id: str) -> dict[str, Any]:
-    """Return a job for a caller who is identified again: roles and sessions change at once."""
+    """Return a job after identifying the caller again, whose session or roles may have ended."""
     return _seen(identified(call.request), job_id)
 
 
@@ -206,7 +206,7 @@ def _seen(call: Call, job_id: str) -> dict[str, Any]:
 
 
 def _require_agent(call: Call, job_id: str) -> None:
-    """Raise an error unless the job belongs to the actor's data sets."""
+    """Raise an error unless the job is for a data set of the caller."""
     with call.reading() as session:
         deliveries.require_agent(session, call.actor, job_id)
 

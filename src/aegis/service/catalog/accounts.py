@@ -36,7 +36,7 @@ HALF = timedelta(minutes=5)
 """Time within which the code of the second factor must follow the right password."""
 _SEEN_EVERY = timedelta(minutes=1)
 _OF_LOG = ("system", "identity provider")
-"""Names in the log that are no account: their owner could read and seem to write what is not theirs."""
+"""Names in the log for the service itself; no account may have one, so nobody poses as the service."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,8 @@ def own(session: Session, by: Actor) -> Account:
 def end_all(
     session: Session, account: Account, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End an account's sessions except `keep`, its incomplete sign-ins and, with `tokens`, its tokens.
+    """End an account's incomplete sign-ins, its sessions except the one with the secret `keep` and,
+    with `tokens`, its tokens.
 
     Return how many sessions and tokens were ended.
     """
@@ -339,7 +340,8 @@ def sign_in(
 
 
 def complete(database: Database, half: str, code: str) -> OpenSession:
-    """Complete a sign-in with a code of the second factor or a recovery code, and open its session.
+    """Complete the sign-in with the secret `half` by a code of the second factor or a recovery
+    code; return its session.
 
     Raises
     ------
@@ -394,8 +396,8 @@ def require_password(database: Database, by: Actor, password: str, *, address: s
 def change_password(
     database: Database, by: Actor, password: str, new: str, *, keep: str = "", address: str = ""
 ) -> OpenSession | None:
-    """Change the actor's password; the session `keep` gets a new secret, and all other sessions
-    end.
+    """Change the actor's password. The session with the secret `keep` gets a new secret, and all
+    other sessions end.
 
     Raises
     ------
@@ -551,7 +553,7 @@ def touch(session: Session, secret: str) -> None:
 def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") -> list[str]:
     """Turn the actor's second factor on with a code; return the recovery codes.
 
-    All sessions of the account except `keep` end.
+    All sessions of the account end, except the one with the secret `keep`.
 
     Raises
     ------

@@ -32,9 +32,8 @@ class BudgetLeft:
     spent, reserved
         Epsilon of all existing outputs, and epsilon of all work in progress.
     ceiling
-        The lowest ceiling of all data sets that count. The data sets of the population's owner
-        count. If the data set has another provider, the data sets of this provider count, too. None
-        if no data set that counts has a ceiling.
+        The lowest ceiling of all data sets of the population's owner and, if the data set has
+        another provider, of this provider. None if none of these data sets has a ceiling.
     """
 
     population: str

@@ -125,7 +125,7 @@ def _answer(
 def _together(
     study: Study, configuration: Configuration, earlier: Sequence[Configuration]
 ) -> dict[str, Any]:
-    """Return whether the rule holds if an attacker combines this release with all earlier ones."""
+    """Return, as JSON values, whether the rule holds if somebody links this release to `earlier`."""
     composition = compose(
         study.summary,
         (*earlier, configuration),

@@ -145,7 +145,7 @@ def require_key(public_key: str) -> None:
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Change the description of a data set; only its provider may change its terms (`TERMS`)."""
+    """Set the fields in `about` of a data set; only its provider may set its terms (`TERMS`)."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -296,7 +296,7 @@ def add_version(
     protection: Mapping[str, Any],
     label: str | None = None,
 ) -> Version:
-    """Store a new version of a data set: a new summary with its policy.
+    """Store a new version of a data set: a new summary (the file `summary_key`) with its policy.
 
     The caller then sends back unreleased requests for earlier versions with `requests.drift`.
     """
@@ -417,7 +417,7 @@ def subject_of(
 def _granted(
     session: Session, by: Actor, identifiers: Sequence[str]
 ) -> dict[str, frozenset[AccountRole]]:
-    """Return the roles that an account was granted on each of several data sets."""
+    """Return the roles that the actor was granted on each of several data sets."""
     given = {"data_sets": list(identifiers), "account": by.account}
     rows = session.execute(_GRANTS, given)
     granted: dict[str, frozenset[AccountRole]] = {}
@@ -438,7 +438,7 @@ def _subject(
 
 
 def assigned_to(by: Actor) -> Select[Any]:
-    """Return the query for the data sets on which the actor has a role that decides."""
+    """Return the query for the data sets of which the actor is operator or approver."""
     deciding = [str(r) for r in (AccountRole.OPERATOR, AccountRole.APPROVER) if r in by.roles]
     return select(Grant.data_set_id).where(Grant.account_id == by.account, Grant.role.in_(deciding))
 

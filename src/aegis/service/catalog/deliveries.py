@@ -56,7 +56,8 @@ def summary(
     bundle: bytes,
     signature: Mapping[str, Any],
 ) -> Version:
-    """Accept a protected summary as the newest version of its data set, and return the version.
+    """Accept a protected summary (`bundle`) as the newest version of its data set; return the
+    version.
 
     Raises
     ------
@@ -125,7 +126,7 @@ def checked(
 
 
 def worded(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a check with a sentence that explains it."""
+    """Return the result of a check, with a headline and the reasons (`why`) in sentences."""
     utility_kept, rows, left_out = (
         result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
     )
@@ -220,7 +221,7 @@ def release(
 
 
 def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate: str) -> None:
-    """Refuse a file or certificate that is too large, and a file whose name is not a file name of a known format."""
+    """Refuse a file or certificate that is too large, and a file of an unknown format."""
     if len(content) > catalog.limits.release:
         raise TooLarge(
             f"The file has {len(content):,} bytes.",
@@ -237,7 +238,7 @@ def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate:
 def failed(
     catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str, *, spent: bool = False
 ) -> None:
-    """Record that an agent could not do a job; see `flow.give_up`."""
+    """Record that an agent failed at a job; its epsilon is spent if noise was drawn (`spent`)."""
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, None)
         flow.give_up(session, by, job, reason, spent=spent)
@@ -313,8 +314,8 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
 
 
 def _require_certificate(text: str, digest: str, rows: int | None, request: Request) -> None:
-    """Raise an error unless the certificate is about this file and the approved masks, and says
-    that the rule is met.
+    """Raise an error unless the certificate `text` is about the file with this `digest` and the
+    approved masks, and says that the rule is met.
     """
     try:
         document = json.loads(text)

@@ -30,7 +30,7 @@ def ask_summary(
     threshold: int,
 ) -> Job:
     """Create a job in which the agent summarises a data set under a policy and protects the
-    summary.
+    summary: with noise (`epsilon`, `delta`), or by the `threshold` of its counts.
 
     Comments are removed from the policy, because the comments of a proposed policy can contain
     values of rows.
@@ -95,9 +95,11 @@ def ask_check(
     *,
     may_search: bool,
 ) -> Job:
-    """Create a job in which the agent looks for the first listed configuration that meets the rule.
+    """Create a job in which the agent looks for the first configuration in `listed` (YAML) that
+    meets the rule.
 
-    The configuration must also meet the rule together with all earlier releases.
+    The configuration must also meet the rule together with all earlier releases. `about` states how
+    the configurations were chosen; `may_search` lets the agent search if none meets the rule.
 
     Raises
     ------
@@ -159,8 +161,8 @@ def _stop(session: Session, by: Actor, job: Job) -> None:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Mark the jobs that have used all attempts as failed, then assign the next job with
-    `jobs.claim`.
+    """Mark the jobs that have used all attempts as failed, then assign the oldest waiting job to
+    the program `owner`; return None if no job waits.
     """
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
@@ -219,7 +221,8 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
-    """Return a job after checking that the actor may act on its request or data set.
+    """Return a job if the actor may do `of_request` on its request or, if it has none, `other` on
+    its data set.
 
     Raises
     ------

@@ -42,7 +42,8 @@ def enqueue(
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job to the queue, or return the same job if it is waiting already.
+    """Add a job for a program at `place` ("agent" or "worker"); return it, or the same job if it
+    waits or runs.
 
     Raises
     ------
@@ -211,7 +212,7 @@ def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | N
 
 
 def tell(session: Session, by: str, job: Job, what: str, **detail: Any) -> None:
-    """Log what happened to a job."""
+    """Log that `what` happened to a job."""
     append(
         session,
         by,

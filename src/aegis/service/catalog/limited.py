@@ -205,7 +205,7 @@ TASKS = {
 }
 """The functions that can be called under limits, by name of the task."""
 _OF_AGENT = ("job",)
-"""Tasks of an agent, which read its tables, and whose bugs its owner may see."""
+"""Tasks that an agent does on its own tables: its owner may see the text of unexpected errors."""
 
 
 @dataclass
@@ -247,7 +247,7 @@ class SeldomTold(ABC):
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a named step."""
+        """Start a step of `total` units of work (None: unknown)."""
         step = ToldStep({"step": title, "done": 0, "total": total}, self._tell)
         self._send(step.told)
         yield step

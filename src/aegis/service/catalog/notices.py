@@ -112,7 +112,7 @@ def begin(session: Session) -> int:
 
 
 def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
-    """Return the log entries after number `up_to`, oldest first, each with its notice or None."""
+    """Return the numbers of log entries after `up_to`, oldest first, each with its notice or None."""
     query = select(LogEntry).where(LogEntry.number > up_to, LogEntry.action.in_(_EVENTS))
     entries = session.scalars(query.order_by(LogEntry.number).limit(_MOST)).all()
     return [(entry.number, _notice(session, entry)) for entry in entries]

@@ -45,7 +45,7 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
 def admit(
     session: Session, by: Actor, name: str, account: str, *, admitted: bool = True
 ) -> OwnedPopulation:
-    """Let another provider's data sets spend the budget of the actor's population, or stop this."""
+    """Let data sets of another provider spend the population's budget, or (not `admitted`) stop it."""
     authorise(by, Action.REGISTER)
     population = session.get(OwnedPopulation, name)
     if population is None or population.owner_id != by.account:

@@ -131,7 +131,7 @@ def require_review(request: Request) -> None:
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
-    """Store the configuration to release, with the result of its check.
+    """Store the configuration to release and the `answer` of its check; delete earlier approvals.
 
     Raises
     ------
@@ -375,8 +375,8 @@ def _agreed(
 ) -> bool:
     """Add the actor's approval of a step; return whether as many people as needed have approved it.
 
-    Approvals of people who may not approve any more are deleted, so they block nobody. Whoever
-    approved something else before approves the present content instead.
+    Approvals of people who may not approve any more are deleted, so they block nobody. If the actor
+    has approved other content before, the new approval replaces the earlier one.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def _given(
 def _own(
     session: Session, by: Actor, request: Request, step: RequestStep = RequestStep.APPROVE
 ) -> Approval | None:
-    """Return the actor's own approval of a step; None if there is none."""
+    """Return the actor's own approval of a step of the request; None if there is none."""
     given = _given(session, request, step)
     return next((approval for approval in given if approval.account_id == by.account), None)
 
@@ -477,7 +477,7 @@ def sees_masks(by: Actor, request: Request) -> bool:
 
 
 def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the signed statement; raise an error if it is not about the content to release."""
+    """Return the `signed` statement; raise an error if it is not about the digests in `frozen`."""
     given = statements.SignedStatement.of(signed)
     expected = statements.statement_of(frozen, request=request.id, source=request.data_set.source)
     other = statements.differences(given.statement, expected)
@@ -520,8 +520,8 @@ def tell(session: Session, by: Actor, request: Request, action: str, **detail: A
 
 
 def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
-    """Return a request if the actor may do this action on it; the errors are as in
-    `data_sets.seen`.
+    """Return a request if the actor may do this action on it. Raise `NotThere` if the actor may not
+    see it, and `NotAllowed` if the actor may only see it.
     """
     request = session.get(Request, request_id)
     unknown = NotThere("There is no request of this number that you may see.", hint="See the list.")
@@ -607,8 +607,8 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
     Raises
     ------
     WrongState
-        `checked` and there is no configuration, or it breaks the rule, alone or with earlier
-        releases.
+        `checked` is True, and there is no configuration, data set or terms have changed, or the
+        configuration breaks the rule, alone or with earlier releases.
     """
     newest = data_sets.newest(session, request.data_set_id)
     if checked:
@@ -673,7 +673,7 @@ def _outdated(session: Session, request: Request) -> bool:
 def _other_terms(request: Request) -> bool:
     """Return whether the terms have changed since the request was submitted.
 
-    Requests of earlier versions of Aegis did not keep all of them.
+    For requests of earlier versions of Aegis, only the terms that they stored are compared.
     """
     terms = data_sets.terms_of(request.data_set)
     return any(terms.get(name) != value for name, value in request.asked.items())

@@ -14,7 +14,7 @@ from aegis.service.catalog.errors import WrongState
 
 
 class RequestState(StrEnum):
-    """The state of a request."""
+    """The state of a request, from draft to release."""
 
     DRAFT = "draft"
     SUBMITTED = "submitted"

@@ -137,7 +137,7 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
 def candidates(
     bundle: bytes, *, seconds: float, progress: Progress = SILENT
 ) -> tuple[list[str], dict[str, Any]]:
-    """Search a protected summary for the best configurations; return them with facts on the search.
+    """Search the protected summary in `bundle`; return the best configurations and search facts.
 
     Each configuration is YAML as `aegis advise -o` writes it. If the summary has no verdicts, the
     agent must check on the table whether a configuration meets the rule.

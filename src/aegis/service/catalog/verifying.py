@@ -248,7 +248,7 @@ def _field_wrong(kind: str, key: str, answer: Mapping[str, Any]) -> str:
 def _other_configuration(
     answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]
 ) -> list[str]:
-    """Return one line for each difference between the answered configuration and the listed one."""
+    """Return one line for each mask of the answered configuration that the job does not allow."""
     answered = configuration_of(answer["configuration"], policy).masks
     if answer["searched"]:
         if not task["may_search"]:

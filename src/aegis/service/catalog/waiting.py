@@ -69,7 +69,7 @@ def of(session: Session, by: Actor) -> list[Waiting]:
 def _why(session: Session, by: Actor, request: Request) -> str:
     """Return the action that a request needs from this person, in words; empty if it needs none.
 
-    It needs none while it waits for other people or for a job.
+    A request needs none while it waits for other people or for a job.
     """
     subject = data_sets.subject_of(session, by, request.data_set, request)
     chosen = request.configuration is not None
@@ -84,7 +84,7 @@ def _why(session: Session, by: Actor, request: Request) -> str:
 
 
 def _answered(session: Session, by: Actor, request: Request, action: Action) -> bool:
-    """Return whether this person has approved already, or a job works on the request."""
+    """Return whether a job works on the request, or `action` is an approval that this person gave."""
     under_way = select(Job.id).where(
         Job.request_id == request.id, Job.state.in_(("queued", "running"))
     )

@@ -152,7 +152,7 @@ def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
 
 @dataclass(frozen=True)
 class _Stood:
-    """A data set with its newest version, and whether the actor may propose a policy."""
+    """A data set, its newest version with the summary, and whether the actor may propose a policy."""
 
     data_set: DataSet
     version: Version
@@ -281,8 +281,8 @@ def _proposed(
 ) -> list[Any]:
     """Return proposed masks for a column in another role, as a policy has them.
 
-    If the summary lists none of its values, the present masks stay. A quasi-identifier can always
-    be suppressed.
+    If the summary lists no value of the column, the `present` masks stay. A quasi-identifier can
+    always be suppressed.
     """
     masks = proposed_masks(summary, name, role) or present
     specs = [mask.spec() for mask in masks] or ["identity"]

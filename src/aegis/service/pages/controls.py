@@ -144,7 +144,7 @@ def one_line(spec: Any) -> str:
 
 
 def _entries(given: Any) -> list[dict[str, Any]]:
-    """Return the entries of a criterion for sensitive attributes as a list, which may be one or several."""
+    """Return the entries of a criterion, which is one mapping or a list of mappings, as a list."""
     listed: Sequence[Any] = given if isinstance(given, list) else [given]
     return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]
 

@@ -51,7 +51,7 @@ def registering(call: CallOf) -> Response:
 def _described(
     title: Text = "", description: Long = "", terms: Long = "", population: Text = ""
 ) -> dict[str, str]:
-    """Return what the form says of the data set in words."""
+    """Return the texts about the data set that the form has, by field."""
     return {
         "title": title,
         "description": description,
@@ -71,7 +71,7 @@ def register(
     public: Annotated[bool, Form()] = False,
     ceiling: Text = "",
 ) -> Response:
-    """Register a data set."""
+    """Register a data set; `described` has its texts, `ceiling` the largest epsilon or nothing."""
     with call.writing() as session:
         made = data_sets.register(
             session,

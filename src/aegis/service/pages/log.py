@@ -124,7 +124,7 @@ def _details(detail: object) -> list[tuple[str, str]]:
 
 
 def _change(before: Mapping[str, object], name: str, new: object) -> str:
-    """Return a new value as text, with the old value before it if there was one."""
+    """Return a new value as text, after the old value `before[name]` if there is one."""
     return f"{_text(before[name])} → {_text(new)}" if name in before else _text(new)
 
 

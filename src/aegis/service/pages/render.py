@@ -52,7 +52,7 @@ _TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent, pros
 
 
 def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
-    """Render a page from its template, with the navigation for the caller."""
+    """Render a page from its template and the values `more`, with the navigation for the caller."""
     settings = visit.settings
     actor, form_key = (visit.actor, visit.form_key) if isinstance(visit, Call) else (None, "")
     text = _TEMPLATES.get_template(template).render(
@@ -69,7 +69,7 @@ def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
 
 
 def fragment(template: str, **more: Any) -> HTMLResponse:
-    """Render a part of a page; the browser replaces the old part with it."""
+    """Render a part of a page with the values `more`; it replaces the old part in the browser."""
     return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
 
 

@@ -173,7 +173,7 @@ def types_of(
 
 
 def _open(forms: Sequence[_Form]) -> bool:
-    """Return whether the first rows leave the type of a column undecided."""
+    """Return whether the forms that fit a column's first rows leave its type undecided."""
     return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
 
 
@@ -189,11 +189,11 @@ def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
 def _first_met(
     waiting: Mapping[str, list[list[_Form]]], ask: Ask, *, first_rows: bool = False
 ) -> tuple[dict[str, tuple[int, list[_Form]]], set[str]]:
-    """Return for each column the first test that it passes, with the forms that all its values
-    have.
+    """Return, for each column, the index of the first test in `waiting` that it passes, and those
+    forms in this test that all its values have.
 
-    The second result has the columns without values. Each test is one query for all columns that
-    are still undecided.
+    Also return the columns without values. A query tests all columns that are still undecided; with
+    `first_rows`, it reads only the first rows.
     """
     by_column: dict[str, tuple[int, list[_Form]]] = {}
     without: set[str] = set()
@@ -307,7 +307,7 @@ def _without(value: str, unit: str, before: bool) -> str | None:
 
 
 def _bare(text: str, unit: str, before: bool) -> str:
-    """Return the SQL expression that does the same as `_without`."""
+    """Return the SQL of a text without the unit before or after it; NULL if it has no such unit."""
     pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
     sign = literal("\\1" if before else "")
     stripped = f"regexp_replace({text}, {pattern}, {sign})"
@@ -369,7 +369,7 @@ def _times(text: str) -> list[_Form]:
 
 
 def _dates(text: str, order: str, day: str) -> list[_Form]:
-    """Return the forms of dates, with and without times, in an order of day, month and year."""
+    """Return the forms of dates written as `day` (such as %d.%m.%Y), with and without times."""
     made = []
     for time in _TIMES:
         parsed = f"try_strptime({text}, '{day}{time}')"
@@ -398,7 +398,7 @@ def _plain_number(text: str, dialect: TextDialect) -> str:
 
 
 def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn:
-    """Return how to read a column; dates stay text if two orders of day and month are possible."""
+    """Return how to read a column with the forms `met`; it is text if day and month are ambiguous."""
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])

@@ -177,7 +177,7 @@ def _read(
 
 @contextmanager
 def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
-    """Yield a table of the first rows as texts, the number of its rows, and their largest number."""
+    """Yield the name of a table of the first rows as texts, its number of rows, and their limit."""
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
         limit = 2 * limit + 1
@@ -193,8 +193,8 @@ def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, in
 
 
 def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
-    """Compute SQL aggregates, a few per query, because the engine compares each with all others of
-    a query.
+    """Compute SQL aggregates over `rows`, at most `at_once` per query, because the engine compares
+    each aggregate of a query with all others.
     """
     answers: list[Any] = []
     with embedded().con.cursor() as cursor:

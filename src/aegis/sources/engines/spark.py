@@ -158,7 +158,7 @@ def _forget(session: Any, name: str) -> None:
 
 
 def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
-    """Replace `IsInf` by a comparison; for any other node, apply the changes below it."""
+    """Return a comparison for an `IsInf` node; any other node with its `changed` arguments."""
     node = node.__recreate__(changed) if changed else node
     if not isinstance(node, ops.IsInf):
         return node

@@ -96,7 +96,7 @@ class SparkFolder:
             raise
 
     def _replace(self, partial: str) -> None:
-        """Give the written folder its final name; an existing folder is moved away, and back on failure."""
+        """Give `partial` its final name; an existing folder is moved away, and back on failure."""
         written, target, old = map(self._path, (partial, self.place, f"{partial}.old"))
         there = self._files.exists(target)
         if there:
@@ -119,7 +119,7 @@ class SparkFolder:
             )
 
     def _discard(self, partial: str, error: BaseException) -> None:
-        """Delete the written files after `error`; if Spark has ended, delete those on this machine."""
+        """Delete the folder `partial` after `error`; without Spark, only on this machine."""
         try:
             self._files.delete(self._path(partial), True)
         except Exception:  # noqa: BLE001 - whatever it is, `error` came first and is told

@@ -319,7 +319,7 @@ def verify(client: Client, number: RequestId) -> None:
 
 
 def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Create the command of a step that needs only the request's number."""
+    """Return the command of a step that needs a request's number; `doing` and `done` are its help."""
 
     def command(client: Client, number: RequestId) -> None:
         moved = client.step(number, step)
@@ -330,7 +330,7 @@ def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
 
 
 def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Create the command of a step that also needs a reason."""
+    """Return the command of a step that also needs a reason; `doing` and `done` are its help."""
 
     def command(client: Client, number: RequestId, message: Message) -> None:
         moved = client.step(number, step, message=message)
