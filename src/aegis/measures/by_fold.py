@@ -354,12 +354,12 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the share of rows outside each fold that have each level (masked value), for the
-        rest and for the class.
+        """Return how frequent each of d levels (masked values) is among the rows outside each of K
+        folds: separately for each of T classes and for the rest (all other rows), shape (K, T, 2,
+        d). On the third axis, the rest is first.
 
-        The shape is (K, T, 2, d), for K folds, T classes that are compared with the rest (all other
-        rows), and d levels. `joint` has the number of rows by fold, class and level, shape (K, C,
-        d). Shares that differ only by rounding are made equal.
+        `joint` has the number of rows by fold, class and level, shape (K, C, d). Two frequencies
+        that differ only by rounding are made equal.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)

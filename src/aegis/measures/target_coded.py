@@ -295,8 +295,9 @@ def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -
 
 
 def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
-    """Return the covariance of codes, shape (p, p), for p columns of codes with mean 0 in `spread`,
-    which has one row per level (masked value).
+    """Return the covariance of p columns of codes, shape (p, p). `spread` has the code of each of d
+    levels (masked values) in each column, shape (d, p), so that every column has mean 0 over the
+    rows. `counts` has the number of rows for each pair of levels.
     """
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 

@@ -476,7 +476,8 @@ class PrivacyModel:
         Parameters
         ----------
         given
-            The parameters, and `attribute` if the model needs it; without the variant.
+            The parameters, and `attribute` if the model needs it. It does not have the key that
+            selects a variant of the model (`variant`).
         """
         allowed = [parameter.name for parameter in self.parameters]
         if ModelNeed.SENSITIVE in self.needs:

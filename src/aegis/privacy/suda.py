@@ -171,11 +171,18 @@ def _match(codes: Ints, fraction: float) -> float:
 
 
 def _chances(scores: Floats, codes: Ints, match: float) -> Floats:
-    """Convert SUDA scores to probabilities that a match with the record is right, whose odds are
-    proportional to a power of the score.
+    """Convert the SUDA scores of N records to probabilities that a match with the record is right,
+    shape (N,).
 
-    The power decreases with the number of columns, 1.4 - m / 20, and the odds are divided by their
-    mean over records with a score, as in sdcMicro.
+    The odds of a record with score s are
+
+        p / h * match / (1 - match),  p = s^(1 + (8 - m) / 20),
+
+    for m columns, where h is the harmonic mean of p over the unique records, as in sdcMicro.
+    Records with the score 0 get the probability 0.
+
+    `codes` has the values of the records, shape (N, m). `match` is the probability that a match
+    with a unique record is right, see `_match`.
     """
     chances = np.zeros(len(scores))
     scored = scores > 0

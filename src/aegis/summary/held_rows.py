@@ -114,7 +114,10 @@ def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary
 
 
 class _StoredBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` on more rows in memory than `HeldBuilder` usually gets."""
+    """Carries out the steps of `summarize` on a large table whose rows are in memory. To save
+    memory, classes are stored as 32-bit integers, and the deviations of a numeric label from its
+    mean are not stored.
+    """
 
     label_type = np.int32
     _deviations = None

@@ -172,9 +172,9 @@ class AttributeSummary:
     nulls
         Number of rows in which the attribute is null.
     domain
-        The values of the table, if `withhold` removed joint counts; else None. If it is given, each
-        entry of `values` is the first value of a cell, which is a set of values that no candidate
-        distinguishes. `unmasked` shows each cell separately.
+        None in a usual summary. In a summary from which `withhold` removed joint counts, the values
+        of the table. In this case `values` has the first value of each set of values that no
+        candidate distinguishes, and `unmasked` shows each of these sets separately.
     """
 
     name: str

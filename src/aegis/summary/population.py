@@ -41,8 +41,8 @@ class Population:
     counts
         Number of people per cell, shape (cells,): whole numbers, or sums of weights.
     finest
-        The finest candidate of each quasi-identifier that the frequency table counts by the groups
-        of this candidate instead of by values.
+        The candidate mask by whose groups the frequency table counts a quasi-identifier, for each
+        quasi-identifier that it does not count by single values. It is the finest candidate.
     """
 
     values: Mapping[str, pa.Array]

@@ -98,8 +98,8 @@ class WeightSums:
 
     @property
     def rows(self) -> float:
-        """The sum of all weights, converted to effective rows by `in_rows`. It equals `effective`
-        except for rounding.
+        """The effective number of rows, (sum of w)^2 / (sum of w^2) for weights w, computed by
+        `in_rows` as for single counts. So it may differ from `effective` by rounding.
         """
         return (self.total // self.divisor) * self.step
 

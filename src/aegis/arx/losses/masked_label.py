@@ -49,11 +49,12 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return the sum of the charges of all kept rows.
+        """Return the sum of the charges (losses between 0 and 1) of all kept rows. A row is charged
+        if it does not have the most frequent masked label of its group, or if labels tie.
 
         `joint` counts the kept rows by group of the other quasi-identifiers and by masked label,
-        shape (groups, labels). `hidden` is the share of label values that the mask hides, from 0 to
-        1.
+        shape (groups, labels). `hidden`, from 0 to 1, is the share of label values that the mask
+        hides.
         """
         charges = self._options
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)

@@ -75,11 +75,13 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """A search by hitting sets for losses that are sums over attributes: it lists configurations
-    with a small loss, and removes the refinements of those that the rule refuses.
+    """A search that lists configurations with a small loss, and removes from the list those that
+    the rule refuses and all finer ones, which the rule refuses too. The loss must be a sum over
+    attributes.
 
-    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). It begins
-    with branch and bound, until the requested number of configurations is found.
+    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). The
+    search uses branch and bound until it has the requested number of configurations (`top`), and
+    then the list.
     """
 
     def __init__(

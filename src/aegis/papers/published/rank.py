@@ -66,14 +66,15 @@ def rank_published(
     Parameters
     ----------
     published
-        The tables.
+        The tables: histograms or contingency tables of masked columns.
     policy
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. Default: the policy's measure or, without one, that of rankings.
+        Name of a measure. Default: the policy's measure; without one, the default measure for the
+        kind of the label.
     estimate
-        Rank by the estimated deviation from the raw table instead: see
+        Rank by the estimated deviation from the raw table instead, with the name of an estimate in
         `aegis.papers.estimates.cases.CASES`. The function refuses `raw`, which needs the raw table.
     rule_override
         Whether to accept a rule that differs from the rule under which the counts were made.
@@ -84,8 +85,8 @@ def rank_published(
     ------
     PolicyError
         A measure or estimate is unknown; the policy has other attributes or another rule; the raw
-        values that an estimate needs are not known; or contingency tables are not enough for the
-        measure or the rule.
+        values that an estimate needs are not known; or the tables count each attribute separately,
+        but the measure or the rule needs combinations of attributes.
     """
     started = time.perf_counter()
     policy = as_policy(policy)

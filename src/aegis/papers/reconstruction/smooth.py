@@ -277,7 +277,10 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[Floats, Reconstruction]:
-    """Fit the smooth table `seed` by IPF to the joint counts of groups and to the histogram."""
+    """Fit the smooth table `seed` to the joint counts of groups, and to the histogram of the
+    attribute if it is known. Return the fitted table and the record of the fit by IPF (iterative
+    proportional fitting).
+    """
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
     positive = np.maximum(seed, trace)

@@ -32,10 +32,12 @@ class Fit(Protocol):
         """Whether there is no cell to fit."""
 
     def sweep(self) -> float:
-        """Scale the groups of all families once, one family after the other; return a deviation
-        from the totals that occurred during the sweep, in rows.
+        """Scale the table once to the required totals of each family in turn; return a deviation
+        from the totals that occurred during the sweep, in rows. A family divides the cells of the
+        table into disjoint groups with required totals.
 
-        The deviation falls to 0 as the fit converges. Use `residual` to decide that it has.
+        The deviation falls to 0 as the fit converges. But only `residual` gives the deviation at
+        the end.
         """
 
     def residual(self) -> tuple[float, str]:

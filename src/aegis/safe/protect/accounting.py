@@ -44,7 +44,8 @@ class NoiseRound:
     name
         Description of the figures.
     sensitivity
-        L2 sensitivity: the largest change of the figures by one unit, as an L2 distance.
+        L2 sensitivity: the largest L2 distance by which the set of figures changes if one person
+        (or row) is added or removed.
     sigma
         Scale of the discrete Gaussian noise, in the units of the figures.
     rho

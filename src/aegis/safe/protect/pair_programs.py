@@ -72,8 +72,9 @@ class Seen:
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return whether each cell is safe: its counts in the possible tables so far span at least
-        `narrower` values. `places` are the indices of the cells.
+        """Return whether each cell is safe: whether its smallest and largest count in the possible
+        tables so far leave at least `narrower` whole numbers possible. `places` are the indices of
+        the cells.
         """
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
@@ -107,8 +108,9 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Find the largest possible count of the cell `place`. If the counts found so far do not
-        span `narrower` values, also find the smallest.
+        """Find the largest possible count of the cell `place`. If the smallest and the largest
+        count found so far then have fewer than `narrower` whole numbers from one to the other, also
+        find the smallest possible count.
         """
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])

@@ -97,8 +97,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, and return the summary with notes on versions. Without
-    a ledger (`spending` is None), return it with at most a note that nothing records it.
+    """Record the written file in the ledger, and return the summary with a note if the ledger has
+    several versions of the table. Without a ledger (`spending` is None), the note says at level
+    `counts` that no ledger records the file. `digest` is the digest of the file.
     """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS

@@ -95,8 +95,8 @@ class ProtectedScorer:
 
     @property
     def finest(self) -> Choice:
-        """`FINEST` for each attribute: the choice that distinguishes all cells, even if no mask
-        does.
+        """The choice `FINEST` for each attribute, in which no cells (sets of values) are merged. It
+        may be finer than every mask of the policy.
         """
         return (FINEST,) * len(self._attributes)
 
