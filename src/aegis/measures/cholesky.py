@@ -31,8 +31,8 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Return the solutions of linear equations, given the Cholesky factor of their matrix, for
-    several right-hand sides or for none.
+    """Return the solutions of linear equations, given the upper Cholesky factor of their matrix,
+    shape (d, d). `right` has the right-hand sides, shape (d, k); k may be 0.
     """
     from scipy.linalg.lapack import dpotrs
 

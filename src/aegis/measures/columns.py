@@ -116,7 +116,9 @@ def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
 
 
 def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
-    """Return the slice of each column among the indicators and thresholds of all columns."""
+    """Return the slice of each column's codes (indicators or thresholds) among the codes of all
+    columns.
+    """
     ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
 

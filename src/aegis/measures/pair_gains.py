@@ -72,11 +72,13 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
-    On fold k, adding r to f changes the squared errors by the sum over cells of n_ab r^2 - 2 r
-    (Y_ab
-    - n_ab f), where Y_ab are the summed deviations of the fold. The gain is the decrease, summed
-    over the folds, as a share of the label's squared deviations. If no row is outside a fold, the
-    fold has no gain.
+    On fold k, adding r to f changes the squared errors by
+
+        sum_ab (n_ab r^2 - 2 r (Y_ab - n_ab f)),
+
+    where n_ab are the rows of the cell in the fold, and Y_ab their summed deviations. The gain is
+    the decrease, summed over the folds, as a share of the label's squared deviations. If no row is
+    outside a fold, the fold has no gain.
 
     Parameters
     ----------

@@ -96,11 +96,17 @@ def trace_by_separation(
     S_0)^-1 (m_1 - m_0) has the largest AUC. This AUC is Phi(d), where d^2 = (m_1 - m_0)' (S_1 +
     S_0)^-1 (m_1 - m_0) and Phi is the normal distribution function (Su and Liu, Linear combinations
     of multiple diagnostic markers, JASA 88, 1993). The result is the trace of codes that have this
-    AUC and for which S_1 = S_0: 2 p q d^2 / (1 + 2 p q d^2), from 0 to 1. The moments are computed
-    from the strength s and the skewness g of each code. For a code of variance 1, m_1 - m_0 =
-    sqrt(s / (p q)), and the variances v_1 and v_0 satisfy p v_1 + q v_0 = 1 - s and v_1 - v_0 = g
-    (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the class and within the rest are
-    assumed to be equal.
+    AUC and for which S_1 = S_0, from 0 to 1:
+
+        2 p q d^2 / (1 + 2 p q d^2).
+
+    The moments are computed from the strength s and the skewness g of each code. For a code of
+    variance 1, with the variances v_1 in the class and v_0 in the rest,
+
+        m_1 - m_0 = sqrt(s / (p q)),  p v_1 + q v_0 = 1 - s,
+        v_1 - v_0 = g (m_1 - m_0) - (q - p) (m_1 - m_0)^2.
+
+    Correlations within the class and within the rest are assumed to be equal.
 
     Parameters
     ----------
@@ -155,8 +161,9 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
     penalty explains.
 
     Let d be the deviation of a level with n rows from the mean. In a ridge regression on a single
-    attribute with penalty p, d shrinks to d n / (n + p). The level then explains n d^2 (1 - (p / (n
-    + p))^2).
+    attribute with penalty p, d shrinks to d n / (n + p). The level then explains
+
+        n d^2 (1 - (p / (n + p))^2).
 
     Parameters
     ----------
@@ -185,10 +192,14 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
     ridge penalty.
 
     Let V_p be the trace that a learner with penalty p reaches on the rows that it is fitted to, and
-    f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1) /
-    (N - 1 - f_p))^2, as in `held_out_traces`, for C classes and N rows. The mean over learners is
-    taken as in `held_out`. If no T_p is positive, the result is the largest T_p, because it still
-    shows how far from useful the codes are. The result never falls if V_p rises or f_p falls.
+    f_p its degrees of freedom. On held-out rows the trace is estimated, for C classes and N rows,
+    as
+
+        T_p = C - 1 - (C - 1 - V_p) ((N - 1) / (N - 1 - f_p))^2.
+
+    The k-th learner reaches the largest of the first k traces; the result is the mean over
+    learners. If no T_p is positive, the result is the largest T_p, because it still shows how far
+    from useful the codes are. The result never falls if V_p rises or f_p falls.
 
     Parameters
     ----------
@@ -322,8 +333,8 @@ def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Int
 
 
 def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = None) -> float:
-    """Return the number of fitted codes: the number of levels with rows, minus 1 per attribute,
-    minus a correction.
+    """Return the number of codes that are fitted to the rows: the number of levels with rows, minus
+    1 per attribute, minus a correction if the counts are expected counts.
 
     Parameters
     ----------
@@ -345,8 +356,10 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes of d levels (masked values), shape (d, C - 1), with separate columns for
-    each of m attributes, shape (d, m (C - 1)); all other entries are 0.
+    """Return the codes with separate columns for each attribute, shape (d, m (C - 1)), for d levels
+    (masked values), m attributes and C classes. `codes` has one column per class but the last,
+    shape (d, C - 1); `offsets` is the first level of each attribute. In the result, a level is 0 in
+    the columns of other attributes.
     """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))

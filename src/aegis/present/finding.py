@@ -226,8 +226,8 @@ class ExpectedFigure:
     title, value
         The name and the value of the metric.
     note
-        The range of trained models, the same metric for the unmasked table, and for a numeric label
-        the prediction errors.
+        A text: how far trained models usually deviate from the value, the metric of the unmasked
+        table, and for a numeric label the prediction errors.
     """
 
     title: str

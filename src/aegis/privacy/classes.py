@@ -314,18 +314,15 @@ class ClassTable:
         counts
             Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive
-            For each sensitive attribute, the code of each cell's value, shape (n,), and the labels
-            of the codes. Their order is the order of the values, for distances between ordered
-            values.
+            For each sensitive attribute, the code of each cell's value, shape (n,), and the label
+            of each code. Codes are in the order of the values.
         population
             Number of people of the population in each cell, shape (n,), summed over each class.
         hierarchies
-            For each sensitive attribute, the group of each value at each height of a hierarchy,
-            shape (values, heights): see `SensitiveCounts.levels`.
+            For each sensitive attribute, the groups of its values: see `SensitiveCounts.levels`.
         earlier
-            A number for each cell, shape (n,): equal for cells that no earlier release
-            distinguishes, 0 for cells that no earlier release shows. It must be the same for all
-            cells of a class.
+            A number for each cell, shape (n,), that cells share if no earlier release distinguishes
+            them; 0 if none shows the cell. It must be the same for all cells of a class.
 
         Raises
         ------

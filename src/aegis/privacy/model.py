@@ -183,7 +183,9 @@ class Criterion:
 
     @property
     def local(self) -> bool:
-        """Whether other classes never affect whether a class meets the criterion."""
+        """Whether each class can be checked alone, because other classes do not affect whether it
+        meets the criterion.
+        """
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
@@ -394,8 +396,8 @@ class PrivacyModel:
     window_by_person
         Whether the query can also count distinct persons.
     hopeless
-        Function that returns whether no finer table can meet the criterion, whatever is suppressed.
-        None: this is unknown.
+        Function that returns whether the table and all finer tables fail the criterion, whatever is
+        suppressed. None: this is unknown.
     ordered
         Names of two parameters. If the first exceeded the second, no table would meet the
         criterion, so this is not allowed.
@@ -466,7 +468,9 @@ class PrivacyModel:
 
     @property
     def local(self) -> bool:
-        """Whether other classes never affect whether a class meets the model."""
+        """Whether each class can be checked alone, because other classes do not affect whether it
+        meets the model.
+        """
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:

@@ -80,8 +80,8 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """A range of class sizes, with the number of classes in this range and the number of rows (or
-    persons) in these classes.
+    """A range of class sizes (`size`, as text), with the number of classes in this range and the
+    number of rows (or persons) in these classes.
     """
 
     size: str

@@ -33,9 +33,11 @@ class SpecialUniques:
         Number of minimal sample uniques of each record that have 1, 2, ... `largest` columns,
         shape (N, largest).
     scores
-        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of (m -
-        k)(m - k - 1)... (m - largest), where m is the number of all columns and k is the number of
-        columns of the minimal sample unique.
+        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of
+
+            (m - k)(m - k - 1)...(m - largest)
+
+        for m columns in total, of which k are in the minimal sample unique.
     contributions
         For each record and column, the sum of the scores of the record's minimal sample uniques
         that contain the column, shape (N, m).

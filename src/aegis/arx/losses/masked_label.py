@@ -22,9 +22,12 @@ class ShownClassification(Classification):
     This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Kept rows with
     equal values of the other quasi-identifiers form a group. Their masked labels determine their
     charges, like the labels of the rows of a class in `Classification`. If the mask shows v
-    different values for the V label values, let s = (V - v) / (V - 1). Each charge then moves by
-    the share s towards the largest charge. So if the mask shows only one value, every kept row has
-    the largest charge.
+    different values for the V label values, each charge moves towards the largest charge by the
+    share
+
+        (V - v) / (V - 1).
+
+    So if the mask shows only one value, every kept row has the largest charge.
     """
 
     def _exact(self, box: Box) -> float:

@@ -240,8 +240,8 @@ class RandomisedResponse(CategoryNoise):
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 
     def loss(self, attribute: str) -> PrivacyLoss | None:
-        """Return the privacy loss of a row, epsilon, with a note if the list of values was learnt
-        from the data; None if the policy states no epsilon.
+        """Return the privacy loss of a row in the column `attribute`, which is epsilon, with a note
+        if the list of values was learnt from the data; None if the policy states no epsilon.
         """
         if self.epsilon is None:
             return None

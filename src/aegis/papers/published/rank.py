@@ -71,11 +71,10 @@ def rank_published(
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. Default: the policy's measure; without one, the default measure for the
-        kind of the label.
+        Name of a measure. Default: the policy's measure; without one, that for the label's kind.
     estimate
-        Rank by the estimated deviation from the raw table instead, with the name of an estimate in
-        `aegis.papers.estimates.cases.CASES`. The function refuses `raw`, which needs the raw table.
+        Rank by an estimate of the deviation from the raw table instead: a name in
+        `aegis.papers.estimates.cases.CASES`, except `raw`, which needs the raw table.
     rule_override
         Whether to accept a rule that differs from the rule under which the counts were made.
     progress
@@ -85,8 +84,8 @@ def rank_published(
     ------
     PolicyError
         A measure or estimate is unknown; the policy has other attributes or another rule; the raw
-        values that an estimate needs are not known; or the tables count each attribute separately,
-        but the measure or the rule needs combinations of attributes.
+        values that an estimate needs are not known; or the tables count single attributes, and the
+        measure or the rule needs combinations of them.
     """
     started = time.perf_counter()
     policy = as_policy(policy)

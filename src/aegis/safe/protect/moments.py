@@ -99,7 +99,9 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
     The codes of the row have the squared length `longest`. Let y_i be the squared length of only
     the codes of attribute i, for m attributes. The squared change is the sum of y_i y_j over all
     pairs of attributes. As y_1 + ... + y_m = `longest`, the squared change is largest if all y_i
-    are equal: it is then `longest`^2 (1 - 1/m) / 2.
+    are equal. It is then
+
+        longest^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 

@@ -72,9 +72,9 @@ class Seen:
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return whether each cell is safe: whether its smallest and largest count in the possible
-        tables so far leave at least `narrower` whole numbers possible. `places` are the indices of
-        the cells.
+        """Return whether each of the cells with the indices `places` is safe: whether at least
+        `narrower` whole numbers lie between its smallest and its largest count in the possible
+        tables so far.
         """
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
@@ -108,9 +108,9 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Find the largest possible count of the cell `place`. If the smallest and the largest
-        count found so far then have fewer than `narrower` whole numbers from one to the other, also
-        find the smallest possible count.
+        """Find the largest possible count of the cell with index `place`. If fewer than `narrower`
+        whole numbers then lie between its smallest and its largest count found so far, also find
+        the smallest.
         """
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
