@@ -288,7 +288,9 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
     of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
     drawn, the counts of a class have the covariance diag(m), times the variance of the class. The
     expected counts have the covariance K' diag(n) K, times the same variance. So they lack the
-    difference diag(m) - K' diag(n) K.
+    difference, which B B' equals:
+
+        diag(m) - K' diag(n) K.
 
     Parameters
     ----------

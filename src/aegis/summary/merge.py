@@ -323,7 +323,8 @@ class _Merger:
         equally many rows), computed from all counts or taken from a part. Return None if there are
         no ranges.
 
-        A part is chosen as in `_levels`.
+        If parts pool groups, the ranges come from the part with most separate levels that fits all
+        other parts. Raise `DataError` if there is none.
         """
         if own[0].ranges is None:
             return None

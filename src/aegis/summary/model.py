@@ -231,8 +231,8 @@ class AttributeSummary:
 
     @cached_property
     def atom_numbers(self) -> tuple[Floats, Floats]:
-        """For each of A atoms (sets of values that no mask distinguishes), the number and the sum
-        of the distinct numbers that labelled rows have, shape (A,) both.
+        """For each of A atoms (sets of values that no mask distinguishes), how many distinct
+        numbers its labelled rows have, and the sum of these numbers, shape (A,) both.
 
         Each distinct number counts once, so the result does not depend on counts that `withhold`
         removes.

@@ -48,9 +48,10 @@ class Outside:
     Attributes
     ----------
     rows, unique_rows
-        The number of rows, and the number of rows that differ from every other row in at least one
-        column; if persons are counted, from every row of another person. None if the rows were not
-        available, if their values are drawn with noise, or if there are more than two million rows.
+        The number of rows, and the number of unique rows: no other row (or no row of another
+        person, if persons are counted) has the same values in all columns. None if the rows were
+        not available, if their values are drawn with noise, or if there are more than two million
+        rows.
     near_keys
         Columns in which nearly every row has a different value, and the number of values of each.
     singling
@@ -144,7 +145,7 @@ def _counted(
     person: str | None,
 ) -> Iterator[tuple[ir.Table, list[str]]]:
     """Yield a table whose rows can be grouped to find unique rows, and the names of its columns
-    that stand for the columns `covered` by the rule.
+    that represent the columns `covered` by the rule.
 
     Columns are renamed: `v3` has the values of `columns[3]`, so that no name equals that of an
     added column. If rows are counted, each distinct row is kept once, with its number `n`. A

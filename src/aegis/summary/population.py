@@ -145,7 +145,9 @@ def people_of(policy: Policy, source: Source | None) -> Source | None:
 
 
 def _people_are_counted(policy: Policy, people: float, rows: int) -> bool:
-    """Return whether weights that add up to `people` say how many people rows stand for."""
+    """Return whether the weights of the `rows` rows of a table, which add up to `people`, say how
+    many people each row represents.
+    """
     if people >= rows and policy.person is None:
         return True
     if policy.privacy.needs_population and policy.person is not None:

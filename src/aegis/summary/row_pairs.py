@@ -312,7 +312,7 @@ def count_row_pairs(
     response
         The numeric label of each row in its unit, as an integer; None if the label has classes.
     weights, divisor
-        The weight of each row in its unit, and the greatest common divisor; None counts rows once.
+        The weight of each row in its unit (None: each counts once), and their common divisor.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))

@@ -207,8 +207,8 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> Found:
-        """Return the best configurations that meet the rule of `feasibility`. All other parameters
-        are those of `run`.
+        """Return the best configurations that meet the rule of `feasibility`. The parameters are
+        explained in `run`.
 
         If the objective has no good bounds, the search scores a list of configurations. Otherwise,
         it uses a search strategy that a package adds, or branch and bound.

@@ -66,7 +66,7 @@ def rank_published(
     Parameters
     ----------
     published
-        The tables: histograms or contingency tables of masked columns.
+        The counts of masked tables, as `publish` returns them.
     policy
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.

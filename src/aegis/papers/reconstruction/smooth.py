@@ -46,11 +46,11 @@ def smooth(
 
     There are four steps:
 
-    1. Compute the joint counts of the common refinement of all masks (`all_evidence`). 2. For each
-    label class, fit a penalised composite link model (`composite_link`): a smooth curve of counts,
-    or of the share of the class if the histogram is known. 3. Choose the weight of this curve by
-    its predictions. Divide null's counts as in `closed_form`. 4. Run IPF from the result, so that
-    the masks' joint counts and the histogram are met exactly.
+    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
+    2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
+       of counts, or of the share of the class if the histogram is known.
+    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
+    4. Run IPF from the result, so that the masks' joint counts and the histogram are met exactly.
 
     Parameters
     ----------

@@ -521,8 +521,9 @@ def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummar
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Ints, what: str) -> Ints:
-    """Return the number of rows by code and class. `told` has one value for each code; the code
-    stands for all values in the group of this value. `rows` has the rows by value and class.
+    """Return the number of rows by code of the frequency table and by class. `told` has the index
+    of one value for each code; the code represents all values that the masks treat like this value.
+    `rows` has the rows by value and class.
     """
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))
