@@ -57,14 +57,12 @@ def unfold(
 ) -> Unfolding:
     """Return the maximum-likelihood estimate of the true counts from reports (noisy values).
 
-    For each class, let w_j be the rows with report j, and theta_i the rows with true value i. A
-    step is
+    For each class, let w_j be the rows with report j, theta_i those with true value i. A step is
 
         theta_i <- theta_i sum_j w_j K_ij / (theta K)_j.
 
     This is the EM algorithm of a mixture with known components, accelerated by squared
-    extrapolation. If K' theta = w has a unique solution without negative counts, this solution
-    attains the maximum and is returned.
+    extrapolation. If K' theta = w has a unique solution that is not negative, it is returned.
 
     Parameters
     ----------
