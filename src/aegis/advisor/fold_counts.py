@@ -543,8 +543,9 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Array) -> int:
-    """Return by how many different levels rows are counted; for a noise mask, by how many atoms
-    (sets of values that all candidates treat in the same way).
+    """Return by how many different levels (masked values) rows are counted; for a noise mask, by
+    how many atoms (sets of values that all candidates treat in the same way). `level` has the level
+    of each atom, or the probability of each level.
     """
     return len(level) if level.ndim == 2 else widths(level)
 

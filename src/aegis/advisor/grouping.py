@@ -254,7 +254,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
     """Return the expected counts by level and by pairs of levels if some masks add noise: K_i' G
     K_j for attributes i and j, where G has the counts of pairs of atoms (sets of original values)
     and K the probability of each level (masked value) for each atom. On the diagonal are the
-    expected rows of each level.
+    expected rows of each level. `levels` has K for each attribute with noise, and the level of each
+    atom for all others.
     """
     from scipy import sparse  # as above
 

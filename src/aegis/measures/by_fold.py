@@ -52,8 +52,8 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts in memory, shape (K, C, q, d): K folds, C classes, pairs
-        of q levels (masked values) with d levels.
+        """Return `ClassCounts` for counts in memory, `total`, shape (K, C, q, d): K folds, C
+        classes, pairs of q levels (masked values) with d levels.
         """
 
         def count(some: slice | None) -> Floats:
@@ -116,8 +116,8 @@ class Square(NamedTuple):
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Multiply n vectors per fold, shape (K, n, d), by the matrix of counts, shape (d, d); the
-        result has the same shape.
+        """Multiply n vectors per fold (`across`), shape (K, n, d), by the matrix of counts, shape
+        (d, d); the result has the same shape.
         """
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
@@ -163,8 +163,8 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply n vectors v per fold, shape (K, n, d), by the matrix G of the counts of pairs of
-        d levels (masked values).
+        """Multiply n vectors v per fold (`across`), shape (K, n, d), by the matrix G of the counts
+        of pairs of d levels (masked values).
 
         If `below` is True, G has only the entries on and below the diagonal, and half of the
         diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
@@ -553,9 +553,9 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors of the common levels (masked values) for the classes `targets`, cached
-        or newly computed. `right` has the differences g of `directions` for the common levels,
-        shape (K, c, G).
+        """Return the factors of the common levels (masked values) for the classes `targets` and the
+        ridge `penalties`, cached or newly computed. `right` has the differences of means of class
+        and rest for the c common levels, shape (K, c, G).
         """
         key = targets.start, penalties
         if key not in self._bases:

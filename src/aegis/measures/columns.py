@@ -100,7 +100,8 @@ def column_errors(counts: PartCounts) -> Floats:
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
     """Return the matrix T of `column_errors`, shape (d, d), which maps the d codes of all columns
-    to residuals. `scatter` is S, shape (d, d); `columns` are the slices of the columns in it.
+    to residuals. `scatter` is S, shape (d, d), `penalty` the ridge p, and `columns` are the slices
+    of the columns in S.
     """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)

@@ -594,7 +594,8 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
 
     Directions that are fitted to drawn rows vary. Their covariance is `varied`, shape (P, d, k),
     times its transpose, for P directions and d levels (masked values). `of` are the counts of the
-    rows, `part` the index of the fold.
+    rows, `part` the index of the fold, and `below` says that counts of pairs have only the entries
+    on and below the diagonal.
     """
     n = of.rows[part]
     if n <= 0:

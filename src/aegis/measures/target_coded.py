@@ -178,8 +178,8 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom of a ridge regression on an attribute; `levels` has the rows of
-    each level (masked value).
+    """Return the degrees of freedom of a ridge regression on an attribute. `levels` has the rows of
+    each level (masked value), and `penalty` is the ridge penalty, in rows.
     """
     total = float(levels.sum())
     if total <= 0:
@@ -294,8 +294,8 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 
 
 def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return the trace of the codes, given rows per level (masked value) and class, shape (d, C),
-    and per class, (C,).
+    """Return Pillai's trace of the codes of all attributes, given rows per level (masked value) and
+    class, shape (d, C), and per class, (C,). `offsets` has the first level of each attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -315,7 +315,8 @@ def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
     """Return `trace_by_separation` of the codes of two classes, from rows per level (masked value)
-    and class, shape (d, 2), and per class, shape (2,).
+    and class, shape (d, 2), and per class, shape (2,). `offsets` has the first level of each
+    attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)

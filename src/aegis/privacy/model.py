@@ -120,7 +120,7 @@ class ModelParameter:
 
     def check(self, given: object, where: str) -> float:
         """Return `given` as a number if the parameter may have this value; otherwise raise
-        `PolicyError`.
+        `PolicyError`, which says `where` the value is written.
         """
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
             return int(given) if self.whole else float(given)

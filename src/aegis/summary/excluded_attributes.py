@@ -69,7 +69,8 @@ def set_aside(
     `together` atoms (sets of values) in total. Of attributes that predict equally well, the one
     with fewer atoms comes first. An attribute with too many atoms is skipped, unless it is the
     first. Attributes with noise masks are never reduced, because the levels of their noisy values
-    are not known here. For a numeric label, `explained` replaces `told_alone`.
+    are not known here. For a numeric label, `explained` replaces `told_alone`. `max_levels` is the
+    largest number of levels of an attribute.
 
     Examples
     --------
@@ -113,7 +114,8 @@ def _aside(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Restore the levels and ranges of an attribute that `set_aside` has reduced to a single level.
+    """Restore the levels (at most `max_levels`) and ranges of an attribute that `set_aside` has
+    reduced to a single level.
 
     Examples
     --------

@@ -230,7 +230,7 @@ def _outside_in(
     label: str | None,
 ) -> Outside:
     """Find the risks that the rule does not cover, in the rows that `_counted` yields. `keys` are
-    the columns of `table` that stand for the quasi-identifiers.
+    the columns of `table` that represent the quasi-identifiers.
     """
     named = {name: f"v{place}" for place, name in enumerate(columns)}
 
@@ -298,7 +298,9 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the names of all columns whose type a mask accepts; only their values can be compared."""
+    """Return the names of all columns whose type a mask accepts, except the column `person`; only
+    values of these columns can be compared.
+    """
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

@@ -185,7 +185,8 @@ class RowWeights:
     def read(
         cls, column: ir.Column, values: pa.Array, counts: Ints, unit: NumberUnit | None = None
     ) -> RowWeights:
-        """Check the weights of a table, and choose a unit in which all of them are whole numbers.
+        """Check the weights of a table, and express all of them as whole numbers of `unit`; if it
+        is None, choose a unit. `values` are the distinct weights, and `counts` the rows of each.
 
         Raises
         ------

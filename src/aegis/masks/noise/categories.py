@@ -402,7 +402,9 @@ def _probability(mask: str, parameter: str, given: object) -> None:
 
 
 def _listed(mask: str, given: object) -> tuple[Value, ...]:
-    """Check that a parameter is a list of different values of one type, and return it."""
+    """Return `given` if it is a list of different values of one type; otherwise raise
+    `PolicyError`, which names `mask`.
+    """
     allowed = (
         f"a list of 1 to {MOST_REPORTS:,} different values, all text, all whole or all boolean"
     )
@@ -418,7 +420,9 @@ def _listed(mask: str, given: object) -> tuple[Value, ...]:
 
 
 def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[float, ...], ...]:
-    """Check that a parameter is a matrix of probabilities; raise `PolicyError` at the first invalid row."""
+    """Return `given` if it is a matrix of probabilities with `columns` columns; otherwise raise
+    `PolicyError`, which names the first invalid row.
+    """
     rows: list[tuple[float, ...]] = []
     if isinstance(given, str) or not isinstance(given, list | tuple):
         raise parameters.wrong(mask, parameter, given, "a list of rows")

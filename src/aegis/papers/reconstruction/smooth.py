@@ -204,7 +204,9 @@ class _Seen:
         return seed
 
     def blend(self, curves: Floats, weight: float) -> Floats:
-        """Return the weighted geometric mean of the curves and a table that is flat in every group."""
+        """Return the weighted geometric mean of the curves and a table that is flat in every group.
+        `weight` is the weight of the curves, from 0 to 1.
+        """
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset

@@ -465,6 +465,9 @@ def optimise(
     weight above 0, each start then alternates between raising the least entropies and minimising
     the whole objective. Small tables are also searched from clusters with balanced diversity,
     because these are closer to the best result for large weights.
+
+    There are `clusters` clusters and `starts` random starts; each start alternates at most `rounds`
+    times.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)

@@ -266,7 +266,8 @@ def moments_of_pairs(
     classes: Flags | None = None,
 ) -> MomentSums:
     """Return the moments (sums of products of codes) from co-occurrence counts, with the codes of
-    each attribute i clipped separately to the squared length `longest[i]`.
+    each attribute i clipped separately to the squared length `longest[i]`. `codes` are the numbers
+    that describe the `cells` (sets of values) of each attribute.
 
     The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
     the C classes, only rows of the classes with True count.
@@ -294,8 +295,8 @@ def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
     """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
-    that no mask distinguishes), shape (A_i, q_i). Codes are clipped to the squared length
-    `longest[i]`.
+    that no mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's
+    `cells`. They are clipped to the squared length `longest[i]`.
     """
     if summary.sampled:
         raise PolicyError(
