@@ -237,8 +237,8 @@ class PartCounts:
         symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
         c, d).
     chance
-        Shape (d, k): how much more the counts of drawn rows vary than these expected counts; see
-        `Cooccurrence`. None if the counts are not expected counts.
+        Shape (d, k): a factor B of the variance that expected counts lack. Counts of drawn rows
+        vary more, by B B'. None if the counts are not expected counts.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside

@@ -133,9 +133,10 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return the gains of M pairs for one class against all other rows, shape (M, 1 + K), as in
-    `pair_gains`. `tables` is as there, `target` is the index of the class, and `scored` says which
-    of the K folds can be scored.
+    """Return the gains of M pairs of attributes for one class against all other rows, shape (M, 1 +
+    K), as `pair_gains` defines them. `tables` has the rows by pair, fold, class and values, shape
+    (M, K, C, A, B); `target` is the index of the class, and `scored` says which of the K folds can
+    be scored.
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)

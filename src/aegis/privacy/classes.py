@@ -379,8 +379,8 @@ class ClassTable:
             value, and the number of distinct persons of each cell, in any order. Then the labels of
             the codes.
         ids, hierarchies
-            The identifier of each class; and, for each sensitive attribute, the levels of its
-            values, as in `from_cells`.
+            The identifier of each class, shape (n_classes,); and, for each sensitive attribute, the
+            groups of its values on each level of a hierarchy, shape (V, L).
         """
         tables = {}
         for name, (classes, codes, counts, labels) in sensitive.items():

@@ -73,7 +73,8 @@ class Implication:
         gain is underestimated.
     fixed
         Share of the released rows whose hidden value follows from the released column and the
-        masked value together: see `Predictability.fixed`.
+        masked value together: at least five rows share both, and at least 99 % of them have the
+        same hidden value.
     """
 
     hidden: str

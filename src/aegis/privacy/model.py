@@ -224,8 +224,8 @@ class Criterion:
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> Flags:
-        """Return, for each class, whether its figure (as `figures` returns it) violates the limit
-        of the criterion.
+        """Return, for each class, whether its figure violates the limit of the criterion. `figures`
+        has the figure of each class, shape (n_classes,).
         """
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
@@ -408,8 +408,8 @@ class PrivacyModel:
         Function that computes `figures` faster, from a plain matrix of rows by class and value.
         None: there is no such function. A model with `fails` cannot have it.
     caps
-        Function that returns the largest shares of values that a kept part of a class can have: see
-        `aegis.privacy.histograms`.
+        Function that returns the largest shares of values that a kept part of a class can have
+        (`ShareCaps`). None: there are no such limits.
     """
 
     name: str

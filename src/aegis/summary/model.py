@@ -218,7 +218,7 @@ class AttributeSummary:
     @property
     def aside(self) -> bool:
         """Whether measures of whole configurations leave out this attribute, because the table has
-        too many levels: see `set_aside`.
+        too many levels (`set_aside` reduced it to one level).
         """
         return self.n_atoms == 1 and self.unmasked.size > 1
 

@@ -220,8 +220,8 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Check that the channel gives each report that has rows a probability above 0, and return the
-    rows per report and label class, shape (R, C).
+    """Return the rows per report and label class, shape (R, C). Raise `DataError` if a report has
+    rows although the channel gives it the probability 0 for every true value.
     """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen

@@ -345,7 +345,9 @@ def _check_pairs(summary: Summary) -> None:
 
 
 def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
-    """Check that the sums of a numeric label add up, and that some numbers can have these sums."""
+    """Raise `ValueError` if the sums of a numeric label do not add up, or if no numbers can have
+    these sums.
+    """
     what = "sums of the label"
     folds = pairs.folds
     rows = np.array([pairs.counted]) if folds is None else folds.rows
