@@ -172,9 +172,8 @@ class PartBlocks:
     def _splits(
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
-        """Return whether it saves time to eliminate the levels of the common attributes first.
-        These attributes have the same mask in other configurations; `common` has their positions in
-        `shown`.
+        """Return whether it saves time to factorise the levels of the common attributes first, so
+        that other configurations can reuse the factors.
         """
         if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False

@@ -282,8 +282,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return how much more counts vary if a noise mask draws its values than expected counts do: a
-    matrix B, shape (L, k), whose product B B' is the additional covariance.
+    """Return a matrix B, shape (L, k). If a noise mask draws its values, counts have the covariance
+    of the expected counts plus B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
     of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are

@@ -110,8 +110,7 @@ def pair_information(block: Array) -> float:
     label, in bits.
 
     It is computed like `corrected_mutual_information`, but each pair of values that occurs counts
-    as one value, and K_x is the number of these pairs. It is 0 if only one pair or one class
-    occurs.
+    as one value. It is 0 if only one pair or one class occurs.
 
     Parameters
     ----------

@@ -131,7 +131,9 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
 
 
 def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
-    """Compute `predictability` from the group and the value of each of N rows, shape (N,)."""
+    """Compute how well the groups of N rows predict the values of the rows, as `predictability`
+    does. `groups` and `values` have the group and the value of each row, shape (N,).
+    """
     width = int(values.max(initial=0)) + 1
     keys = groups.astype(np.int64) * width + values
     space = (int(groups.max(initial=0)) + 1) * width

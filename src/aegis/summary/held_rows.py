@@ -166,7 +166,7 @@ class TaskBuilder(HeldBuilder):
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
     ) -> AttributeSummary:
-        """Return the label as an attribute of all rows, with its rows by class."""
+        """Return the label as an attribute, with the number of all rows by value and class."""
         own = self.whole.described[attribute.name]
         joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
         np.fill_diagonal(joint, label.weighted)

@@ -286,8 +286,8 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
     One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
     gain does not outweigh the information loss of the exchange. So the search tries chains of
-    exchanges. Each exchange raises the entropy of the cluster in which it is then lowest. A chain
-    that does not lower the objective is undone.
+    exchanges. Each exchange raises the entropy of the cluster that has the lowest entropy at that
+    moment. A chain that does not lower the objective is undone.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True

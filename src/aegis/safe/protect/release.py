@@ -179,7 +179,9 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
 
 
 def _cost(noise: NoiseRequest) -> Spend:
-    """Return the cost of level noise: the whole of its epsilon, whatever it draws."""
+    """Return the cost of level noise: its whole epsilon, even if the noise that is drawn costs
+    less.
+    """
     if noise.epsilon is None or noise.delta is None:
         raise PolicyError(
             "Protection by noise needs an epsilon and a delta.",
