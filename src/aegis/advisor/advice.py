@@ -265,7 +265,8 @@ class Advice:
 
     @property
     def closest(self) -> Ranked | None:
-        """The entry of the ranking that meets the rule if the fewest rows are removed.
+        """The entry of the ranking for which the fewest rows must be removed so that it meets the
+        rule.
 
         It is None for an empty ranking.
         """

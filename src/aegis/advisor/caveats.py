@@ -170,7 +170,7 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     """Return a warning if a class is rare and the AUC disagrees with the metric of the ranking.
 
     Aegis compares the first configuration with the one that has the largest expected AUC among the
-    best ones. There is no warning if the measure is the AUC or no model metric, or if no class is
+    best ones. Aegis warns only if the measure is a model metric other than the AUC, and a class is
     rare.
 
     Parameters

@@ -436,8 +436,8 @@ class _Joint:
         return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
     def check(self, releases: Sequence[Configuration]) -> Verdict:
-        """Check the rule on the joint classes of releases, as if every release showed all rows. A
-        joint class has the rows that look equal in every release.
+        """Return the rule's verdict on the joint classes of releases, as if every release showed
+        all rows. A joint class has the rows that look equal in every release.
         """
         codes = [self.codes(release) for release in releases]
         return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))

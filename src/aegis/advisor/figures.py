@@ -15,16 +15,16 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """The shortlist of configurations that a search scored one by one, because its bound on the
-    objective is not sharp.
+    """What a search has proven about its shortlist. A search scores a list of configurations one by
+    one if its upper bound on the objective is too high to exclude the others.
 
-    The shortlist is proven to contain every admissible configuration whose value of a bounded
-    measure is above `least`.
+    The shortlist is proven to contain every admissible configuration with a value of `measure`
+    above `least`.
 
     Attributes
     ----------
     measure
-        The measure that selects the list, such as `adjusted-pillai`.
+        The cheaper measure by which the list was selected, such as `adjusted-pillai`.
     configurations
         Number of configurations that were listed and scored.
     highest, least

@@ -172,9 +172,8 @@ class PartBlocks:
     def _splits(
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
-        """Return whether it saves time to eliminate the levels of the common attributes first.
-        These attributes have the same mask in other configurations; `common` has their positions in
-        `shown`.
+        """Return whether it saves time to factorise the levels of the common attributes first, so
+        that other configurations can reuse the factors.
         """
         if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False
@@ -543,8 +542,9 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Array) -> int:
-    """Return by how many different levels rows are counted; for a noise mask, by how many atoms
-    (sets of values that all candidates treat in the same way).
+    """Return by how many different levels (masked values) rows are counted; for a noise mask, by
+    how many atoms (sets of values that all candidates treat in the same way). `level` has the level
+    of each atom, or the probability of each level.
     """
     return len(level) if level.ndim == 2 else widths(level)
 

@@ -254,7 +254,8 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
     """Return the expected counts by level and by pairs of levels if some masks add noise: K_i' G
     K_j for attributes i and j, where G has the counts of pairs of atoms (sets of original values)
     and K the probability of each level (masked value) for each atom. On the diagonal are the
-    expected rows of each level.
+    expected rows of each level. `levels` has K for each attribute with noise, and the level of each
+    atom for all others.
     """
     from scipy import sparse  # as above
 
@@ -281,14 +282,16 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Array]) -> GroupedCo
 
 
 def drawn_chance(channel: Floats, rows: Floats) -> Floats:
-    """Return how much more counts vary if a noise mask draws its values than expected counts do: a
-    matrix B, shape (L, k), whose product B B' is the additional covariance.
+    """Return a matrix B, shape (L, k). If a noise mask draws its values, counts have the covariance
+    of the expected counts plus B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
     of rows with report r, n_a the number of rows with atom a, and K the channel. If reports are
     drawn, the counts of a class have the covariance diag(m), times the variance of the class. The
     expected counts have the covariance K' diag(n) K, times the same variance. So they lack the
-    difference diag(m) - K' diag(n) K.
+    difference, which B B' equals:
+
+        diag(m) - K' diag(n) K.
 
     Parameters
     ----------

@@ -68,8 +68,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether the candidate masks of an attribute divide its pooled values more finely than
-    the unmasked values do.
+    """Return whether the summary counts more sets of values of an attribute than its unmasked
+    levels and ranges distinguish, because candidate masks divide values that are pooled there.
     """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
@@ -157,8 +157,8 @@ class KeptLabels:
     labels
         For each label, the counts of its kept rows, and the object that made these counts.
     lost
-        Always empty, because the figure of each label lists the classes that this label loses. For
-        a single label, the field has the lost classes.
+        Always empty, because the figure of each label lists the classes that this label loses. The
+        field exists because `KeptRows`, for a single label, has it.
     """
 
     labels: tuple[tuple[ReleasedRows, KeptRows], ...]

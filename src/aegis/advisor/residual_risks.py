@@ -114,8 +114,8 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
 def _outside_of_codes(
     codes: KeptCodes, summary: Summary, policy: Policy, choice: Choice
 ) -> Outside:
-    """Return the risks from which the rule does not protect, from the kept rows of a release as
-    codes. `choice` has the masks of the release.
+    """Return the risks that the rule does not cover, such as implied values, for a release whose
+    kept rows are given as codes. `choice` has the mask of each attribute.
     """
     names = dict.fromkeys((*summary.attributes, *policy.label.columns))
     shown = {name: codes.masked.codes[name] for name in names}

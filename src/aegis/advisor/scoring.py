@@ -445,7 +445,8 @@ class Scorer:
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
         """Return the function that counts all columns by fold of the rows, and the weights of the
-        columns, for measures that predict each column.
+        columns, for measures that predict each column. `which` has the indices of the attributes,
+        `candidates` their masks, and `label` the mask of the label.
         """
         shown = self._codings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
@@ -508,7 +509,8 @@ class Scorer:
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> OrderedCounts:
         """Return the counts of pairs of levels (masked values), with the levels of each attribute
-        in the order of their values.
+        in the order of their values. `which` has the indices of the attributes, `candidates` their
+        masks, and `label` the mask of the label.
         """
         orders = self._orders_of(which, candidates)
         counts = self._grouped(

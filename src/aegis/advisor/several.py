@@ -75,8 +75,8 @@ class TaskScorer:
         return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def choice(self, choice: Choice) -> Choice:
-        """Translate a configuration of the whole table into one of the table with only this label,
-        in which columns can be missing.
+        """Translate a configuration of the whole table into a configuration of the table with only
+        this label. The latter has no masks for columns that are missing there.
         """
         return {name: self.candidate(name, choice[name]) for name in self.names}
 

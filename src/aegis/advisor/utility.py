@@ -289,8 +289,8 @@ class UtilityFigure:
     def why_better(self) -> str:
         """Return why the release scores better than its reference, as the end of a sentence.
 
-        The text is empty if the release does not score better, or if the shown decimals hide the
-        difference.
+        If the difference is within the sampling error, the text says that both scores are equal. It
+        is empty if the release does not score better, or if the shown decimals hide the difference.
 
         Examples
         --------

@@ -243,7 +243,9 @@ class Mask(ABC):
         return f"{self.name}({inside})" if inside else self.name
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` if the mask does not accept columns of this kind."""
+        """Raise `PolicyError`, which names the attribute, if the mask does not accept columns of
+        this kind.
+        """
         if kind not in self.fits:
             allowed = ", ".join(sorted(self.fits))
             raise PolicyError(

@@ -151,7 +151,9 @@ class Group(Mask):
 
 
 def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
-    """Check that a parameter is a list of different values, and return it."""
+    """Return `given`, the value of a mask's parameter, if it is a list of different values;
+    otherwise raise `PolicyError`.
+    """
     allowed = "a list of texts, numbers or booleans, none twice"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise parameters.wrong(mask, parameter, given, allowed)

@@ -103,7 +103,8 @@ def evaluate_columns(
     columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any = None
 ) -> list[list[Grouping]]:
     """Return, for each of several columns, the grouping of its distinct values by each of its
-    masks. Each column is given as its masks and its distinct values.
+    masks. Each column is given as its masks and its distinct values. `connection` evaluates them;
+    by default, the embedded engine does.
 
     Columns with few values share one query, because starting a query takes longer than masking few
     values.

@@ -170,9 +170,11 @@ class Bucketize(Mask):
         outer: tuple[int, int],
         digits: int,
     ) -> ir.Value:
-        """Return `shown` where `inside` is true. Elsewhere return the outer intervals, which start
-        or end at the bounds `outer`, or NaN and the infinities. Bounds are integers in units of
-        10**-digits.
+        """Return `shown`, the masked values, where `inside` is true. Return other numbers as the
+        outermost intervals, such as [1000, inf[, and NaN and infinities as they are.
+
+        `outer` has the lower and upper bound beyond which these intervals extend, as integers in
+        units of 10**-`digits`.
         """
         low, high = outer
         floating = column.type().is_floating()

@@ -158,8 +158,9 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
 def joined_with(
     table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
 ) -> Joined:
-    """Return a table joined with lookup tables, one for each column name in `handed`. The join adds
-    the columns aegis_v0 (values), aegis_g0 (masked texts), aegis_v1, ...
+    """Return a table joined with lookup tables, one for each column in `handed`; `lookups` has
+    their contents. The join adds the columns aegis_v0 (values), aegis_g0 (masked texts), aegis_v1,
+    ...
     """
     for place, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{place}"])

@@ -37,7 +37,9 @@ def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError
 def whole(
     mask: str, parameter: str, given: object, *, at_least: int = 0, at_most: int | None = None
 ) -> int:
-    """Check that `given` is an int between `at_least` and `at_most`; True and 2.0 are refused."""
+    """Return `given`, the value of a mask's parameter, if it is an int from `at_least` to
+    `at_most`; otherwise raise `PolicyError`. True and 2.0 are refused.
+    """
     large = isinstance(given, int) and given > MOST_WHOLE
     top = "" if at_most is None and not large else f" and at most {at_most or MOST_WHOLE}"
     allowed = f"a whole number, at least {at_least}{top}"
@@ -49,7 +51,9 @@ def whole(
 
 
 def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Check that `given` is a finite int or float, above 0 if `positive`."""
+    """Return `given`, the value of a mask's parameter, if it is a finite int or float (above 0 if
+    `positive`); otherwise raise `PolicyError`.
+    """
     allowed = "a number above 0" if positive else "a finite number"
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(mask, parameter, given, allowed)
@@ -62,7 +66,9 @@ def number(mask: str, parameter: str, given: object, *, positive: bool = False) 
 
 
 def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Check that `given` is a number with so few decimal places that interval bounds are exact."""
+    """Return `given`, the value of a mask's parameter, if it is a number with so few decimal places
+    that interval bounds are exact; otherwise raise `PolicyError`.
+    """
     checked = number(mask, parameter, given, positive=positive)
     digits = decimals(checked)
     if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
@@ -76,7 +82,9 @@ def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -
 
 
 def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> str:
-    """Check that `given` is one of `allowed`."""
+    """Return `given`, the value of a mask's parameter, if it is one of `allowed`; otherwise raise
+    `PolicyError`.
+    """
     if not isinstance(given, str) or given not in allowed:
         raise PolicyError(
             f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.",
@@ -86,8 +94,8 @@ def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> 
 
 
 def either(mask: str, example: str, **given: object) -> None:
-    """Check that exactly one of two parameters of the mask called `mask` has a value; `example`
-    shows how to write it.
+    """Raise `PolicyError` unless exactly one of two parameters of the mask called `mask` has a
+    value; `example` shows how to write it.
     """
     missing = [value is None for value in given.values()]
     if all(missing) or not any(missing):
@@ -99,8 +107,8 @@ def either(mask: str, example: str, **given: object) -> None:
 
 
 def together(what: str, hint: str, **given: object) -> None:
-    """Check that both or neither of two parameters have a value. `what` names the mask, and `hint`
-    says what to write.
+    """Raise `PolicyError` unless both or neither of two parameters have a value. `what` names the
+    mask, and `hint` says what to write.
     """
     if len({value is None for value in given.values()}) > 1:
         raise PolicyError(
@@ -109,14 +117,18 @@ def together(what: str, hint: str, **given: object) -> None:
 
 
 def text(mask: str, parameter: str, given: object) -> str:
-    """Check that `given` is a text that is not empty."""
+    """Return `given`, the value of a mask's parameter, if it is a text that is not empty; otherwise
+    raise `PolicyError`.
+    """
     if not isinstance(given, str) or not given:
         raise wrong(mask, parameter, given, "a text that is not empty")
     return given
 
 
 def edges(mask: str, given: object) -> tuple[int | float, ...]:
-    """Check that `given` is a list of cut points: finite numbers in strictly ascending order."""
+    """Return `given` if it is a list of cut points, that is, finite numbers in strictly ascending
+    order; otherwise raise `PolicyError`.
+    """
     allowed = "a list of numbers in ascending order, none twice"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise wrong(mask, "edges", given, allowed)

@@ -97,11 +97,13 @@ def reachable_alike(counts: PartCounts, every: Side, told: Ints, scored: Flags) 
     Let p and q be the shares of the class and of the rest in the scored folds, v_1 and v_0 the
     variances of a score in the class and in the rest, and v = p v_1 + q v_0. Then v_1 + v_0 is at
     least v / max(p, q). Consider all scores that are linear in the indicators of each fold. For
-    these scores, the squared difference of the means of class and rest, divided by v, is at most U
-    / (1 - p q U). Here p q U is the R^2 of least squares: U is n times the sum over folds k of c_k'
-    E_k^+ c_k, with c_k = J_1k / n_1 - J_0k / n_0. J_1k and J_0k are the rows by level in fold k, of
-    the class and of the rest; n_1 and n_0 are the numbers of rows of the class and of the rest in
-    all folds, and n is n_1 + n_0; E_k is the co-occurrence of all rows of fold k.
+    these scores, the squared difference of the means of class and rest, divided by v, is at most
+
+        U / (1 - p q U),  U = n sum_k c_k' E_k^+ c_k,  c_k = J_1k / n_1 - J_0k / n_0,
+
+    summed over folds k. Here p q U is the R^2 of least squares. J_1k and J_0k are the rows by level
+    in fold k, of the class and of the rest; n_1 and n_0 are the numbers of rows of the class and of
+    the rest in all folds, and n is n_1 + n_0; E_k is the co-occurrence of all rows of fold k.
 
     Parameters
     ----------

@@ -54,12 +54,15 @@ def corrected_cramers_v(table: Contingency) -> float:
     """Return Cramer's V with Bergsma's correction of its bias.
 
     Let r be the number of values, c the number of classes, N the number of rows and phi2
-    `phi_square`. Then phi2~ = max(0, phi2 - (r - 1)(c - 1)/(N - 1)), r~ = r - (r - 1)^2/(N - 1), c~
-    likewise, and V~ = sqrt(phi2~ / min(r~ - 1, c~ - 1)). The value is from 0 to 1; a coarser mask
-    may increase it. It is 0 for a constant attribute, a label of one class or an empty table. It is
-    also 0 if every row has a different value: then r~ = 1 and nothing can be estimated. Reference:
-    Bergsma, A bias-correction for Cramer's V and Tschuprow's T, Journal of the Korean Statistical
-    Society 42, 2013.
+    `phi_square`. Then
+
+        V~ = sqrt(phi2~ / min(r~ - 1, c~ - 1)),  phi2~ = max(0, phi2 - (r - 1)(c - 1)/(N - 1)),
+        r~ = r - (r - 1)^2/(N - 1),  c~ = c - (c - 1)^2/(N - 1).
+
+    The value is from 0 to 1; a coarser mask may increase it. It is 0 for a constant attribute, a
+    label of one class or an empty table. It is also 0 if every row has a different value: then r~ =
+    1 and nothing can be estimated. Reference: Bergsma, A bias-correction for Cramer's V and
+    Tschuprow's T, Journal of the Korean Statistical Society 42, 2013.
     """
     if table.trivial:
         return 0.0

@@ -35,13 +35,17 @@ def reachable_auc(counts: PartCounts) -> float:
     (the rest, index 0). In fold k, let the vectors J_1k and J_0k contain the number of rows that
     have each level (masked value), and let the matrices G_1k and G_0k contain the number of rows
     that have both levels of each pair. Let n_1 and n_0 be the numbers of rows in all scored folds.
-    Let V be the sum over folds k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and
-    M_k = (G_1k / n_1 + G_0k / n_0) / 2. V is an R^2: least squares, fitted separately in each fold,
-    predicts +1 for the class and -1 for the rest from the indicators of levels, and class and rest
-    have the same total weight. If scores are normal, no scores that are linear in the indicators
-    have an AUC above Phi(sqrt(2 V / (1 - V))), where Phi is the normal distribution function. The
-    result is the mean over classes, or 1/2 if no class can be scored. If there are more than
-    `OWN_COVARIANCES` classes, it is the bound of `reachable_alike`.
+    Then
+
+        V = sum_k c_k' M_k^+ c_k,  c_k = (J_1k / n_1 - J_0k / n_0) / 2,
+        M_k = (G_1k / n_1 + G_0k / n_0) / 2
+
+    is an R^2: least squares, fitted separately in each fold, predicts +1 for the class and -1 for
+    the rest from the indicators of levels, and class and rest have the same total weight. If scores
+    are normal, no scores that are linear in the indicators have an AUC above Phi(sqrt(2 V / (1 -
+    V))), where Phi is the normal distribution function. The result is the mean over classes, or 1/2
+    if no class can be scored. If there are more than `OWN_COVARIANCES` classes, it is the bound of
+    `reachable_alike`.
     """
     told, scored = told_apart(counts.rows)
     if len(told) > OWN_COVARIANCES:
@@ -61,8 +65,10 @@ def reachable_auc(counts: PartCounts) -> float:
 
 
 def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
-    """Return c' M^+ c for the fold with index `part`, as in `reachable_auc`. `sides` are the rest
-    and the class, and `weights` the weight of one row of each.
+    """Return how much the fold with index `part` adds to the R^2 in `reachable_auc`: c' M^+ c,
+    where c has the weighted rows by level (masked value) of the class minus those of the rest, and
+    M the weighted rows of both by pair of levels. `sides` are the rest and the class, and `weights`
+    the weight of one row of each.
     """
     rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
     both = rest + own

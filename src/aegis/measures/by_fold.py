@@ -52,8 +52,8 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts in memory, shape (K, C, q, d): K folds, C classes, pairs
-        of q levels (masked values) with d levels.
+        """Return `ClassCounts` for counts in memory, `total`, shape (K, C, q, d): K folds, C
+        classes, pairs of q levels (masked values) with d levels.
         """
 
         def count(some: slice | None) -> Floats:
@@ -116,8 +116,8 @@ class Square(NamedTuple):
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Multiply n vectors per fold, shape (K, n, d), by the matrix of counts, shape (d, d); the
-        result has the same shape.
+        """Multiply n vectors per fold (`across`), shape (K, n, d), by the matrix of counts, shape
+        (d, d); the result has the same shape.
         """
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
@@ -163,8 +163,8 @@ class Side(NamedTuple):
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Multiply n vectors v per fold, shape (K, n, d), by the matrix G of the counts of pairs of
-        d levels (masked values).
+        """Multiply n vectors v per fold (`across`), shape (K, n, d), by the matrix G of the counts
+        of pairs of d levels (masked values).
 
         If `below` is True, G has only the entries on and below the diagonal, and half of the
         diagonal is subtracted. The product u then satisfies v'u = v'Gv / 2 for the full G.
@@ -237,8 +237,8 @@ class PartCounts:
         symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
         c, d).
     chance
-        Shape (d, k): how much more the counts of drawn rows vary than these expected counts; see
-        `Cooccurrence`. None if the counts are not expected counts.
+        Shape (d, k): a factor B of the variance that expected counts lack. Counts of drawn rows
+        vary more, by B B'. None if the counts are not expected counts.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
@@ -354,12 +354,12 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the share of rows outside each fold that have each level (masked value), for the
-        rest and for the class.
+        """Return how frequent each of d levels (masked values) is among the rows outside each of K
+        folds: separately for each of T classes and for the rest (all other rows), shape (K, T, 2,
+        d). On the third axis, the rest is first.
 
-        The shape is (K, T, 2, d), for K folds, T classes that are compared with the rest (all other
-        rows), and d levels. `joint` has the number of rows by fold, class and level, shape (K, C,
-        d). Shares that differ only by rounding are made equal.
+        `joint` has the number of rows by fold, class and level, shape (K, C, d). Two frequencies
+        that differ only by rounding are made equal.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -553,9 +553,9 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors of the common levels (masked values) for the classes `targets`, cached
-        or newly computed. `right` has the differences g of `directions` for the common levels,
-        shape (K, c, G).
+        """Return the factors of the common levels (masked values) for the classes `targets` and the
+        ridge `penalties`, cached or newly computed. `right` has the differences of means of class
+        and rest for the c common levels, shape (K, c, G).
         """
         key = targets.start, penalties
         if key not in self._bases:

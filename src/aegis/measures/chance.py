@@ -27,10 +27,14 @@ def expected_mutual_information(table: Contingency) -> float:
 
     MI is the mutual information of the attribute and the label, and N the number of rows. A cell is
     a pair of a value, which a rows have, and a class, which b rows have. Permutations do not change
-    a and b. The count o of a cell is then hypergeometric with mean e = a b / N, and E0[MI] = sum
-    over cells of E[o log2(o / e)] / N (Vinh, Epps and Bailey, Information theoretic measures for
-    clusterings comparison, JMLR 11, 2010, section 4). Since E[o] = e, this equals the sum of E[o
-    ln(o / e) - o + e] / (N ln 2). All these terms are at least 0, so no digits cancel at large N.
+    a and b. The count o of a cell is then hypergeometric with mean e = a b / N, and
+
+        E0[MI] = sum over cells of E[o log2(o / e)] / N
+               = sum over cells of E[o ln(o / e) - o + e] / (N ln 2),
+
+    because E[o] = e (Vinh, Epps and Bailey, Information theoretic measures for clusterings
+    comparison, JMLR 11, 2010, section 4). The terms of the second sum are at least 0, so no digits
+    cancel at large N.
 
     The work depends only on the number of distinct row and column totals. Each expectation E is a
     sum over counts o in a window around the mean. A hypergeometric count is a sum of independent

@@ -31,8 +31,8 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Return the solutions of linear equations, given the Cholesky factor of their matrix, for
-    several right-hand sides or for none.
+    """Return the solutions of linear equations, given the upper Cholesky factor of their matrix,
+    shape (d, d). `right` has the right-hand sides, shape (d, k); k may be 0.
     """
     from scipy.linalg.lapack import dpotrs
 
@@ -40,8 +40,8 @@ def solve(factorised: Floats, right: Floats) -> Floats:
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Return (matrix + r I)^-1 right for each of P ridges r, shape (P, d, k), if `right` has shape
-    (d, k).
+    """Solve (matrix + r I) X = `right` for each of P ridges r; return the solutions X, shape (P, d,
+    k). `right` has shape (d, k), and `matrix` (d, d).
 
     Only the lower triangle of the matrix is read.
     """

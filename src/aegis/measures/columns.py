@@ -100,7 +100,8 @@ def column_errors(counts: PartCounts) -> Floats:
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
     """Return the matrix T of `column_errors`, shape (d, d), which maps the d codes of all columns
-    to residuals. `scatter` is S, shape (d, d); `columns` are the slices of the columns in it.
+    to residuals. `scatter` is S, shape (d, d), `penalty` the ridge p, and `columns` are the slices
+    of the columns in S.
     """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)
@@ -116,7 +117,9 @@ def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
 
 
 def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
-    """Return the slice of each column among the indicators and thresholds of all columns."""
+    """Return the slice of each column's codes (indicators or thresholds) among the codes of all
+    columns.
+    """
     ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
 

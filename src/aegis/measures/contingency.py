@@ -69,7 +69,9 @@ class Contingency:
 
     @cached_property
     def row_totals(self) -> Ints:
-        """The total n_x of each of the r stored rows of the table, shape (r,)."""
+        """The number of data rows n_x in each of the r rows of `table`, shape (r,), one total per
+        attribute value x.
+        """
         totals: Ints = self.table.sum(axis=1)
         return totals
 

@@ -135,10 +135,13 @@ class Scores:
         """The AUC that each of P directions reaches if scores are normal, averaged over classes:
         first over all K folds, then without each fold, shape (1 + K, P).
 
-        For one class against the rest, P(score of a row of the class > score of another row) =
-        Phi((m_1 - m_0) / sqrt(v_1 + v_0)), where m and v are the means and variances of the scores,
-        and Phi is the normal distribution function. Classes without a scored row are left out; if
-        none remains, the AUC is 1/2.
+        For one class (1) against the rest (0), the probability that a row of the class has a higher
+        score than another row is
+
+            Phi((m_1 - m_0) / sqrt(v_1 + v_0)),
+
+        where m and v are the means and variances of the scores, and Phi is the normal distribution
+        function. Classes without a scored row are left out; if none remains, the AUC is 1/2.
         """
         rows, mean, spread = self.sides
         if not len(self.told):
@@ -186,7 +189,7 @@ class _Directions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """Means and counts of all rows outside each fold.
+    """The rows outside each fold: their means and counts, and the scores that follow from them.
 
     Attributes
     ----------
@@ -554,11 +557,14 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
 
     Naive Bayes treats the level indicators x_v as independent (Bernoulli) within the class and
     within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level
-    (masked value) v. The log-odds of class (1) against rest (0) are log n_1 / n_0 + sum_v log((1 -
-    p_1v) / (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted only to the rows by
-    level and class. The variance of the log-odds on the held-out fold also uses the counts of
-    pairs, because naive Bayes counts twice the information that two attributes share. `jointly`
-    says whether to also compute the scores of each class by the directions of all classes.
+    (masked value) v. The log-odds of class (1) against rest (0) are
+
+        log(n_1 / n_0) + sum_v log((1 - p_1v) / (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v).
+
+    They are fitted only to the rows by level and class. The variance of the log-odds on the
+    held-out fold also uses the counts of pairs, because naive Bayes counts twice the information
+    that two attributes share. `jointly` says whether to also compute the scores of each class by
+    the directions of all classes.
     """
     others = _Others.of(counts)
 
@@ -588,7 +594,8 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
 
     Directions that are fitted to drawn rows vary. Their covariance is `varied`, shape (P, d, k),
     times its transpose, for P directions and d levels (masked values). `of` are the counts of the
-    rows, `part` the index of the fold.
+    rows, `part` the index of the fold, and `below` says that counts of pairs have only the entries
+    on and below the diagonal.
     """
     n = of.rows[part]
     if n <= 0:

@@ -138,8 +138,9 @@ class OfModels(ABC):
 
     @abstractmethod
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return `figures`, values of the metric, after adding the gain of an interaction of two
-        attributes.
+        """Return the metric's values for models that also use the interaction of two attributes.
+        `figures` are the values without the interaction. `gain` is what the interaction adds: to
+        the metric itself for R2, to a squared distance between the classes for the AUC.
         """
 
     def better(self, figures: Floats) -> Floats:
@@ -237,8 +238,9 @@ class Expected(OfModels):
         return _best(self.merit, figures, 0)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return the AUCs after the gain of a pair of attributes is added to the squared distance
-        between the classes. `figures` are the AUCs without the gain.
+        """Return the AUCs of models that also use the interaction of two attributes; `figures` are
+        the AUCs without it. A score with the AUC F(d), F being the normal distribution function,
+        separates two normal classes by the distance d; `gain` is added to d^2.
         """
         apart = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
         farther: Floats = cumulative(np.sqrt(apart**2 + gain))

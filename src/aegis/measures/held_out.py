@@ -152,16 +152,19 @@ def mean_reached(traces: Floats) -> float:
 
 def pooled_losses(pooled: Array, class_counts: Array) -> Floats:
     """Return how much the held-out trace falls if each rare value, pooled in one level of an
-    attribute, gets a separate coefficient. Each of the six figures is 0 or negative.
+    attribute, gets a separate coefficient: a number of at most 0 for each penalty of `UNPOOLED`.
 
     If an attribute is almost a key, measures of several attributes pool its rare values into one
     level. But a model with a coefficient for each value would fit noise. Here each row is predicted
     from the other rows with its value, and a ridge penalty p shrinks the prediction towards the
-    level. Let a value have n rows, a_c of them in class c, and let s_c be the share of class c
-    within the level. For a row of class k, the prediction for class c moves from s_c by (a_c - [c =
-    k] - (n - 1) s_c) / (n - 1 + p). The change of the squared error of class c is divided by the
-    number of rows of class c, as in `held_out_traces`. Positive changes count as 0: the level
-    already contains the common effect of the rare values, and `thresholds` their separate effects.
+    level. For a row of class k, the prediction for class c moves from s_c by
+
+        (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p),
+
+    where n is the number of rows with the value, a_c of them in class c, and s_c is the share of
+    class c within the level. The change of the squared error of class c is divided by the number of
+    rows of class c, as in `held_out_traces`. Positive changes count as 0: the level already
+    contains the common effect of the rare values, and `thresholds` their separate effects.
 
     Parameters
     ----------

@@ -26,11 +26,12 @@ def entropy(counts: Array) -> float:
 def first_order_bias(rows: float, columns: float, n: float) -> float:
     """Return the bias of plug-in mutual information in bits: (K_x - 1)(K_y - 1) / (2 N ln 2).
 
-    K_x is the number of values, K_y the number of classes and N the number of rows. If attribute
-    and label are independent, this is the mean of plug-in mutual information (MI) to first order in
-    1/N, because N * 2 ln 2 * MI is about chi-square with (K_x - 1)(K_y - 1) degrees of freedom.
-    Reference: Miller, Note on the bias of information estimates, 1955; Roulston, Estimating the
-    errors on measured entropy and mutual information, Physica D 125, 1999.
+    K_x is the number of values (`rows` of the table), K_y the number of classes (`columns`) and N
+    the number of counted rows (`n`). If attribute and label are independent, this is the mean of
+    plug-in mutual information (MI) to first order in 1/N, because N * 2 ln 2 * MI is about
+    chi-square with (K_x - 1)(K_y - 1) degrees of freedom. Reference: Miller, Note on the bias of
+    information estimates, 1955; Roulston, Estimating the errors on measured entropy and mutual
+    information, Physica D 125, 1999.
     """
     return (rows - 1) * (columns - 1) / (2 * n * math.log(2)) if n else 0.0
 
@@ -109,8 +110,7 @@ def pair_information(block: Array) -> float:
     label, in bits.
 
     It is computed like `corrected_mutual_information`, but each pair of values that occurs counts
-    as one value, and K_x is the number of these pairs. It is 0 if only one pair or one class
-    occurs.
+    as one value. It is 0 if only one pair or one class occurs.
 
     Parameters
     ----------

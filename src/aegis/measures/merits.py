@@ -41,11 +41,13 @@ def area_error(area: float, classes: Floats) -> float:
     has.
 
     Let A be the AUC, n_1 the number of rows of the class, n_0 the number of all other rows, Q_1 = A
-    / (2 - A) and Q_2 = 2 A^2 / (1 + A). The squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) +
-    (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0) (Hanley and McNeil, The meaning and use of the area under a
-    ROC curve, Radiology 143, 1982). If there are more than two classes, the AUC is the mean over
-    classes of the AUC of a class against the rest. The result is the error of this mean, as if the
-    AUCs were independent.
+    / (2 - A) and Q_2 = 2 A^2 / (1 + A). The squared error is
+
+        (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0)
+
+    (Hanley and McNeil, The meaning and use of the area under a ROC curve, Radiology 143, 1982). If
+    there are more than two classes, the AUC is the mean over classes of the AUC of a class against
+    the rest. The result is the error of this mean, as if the AUCs were independent.
 
     Parameters
     ----------
@@ -260,8 +262,12 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     `rows` the number of rows by variant and class.
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
-    are log share_c - (s - m_c)' S^-1 (s - m_c) / 2. The scores of the class's rows are normal with
-    the class's own covariance; the expectation is taken over evenly spread points.
+    for the scores s are, up to a constant,
+
+        log share_c - (s - m_c)' S^-1 (s - m_c) / 2.
+
+    The scores of the class's rows are normal with the class's own covariance; the expectation is
+    taken over evenly spread points.
     """
     variants, directions = len(rows), scores.first.shape[-1]
     nothing, entropy = (

@@ -131,9 +131,8 @@ def explained_share(counts: PartCounts) -> float:
     """Return the R2 of least squares on all rows, an upper bound on the held-out R2 under these
     masks or coarser ones.
 
-    For any penalty, the squared errors on held-out folds are in total at least as large as the
-    squared errors of a fit to all rows. The latter are at least as large as the squared errors of
-    least squares (theory.md, section 5).
+    It is a bound because a ridge regression has at least the squared errors of least squares, and
+    held-out rows have at least the squared errors of a fit to all rows (theory.md, section 5).
     """
     of_rows, response = side(counts, None), response_of(counts)
     n = float(of_rows.rows.sum())

@@ -72,11 +72,13 @@ def pair_gains_of_number(rows: Floats, deviations: Floats, squares: Floats) -> F
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
-    On fold k, adding r to f changes the squared errors by the sum over cells of n_ab r^2 - 2 r
-    (Y_ab
-    - n_ab f), where Y_ab are the summed deviations of the fold. The gain is the decrease, summed
-    over the folds, as a share of the label's squared deviations. If no row is outside a fold, the
-    fold has no gain.
+    On fold k, adding r to f changes the squared errors by
+
+        sum_ab (n_ab r^2 - 2 r (Y_ab - n_ab f)),
+
+    where n_ab are the rows of the cell in the fold, and Y_ab their summed deviations. The gain is
+    the decrease, summed over the folds, as a share of the label's squared deviations. If no row is
+    outside a fold, the fold has no gain.
 
     Parameters
     ----------
@@ -131,9 +133,10 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return the gains of M pairs for one class against all other rows, shape (M, 1 + K), as in
-    `pair_gains`. `tables` is as there, `target` is the index of the class, and `scored` says which
-    of the K folds can be scored.
+    """Return the gains of M pairs of attributes for one class against all other rows, shape (M, 1 +
+    K), as `pair_gains` defines them. `tables` has the rows by pair, fold, class and values, shape
+    (M, K, C, A, B); `target` is the index of the class, and `scored` says which of the K folds can
+    be scored.
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)

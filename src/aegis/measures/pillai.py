@@ -29,11 +29,15 @@ class PillaiFit:
     trace
         The plug-in trace V, from 0 to min(rank, C - 1).
     adjusted
-        V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), where d is the rank, C the number of classes and
-        N the number of rows. It is at most V, and about 0 if attributes and label are independent,
-        so it may be slightly negative. It is 0 if there is only one class, if all attributes are
-        constant, or if N - d - 1 <= 0, because no degree of freedom remains. Expected counts fit
-        less by chance than drawn rows, so d is reduced for them.
+        The trace minus the part that is due to chance,
+
+            V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1),
+
+        where d is the rank, C the number of classes and N the number of rows. It is at most V, and
+        about 0 if attributes and label are independent, so it may be slightly negative. It is 0 if
+        there is only one class, if all attributes are constant, or if N - d - 1 <= 0, because no
+        degree of freedom remains. Expected counts fit less by chance than drawn rows, so d is
+        reduced for them.
     rank
         d, the number of linearly independent indicators of masked values.
     """
@@ -160,7 +164,8 @@ def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[n
 
 def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
     """Return the rank r of `correlation`, and the columns of `label` after whitening, shape (r,
-    columns). If `correlation` = P' L L' P, they are L^-1 P `label`. `noise` is as in `factorised`.
+    columns). If `correlation` = P' L L' P, they are L^-1 P `label`. A pivot counts as 0 if it is
+    smaller than `noise` times the rounding error of an indicator.
     """
     from scipy.linalg.lapack import dtrtrs
 

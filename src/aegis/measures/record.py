@@ -159,8 +159,8 @@ class Measure:
     direction
         Which values are better.
     monotone
-        Whether no coarser deterministic mask can improve the measure. Estimates of hidden
-        information rely on this. A search does not: see `trace` and `of_pair`.
+        Whether coarser deterministic masks can only leave the measure unchanged or make it worse.
+        Estimates of hidden information rely on this. A search does not: see `trace` and `of_pair`.
     scope
         Whether the measure is computed on single attributes or on whole configurations.
     needs
@@ -177,8 +177,8 @@ class Measure:
     fractional
         Whether a measure of one attribute is defined on fractional (expected) counts.
     processed
-        Whether no channel, that is no mask with noise, can improve the measure (data processing
-        inequality).
+        Whether masks with noise (channels), too, can only leave the measure unchanged or make it
+        worse (data processing inequality).
     limit
         Function that returns the best value among all joint distributions with given `Margins`.
         None: it is unknown.

@@ -96,11 +96,17 @@ def trace_by_separation(
     S_0)^-1 (m_1 - m_0) has the largest AUC. This AUC is Phi(d), where d^2 = (m_1 - m_0)' (S_1 +
     S_0)^-1 (m_1 - m_0) and Phi is the normal distribution function (Su and Liu, Linear combinations
     of multiple diagnostic markers, JASA 88, 1993). The result is the trace of codes that have this
-    AUC and for which S_1 = S_0: 2 p q d^2 / (1 + 2 p q d^2), from 0 to 1. The moments are computed
-    from the strength s and the skewness g of each code. For a code of variance 1, m_1 - m_0 =
-    sqrt(s / (p q)), and the variances v_1 and v_0 satisfy p v_1 + q v_0 = 1 - s and v_1 - v_0 = g
-    (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the class and within the rest are
-    assumed to be equal.
+    AUC and for which S_1 = S_0, from 0 to 1:
+
+        2 p q d^2 / (1 + 2 p q d^2).
+
+    The moments are computed from the strength s and the skewness g of each code. For a code of
+    variance 1, with the variances v_1 in the class and v_0 in the rest,
+
+        m_1 - m_0 = sqrt(s / (p q)),  p v_1 + q v_0 = 1 - s,
+        v_1 - v_0 = g (m_1 - m_0) - (q - p) (m_1 - m_0)^2.
+
+    Correlations within the class and within the rest are assumed to be equal.
 
     Parameters
     ----------
@@ -155,8 +161,9 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
     penalty explains.
 
     Let d be the deviation of a level with n rows from the mean. In a ridge regression on a single
-    attribute with penalty p, d shrinks to d n / (n + p). The level then explains n d^2 (1 - (p / (n
-    + p))^2).
+    attribute with penalty p, d shrinks to d n / (n + p). The level then explains
+
+        n d^2 (1 - (p / (n + p))^2).
 
     Parameters
     ----------
@@ -171,8 +178,8 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom of a ridge regression on an attribute; `levels` has the rows of
-    each level (masked value).
+    """Return the degrees of freedom of a ridge regression on an attribute. `levels` has the rows of
+    each level (masked value), and `penalty` is the ridge penalty, in rows.
     """
     total = float(levels.sum())
     if total <= 0:
@@ -185,10 +192,14 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
     ridge penalty.
 
     Let V_p be the trace that a learner with penalty p reaches on the rows that it is fitted to, and
-    f_p its degrees of freedom. On held-out rows the trace is T_p = C - 1 - (C - 1 - V_p) ((N - 1) /
-    (N - 1 - f_p))^2, as in `held_out_traces`, for C classes and N rows. The mean over learners is
-    taken as in `held_out`. If no T_p is positive, the result is the largest T_p, because it still
-    shows how far from useful the codes are. The result never falls if V_p rises or f_p falls.
+    f_p its degrees of freedom. On held-out rows the trace is estimated, for C classes and N rows,
+    as
+
+        T_p = C - 1 - (C - 1 - V_p) ((N - 1) / (N - 1 - f_p))^2.
+
+    The k-th learner reaches the largest of the first k traces; the result is the mean over
+    learners. If no T_p is positive, the result is the largest T_p, because it still shows how far
+    from useful the codes are. The result never falls if V_p rises or f_p falls.
 
     Parameters
     ----------
@@ -283,8 +294,8 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 
 
 def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
-    """Return the trace of the codes, given rows per level (masked value) and class, shape (d, C),
-    and per class, (C,).
+    """Return Pillai's trace of the codes of all attributes, given rows per level (masked value) and
+    class, shape (d, C), and per class, (C,). `offsets` has the first level of each attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -295,15 +306,17 @@ def _trace(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -
 
 
 def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
-    """Return the covariance of codes, shape (p, p), for p columns of codes with mean 0 in `spread`,
-    which has one row per level (masked value).
+    """Return the covariance of p columns of codes, shape (p, p). `spread` has the code of each of d
+    levels (masked values) in each column, shape (d, p), so that every column has mean 0 over the
+    rows. `counts` has the number of rows for each pair of levels.
     """
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 
 
 def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Ints) -> float:
     """Return `trace_by_separation` of the codes of two classes, from rows per level (masked value)
-    and class, shape (d, 2), and per class, shape (2,).
+    and class, shape (d, 2), and per class, shape (2,). `offsets` has the first level of each
+    attribute.
     """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
@@ -321,8 +334,8 @@ def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Int
 
 
 def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = None) -> float:
-    """Return the number of fitted codes: the number of levels with rows, minus 1 per attribute,
-    minus a correction.
+    """Return the number of codes that are fitted to the rows: the number of levels with rows, minus
+    1 per attribute, minus a correction if the counts are expected counts.
 
     Parameters
     ----------
@@ -344,8 +357,10 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
 
 
 def _spread(codes: Floats, offsets: Ints) -> Floats:
-    """Return the codes of d levels (masked values), shape (d, C - 1), with separate columns for
-    each of m attributes, shape (d, m (C - 1)); all other entries are 0.
+    """Return the codes with separate columns for each attribute, shape (d, m (C - 1)), for d levels
+    (masked values), m attributes and C classes. `codes` has one column per class but the last,
+    shape (d, C - 1); `offsets` is the first level of each attribute. In the result, a level is 0 in
+    the columns of other attributes.
     """
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))

@@ -58,13 +58,16 @@ class Tridiagonal:
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
         """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
-        `expected` says that the matrix comes from expected counts, so it may have some.
+        `expected` says that the matrix comes from expected counts, so it may have negative ones.
 
         The trace is d minus p times the trace of the inverse. The diagonal of the inverse follows
         from the pivots of two factorisations, one from above (down) and one from below (up): its
-        entries are 1 / (down_i + up_i - t_i), where t_i are the diagonal entries of T + p I
-        (Meurant, A review on the inverse of symmetric tridiagonal and block tridiagonal matrices,
-        SIAM J. Matrix Anal. Appl. 13, 1992).
+        entries are
+
+            1 / (down_i + up_i - t_i),
+
+        where t_i are the diagonal entries of T + p I (Meurant, A review on the inverse of symmetric
+        tridiagonal and block tridiagonal matrices, SIAM J. Matrix Anal. Appl. 13, 1992).
         """
         from scipy.linalg.lapack import dpttrf, dsterf
 

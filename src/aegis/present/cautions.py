@@ -20,8 +20,8 @@ from aegis.summary.outside import Outside
 
 
 def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the warnings in a release's certificate that people should read before they rely on
-    the release.
+    """Return the warnings in a release's certificate (`document`) that people should read before
+    they rely on the release.
 
     They come in this order: reasons why the rule protects less than its name says, risks to
     persons, limits of the use, and notes on how the figures were measured.
@@ -45,8 +45,8 @@ def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
 
 
 def outside_stated(document: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that a release's rule does not cover, as its certificate states them; None
-    if the certificate states none.
+    """Return the risks that a release's rule does not cover, as its certificate (`document`) states
+    them; None if the certificate states none.
     """
     outside = document["privacy"].get("outside")
     if not isinstance(outside, Mapping):

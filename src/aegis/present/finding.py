@@ -199,8 +199,9 @@ def _objective(advice: Advice) -> str:
 
 
 def _ranked_on(advice: Advice) -> str:
-    """Return a text that says that the proof compares scores on all rows, if the stated utility is
-    measured on the released rows; otherwise, the text is empty.
+    """Return " on all rows, before any is suppressed", to be added to the sentence that says
+    whether the configuration is proven to be the best. The text is empty if no row is suppressed,
+    or if the displayed utility is also measured on all rows.
     """
     best, figure = advice.best, advice.utility
     if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":
@@ -225,8 +226,8 @@ class ExpectedFigure:
     title, value
         The name and the value of the metric.
     note
-        The range of trained models, the same metric for the unmasked table, and for a numeric label
-        the prediction errors.
+        A text: how far trained models usually deviate from the value, the metric of the unmasked
+        table, and for a numeric label the prediction errors.
     """
 
     title: str

@@ -26,8 +26,8 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
     rule
         The rule.
     table
-        The classes and the sensitive counts of the table, as for `PrivacyRule.check`. Classes that
-        are too small for the criteria on sizes may be left out beforehand.
+        The classes and the sensitive counts of the table. Classes that are too small for the
+        criteria on sizes may be left out beforehand.
     room
         Number of rows (or persons) that may be dropped from `table`; by default, the suppression
         limit.

@@ -17,19 +17,26 @@ from aegis.privacy.model import Criterion
 
 
 def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps on the shares q_v of values v in a class that follow from t-closeness with
-    the equal distance: 1 - sum_v min(q_v, p_v) <= t, where p_v are the shares in the table.
+    """Return the caps (largest shares) of values in a class that follow from t-closeness with the
+    equal distance. It requires
+
+        1 - sum_v min(q_v, p_v) <= t,
+
+    where q_v and p_v are the shares of the value v in the class and in the table (`bounds`).
     """
     return ShareCaps(bounds.most(), 1.0 - criterion["t"] - TOLERANCE)
 
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps on the shares of values in a class that follow from t-closeness with the
-    ordered distance; None if suppression can remove every step.
+    """Return the caps (largest shares) of values in a class that follow from t-closeness with the
+    ordered distance; None if suppression can remove every step from a value to the next.
 
-    There are m - 1 steps between the m ordered values. The sum of 1 - min(Q, P) - min(1 - Q, 1 - P)
-    over these steps is at most t (m - 1). Q and P are the cumulative shares, in the class and in
-    the table, of the values up to the step.
+    Over the m - 1 steps between the m ordered values, the condition is
+
+        sum (1 - min(Q, P) - min(1 - Q, 1 - P)) <= t (m - 1),
+
+    where Q and P are the cumulative shares, in the class and in the table (`bounds`), of the values
+    up to the step.
     """
     groups, steps, most = splits(bounds.totals, bounds.room)
     demand = steps - (criterion["t"] + TOLERANCE) * most
@@ -37,10 +44,15 @@ def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps on the shares of values in a class that follow from t-closeness with the
-    hierarchical distance; None if there is no hierarchy.
+    """Return the caps (largest shares) of groups of values in a class that follow from t-closeness
+    with the hierarchical distance; None if there is no hierarchy.
 
-    The mean of 1 - sum_g min(q_g, p_g) over the levels of the hierarchy is at most t.
+    The condition is that the mean over the levels of the hierarchy of
+
+        1 - sum_g min(q_g, p_g)
+
+    is at most t, where q_g and p_g are the shares of the group g in the class and in the table
+    (`bounds`).
     """
     tree = bounds.tree
     if tree is None or not tree.height:
@@ -78,8 +90,8 @@ def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return the caps of (alpha, k)-anonymity: no value may have a share q_v above alpha in a
-    class.
+    """Return the caps (largest shares) of values in a class under (alpha, k)-anonymity: no value
+    may have a share above alpha.
     """
     return ShareCaps(np.full(len(bounds.totals), criterion["alpha"] + TOLERANCE))
 

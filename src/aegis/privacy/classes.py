@@ -314,15 +314,15 @@ class ClassTable:
         counts
             Number of rows of each cell, shape (n,). Cells without rows are left out.
         sensitive
-            For each sensitive attribute, the code of each cell's value, shape (n,), and the labels
-            of the codes, in the order that ordered distances use.
+            For each sensitive attribute, the code of each cell's value, shape (n,), and the label
+            of each code. Codes are in the order of the values.
         population
             Number of people of the population in each cell, shape (n,), summed over each class.
         hierarchies
-            For each sensitive attribute, the levels of its values (see `SensitiveCounts.levels`).
+            For each sensitive attribute, the groups of its values: see `SensitiveCounts.levels`.
         earlier
-            The number in `ClassTable.earlier` for each cell, shape (n,). It must be the same for
-            all cells of a class.
+            A number for each cell, shape (n,), that cells share if no earlier release distinguishes
+            them; 0 if none shows the cell. It must be the same for all cells of a class.
 
         Raises
         ------
@@ -379,8 +379,8 @@ class ClassTable:
             value, and the number of distinct persons of each cell, in any order. Then the labels of
             the codes.
         ids, hierarchies
-            The identifier of each class; and, for each sensitive attribute, the levels of its
-            values, as in `from_cells`.
+            The identifier of each class, shape (n_classes,); and, for each sensitive attribute, the
+            groups of its values on each level of a hierarchy, shape (V, L).
         """
         tables = {}
         for name, (classes, codes, counts, labels) in sensitive.items():

@@ -33,8 +33,13 @@ def ordered_distance(counts: SensitiveCounts) -> Floats:
     """Return the earth mover's distance between each class and the table, from 0 to 1, if the
     distance of two values is the difference of their ranks.
 
-    The distance is sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1), where m is the number of values that
-    occur in the table (Li et al. 2007, section 5.1, ordered distance). It is 0 if m is 1.
+    The distance of a class is
+
+        sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1),
+
+    where q_j and p_j are the shares of the value j in the class and in the table, and m is the
+    number of values that occur in the table (Li et al. 2007, section 5.1, ordered distance). It is
+    0 if m is 1.
     """
     present = counts.totals > 0
     m = int(present.sum())
@@ -74,9 +79,12 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
     distance of two values is given by a tree of the values.
 
     The distance of two values is the height of their lowest common ancestor, divided by the height
-    H of the tree. The distance of a class is the sum over the inner nodes N of height(N)/H
-    min(pos_extra(N), neg_extra(N)). Here pos_extra and neg_extra are the total surplus and the
-    total deficit of N's children (Li et al. 2007, section 5.2).
+    H of the tree. The distance of a class is the sum over the inner nodes N of
+
+        height(N) / H * min(pos_extra(N), neg_extra(N)).
+
+    Here pos_extra and neg_extra are the total surplus and the total deficit of N's children (Li et
+    al. 2007, section 5.2).
 
     Parameters
     ----------

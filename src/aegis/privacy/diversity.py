@@ -26,9 +26,11 @@ def entropy(counts: SensitiveCounts) -> Floats:
     """Return the entropy of the sensitive values in each class, in nats. It lies between 0 and ln V
     for V values.
 
-    For a class with n rows, of which n_v have the value v, the entropy is H = ln n - (1/n) sum_v
-    n_v ln n_v. The class is entropy l-diverse if H >= ln l (Machanavajjhala et al. 2007, Definition
-    4.1).
+    For a class with n rows, of which n_v have the value v, the entropy is
+
+        H = ln n - (1/n) sum_v n_v ln n_v.
+
+    The class is entropy l-diverse if H >= ln l (Machanavajjhala et al. 2007, Definition 4.1).
     """
     weighted = counts.sum_by_class(counts.counts * np.log(counts.counts))
     return np.maximum(np.log(counts.sizes) - weighted / counts.sizes, 0.0)
@@ -55,10 +57,12 @@ def corrected_values(counts: SensitiveCounts) -> Floats:
     exp(2) for two rows with two values. So it is limited to the number of values in the class, as
     in ARX.
 
-    For n rows, of which n_v have the value v, the entropy is G(n) - (1/n) sum_v n_v G(n_v), where
-    G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)) and psi is the digamma function.
-    Reference: Grassberger, Entropy Estimates from Insufficient Samplings (arXiv physics/0307138,
-    2003).
+    For n rows, of which n_v have the value v, the entropy is
+
+        G(n) - (1/n) sum_v n_v G(n_v),  G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)),
+
+    where psi is the digamma function. Reference: Grassberger, Entropy Estimates from Insufficient
+    Samplings (arXiv physics/0307138, 2003).
     """
     weighted = counts.sum_by_class(counts.counts * _grassberger(counts.counts))
     figures = np.exp(_grassberger(counts.sizes) - weighted / counts.sizes)

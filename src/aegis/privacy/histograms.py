@@ -167,8 +167,9 @@ def relative_gain(table: Histograms) -> Floats:
 
 def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
     """Return, for each of n classes, the smallest beta for which the class meets enhanced
-    beta-likeness, shape (n,). The result is infinite if there is no such beta. `tolerance` allows
-    for rounding errors in the comparison of a gain with its limit.
+    beta-likeness, shape (n,). The result is infinite if there is no such beta. A gain (q_v - p_v) /
+    p_v of a value v may not exceed -ln p_v, where q_v and p_v are the shares of v in the class and
+    in the table; `tolerance` allows for rounding errors in this comparison.
     """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
@@ -274,7 +275,8 @@ class Bounds:
 @dataclass(frozen=True, eq=False)
 class ShareCaps:
     """A condition on the shares q_v of the values v in a class, and q_g of groups g of values:
-    sum_g min(q_g, caps_g) >= demand, and q_v >= floors_v.
+
+        sum_g min(q_g, caps_g) >= demand,  q_v >= floors_v.
 
     Attributes
     ----------
@@ -295,8 +297,8 @@ class ShareCaps:
     floors: Floats | None = field(default=None)
 
     def most_rows(self, counts: Floats) -> Floats:
-        """Return, for each of n classes, an upper bound on the number of rows that any finer table
-        can keep, shape (n,).
+        """Return, for each of n classes, an upper bound on the number of its rows that a table can
+        keep if it splits or suppresses parts of the class, shape (n,).
 
         Parameters
         ----------

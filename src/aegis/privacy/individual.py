@@ -78,9 +78,12 @@ def individual_risk(counts: Ints, people: Floats, *, approximate: bool = False) 
     population, shape (N,).
 
     The number F of people who share a record's key is unknown; f of them are in the sample. Given
-    f, F is modelled as negative binomial. Here F^ is the estimate of F, and p = f / F^ is the
-    probability that a person is drawn. The risk is the mean of 1/F. It equals p^f / f 2F1(f, f; f +
-    1; 1 - p), where 2F1 is the hypergeometric function.
+    f, F is modelled as negative binomial. The risk is the mean of 1/F, which is
+
+        p^f / f * 2F1(f, f; f + 1; 1 - p),
+
+    where p = f / F^ is the probability that a person is drawn, F^ is the estimate of F, and 2F1 is
+    the hypergeometric function.
 
     Parameters
     ----------

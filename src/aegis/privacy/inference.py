@@ -73,7 +73,8 @@ class Implication:
         gain is underestimated.
     fixed
         Share of the released rows whose hidden value follows from the released column and the
-        masked value together: see `Predictability.fixed`.
+        masked value together: at least five rows share both, and at least 99 % of them have the
+        same hidden value.
     """
 
     hidden: str
@@ -130,7 +131,9 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
 
 
 def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
-    """Compute `predictability` from the group and the value of each of N rows, shape (N,)."""
+    """Compute how well the groups of N rows predict the values of the rows, as `predictability`
+    does. `groups` and `values` have the group and the value of each row, shape (N,).
+    """
     width = int(values.max(initial=0)) + 1
     keys = groups.astype(np.int64) * width + values
     space = (int(groups.max(initial=0)) + 1) * width

@@ -120,7 +120,7 @@ class ModelParameter:
 
     def check(self, given: object, where: str) -> float:
         """Return `given` as a number if the parameter may have this value; otherwise raise
-        `PolicyError`.
+        `PolicyError`, which says `where` the value is written.
         """
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
             return int(given) if self.whole else float(given)
@@ -183,7 +183,9 @@ class Criterion:
 
     @property
     def local(self) -> bool:
-        """Whether other classes never affect whether a class meets the criterion."""
+        """Whether each class can be checked alone, because other classes do not affect whether it
+        meets the criterion.
+        """
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
@@ -222,8 +224,8 @@ class Criterion:
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> Flags:
-        """Return, for each class, whether its figure (as `figures` returns it) violates the limit
-        of the criterion.
+        """Return, for each class, whether its figure violates the limit of the criterion. `figures`
+        has the figure of each class, shape (n_classes,).
         """
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
@@ -394,8 +396,8 @@ class PrivacyModel:
     window_by_person
         Whether the query can also count distinct persons.
     hopeless
-        Function that returns whether no finer table can meet the criterion, whatever is suppressed.
-        None: this is unknown.
+        Function that returns whether the table and all finer tables fail the criterion, whatever is
+        suppressed. None: this is unknown.
     ordered
         Names of two parameters. If the first exceeded the second, no table would meet the
         criterion, so this is not allowed.
@@ -406,8 +408,8 @@ class PrivacyModel:
         Function that computes `figures` faster, from a plain matrix of rows by class and value.
         None: there is no such function. A model with `fails` cannot have it.
     caps
-        Function that returns the largest shares of values that a kept part of a class can have: see
-        `aegis.privacy.histograms`.
+        Function that returns the largest shares of values that a kept part of a class can have
+        (`ShareCaps`). None: there are no such limits.
     """
 
     name: str
@@ -466,7 +468,9 @@ class PrivacyModel:
 
     @property
     def local(self) -> bool:
-        """Whether other classes never affect whether a class meets the model."""
+        """Whether each class can be checked alone, because other classes do not affect whether it
+        meets the model.
+        """
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:
@@ -476,7 +480,8 @@ class PrivacyModel:
         Parameters
         ----------
         given
-            The parameters, and `attribute` if the model needs it; without the variant.
+            The parameters, and `attribute` if the model needs it. It does not have the key that
+            selects a variant of the model (`variant`).
         """
         allowed = [parameter.name for parameter in self.parameters]
         if ModelNeed.SENSITIVE in self.needs:

@@ -80,8 +80,8 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """A range of class sizes, with the number of classes in this range and the number of rows (or
-    persons) in these classes.
+    """A range of class sizes (`size`, as text), with the number of classes in this range and the
+    number of rows (or persons) in these classes.
     """
 
     size: str
@@ -302,7 +302,7 @@ class PrivacyReport:
         --------
         >>> import aegis
         >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age"], sensitive=["sex"])
-        >>> [text[:42] for text in audit.report.cautions]
+        >>> [text[:41] for text in audit.report.cautions]
         ['Some classes have a single value of sex (']
         """
         return same_values(self.homogeneous_rows, self.unit)

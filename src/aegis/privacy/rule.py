@@ -209,7 +209,7 @@ class PrivacyRule:
 
     @property
     def by_leaves(self) -> bool:
-        """Whether some criterion depends on how many original values a masked value stands for."""
+        """Whether some criterion depends on how many original values a masked value represents."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
@@ -314,7 +314,8 @@ class PrivacyRule:
         return None
 
     def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Raise an error if no masks at all can make a table meet the rule: see `shortage`.
+        """Raise an error if no masks at all can make a table meet the rule, because the table
+        itself has too few rows or too few sensitive values.
 
         Raises
         ------

@@ -47,8 +47,9 @@ def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> 
     differential privacy.
 
     Let gamma = 1 - (1 - rate) / e^epsilon, and let Bin(n, rate) be the number of records drawn from
-    n records. Then k is sufficient if P(Bin(n, rate) > gamma n) <= delta for every n >= k / gamma -
-    1.
+    n records. Then k is sufficient if
+
+        P(Bin(n, rate) > gamma n) <= delta  for every n >= k / gamma - 1.
 
     Parameters
     ----------

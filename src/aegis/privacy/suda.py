@@ -33,9 +33,11 @@ class SpecialUniques:
         Number of minimal sample uniques of each record that have 1, 2, ... `largest` columns,
         shape (N, largest).
     scores
-        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of (m -
-        k)(m - k - 1)... (m - largest), where m is the number of all columns and k is the number of
-        columns of the minimal sample unique.
+        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of
+
+            (m - k)(m - k - 1)...(m - largest)
+
+        for m columns in total, of which k are in the minimal sample unique.
     contributions
         For each record and column, the sum of the scores of the record's minimal sample uniques
         that contain the column, shape (N, m).
@@ -171,11 +173,18 @@ def _match(codes: Ints, fraction: float) -> float:
 
 
 def _chances(scores: Floats, codes: Ints, match: float) -> Floats:
-    """Convert SUDA scores to probabilities that a match with the record is right, whose odds are
-    proportional to a power of the score.
+    """Convert the SUDA scores of N records to probabilities that a match with the record is right,
+    shape (N,).
 
-    The power decreases with the number of columns, 1.4 - m / 20, and the odds are divided by their
-    mean over records with a score, as in sdcMicro.
+    The odds of a record with score s are
+
+        p / h * match / (1 - match),  p = s^(1 + (8 - m) / 20),
+
+    for m columns, where h is the harmonic mean of p over the unique records, as in sdcMicro.
+    Records with the score 0 get the probability 0.
+
+    `codes` has the values of the records, shape (N, m). `match` is the probability that a match
+    with a unique record is right, see `_match`.
     """
     chances = np.zeros(len(scores))
     scored = scores > 0

@@ -60,8 +60,8 @@ def released_cells(
     Parameters
     ----------
     rule
-        The rule that every release met. A release met it together with the earlier releases that it
-        took into account.
+        The rule that every release had to meet, together with the earlier releases that it took
+        into account.
     releases
         The group of each cell under the masks of each release, shape (cells,), in the order of release.
     count

@@ -54,9 +54,12 @@ def pitman(sizes: Ints, population: int) -> float:
 
     `sizes` has the number of rows per class, shape (n_classes,), and `population` is the number N
     of people in the population. The parameters theta and alpha of the model are fitted to the sizes
-    by maximum likelihood. Then about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha of the N
-    people are unique. Reference: Hoshino, Applying Pitman's sampling formula to microdata
-    disclosure risk assessment (Journal of Official Statistics 17, 2001).
+    by maximum likelihood. Then the number of unique people is about
+
+        Gamma(theta + 1) / Gamma(theta + alpha) * N^alpha.
+
+    Reference: Hoshino, Applying Pitman's sampling formula to microdata disclosure risk assessment
+    (Journal of Official Statistics 17, 2001).
     """
     from scipy import optimize, special
 

@@ -355,9 +355,10 @@ def _notes(
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Ints]:
-    """Generalise and add noise as the paper does (its steps 3 and 4); return the released values,
-    and the class of each record by equal released values. `violating` says which records violate
-    the rule.
+    """Generalise the records that violate the rule and add noise to all records, as in steps 3 and
+    4 of the paper. Return the released values, and for each record the number of its class: records
+    with equal released values have the same number. `violating` says which records violate the
+    rule, shape (N,).
     """
     cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)

@@ -116,8 +116,8 @@ class _Queues:
         self.open = np.ones(count, dtype=bool)
 
     def take(self, combination: int) -> int:
-        """Take the first remaining record that has a combination of values from its queue; return
-        the index of the record.
+        """Return the index of the first record in the queue of a combination of values, and remove
+        the record from this queue.
         """
         record = int(self.head[combination])
         self._next[combination] += 1

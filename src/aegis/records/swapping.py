@@ -186,9 +186,9 @@ def swapped_places(
     The function returns, for each of the N records, the index of the record whose geography it
     gets, shape (N,). It also returns the number of records at risk, and how many of these are not
     swapped because no partner is left. A record is at risk at a level of the geography if fewer
-    than k records of its area have its other values. From the coarsest level on, each record at
-    risk is swapped with a record from another area. Then more records are swapped at the finest
-    level, until the rate is reached.
+    than k records of its area have the same values of the other quasi-identifiers. From the
+    coarsest level on, each record at risk is swapped with a record from another area. Then more
+    records are swapped at the finest level, until the rate is reached.
     """
     geography = [records.attribute(name) for name in options.geography]
     others = [a for a in records.attributes if a.name not in options.geography]

@@ -132,9 +132,9 @@ class Advising(ABC):
         Parameters
         ----------
         configurations, generate_count, measure, methods
-            The configurations to rank or how many to generate, the measure, and record-level
-            methods to rank, too: as in `rank`. If the policy lists configurations, Aegis ranks
-            these by default.
+            Configurations to rank, or how many random ones to generate; the name of the measure;
+            and record-level methods whose releases Aegis ranks, too. If the policy lists
+            configurations, Aegis ranks these by default.
         top, time_limit, explain_best
             How many configurations to return, the time limit in seconds, and whether to explain the
             best one: as in `search`. If you give no time limit, the search stops after work that
@@ -340,8 +340,8 @@ class Advising(ABC):
             "suppression=0..0.1", or a parameter of a privacy model that the policy requires:
             "l=2..4", "t=0.1..0.4".
         objective, measure, time_limit
-            The figure to optimise, the measure of the results, and the limit in seconds of all
-            searches together: as in `search`.
+            The figure that the searches optimise, the measure of the results, and the limit in
+            seconds of all searches together.
 
         Examples
         --------

@@ -22,7 +22,7 @@ def advise(
     **options: Any,
 ) -> Advice:
     """Return the best configuration and its runners-up. This is `Study(table, policy).advise(...)`
-    in one call; `options` are the arguments of `advise`.
+    in one call: `exact`, `seed` and `progress` are arguments of `Study`, and `options` of `advise`.
 
     Examples
     --------
@@ -44,7 +44,8 @@ def search(
     **options: Any,
 ) -> Advice:
     """Search all combinations of candidate masks for the best one that meets the rule. This is
-    `Study(table, policy).search(...)` in one call; `options` are the arguments of `search`.
+    `Study(table, policy).search(...)` in one call: `exact`, `seed` and `progress` are arguments of
+    `Study`, and `options` of `search`.
 
     Examples
     --------
@@ -66,7 +67,8 @@ def evaluate(
     **options: Any,
 ) -> Any:
     """Train models on masked tables, and return the `Evaluation`. This is `Study(table,
-    policy).evaluate(...)` in one call; `options` are the arguments of `evaluate`.
+    policy).evaluate(...)` in one call: `exact`, `seed` and `progress` are arguments of `Study`, and
+    `options` of `evaluate`.
 
     Examples
     --------

@@ -154,7 +154,8 @@ class Study(Advising):
         """Train small models on the best entries of an advice, and return the advice
         with their results.
 
-        Aegis trains each model on 2,000 rows.
+        Aegis trains each model on 2,000 rows. `models` are names such as `lr` (logistic regression)
+        or `nb` (naive Bayes).
 
         Examples
         --------

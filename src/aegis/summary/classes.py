@@ -146,8 +146,8 @@ class CountedClasses:
         Parameters
         ----------
         rule
-            The rule that every release met. A release met it together with the earlier releases
-            that it took into account.
+            The rule that every release had to meet, together with the earlier releases that it took
+            into account.
         releases
             The columns of each release, in the order of release. They must be among the counted
             columns.

@@ -58,7 +58,8 @@ class Dealer:
     ) -> Ints:
         """Return the fold of each of the N rows, shape (N,).
 
-        The numbering of equal rows continues in later calls.
+        Equal rows are numbered, so that they are spread over the folds. The numbering continues in
+        later calls.
 
         Parameters
         ----------
@@ -86,7 +87,9 @@ class Dealer:
         units: Ints | None,
     ) -> Ints:
         """Return the fold of each row of a chunk. If `units` has the unit (such as the person) of
-        each row, all rows of a unit get the same fold. The other arguments are as in `rows`.
+        each row, all rows of a unit get the same fold. `codes` has the atom (set of values) of each
+        row for each attribute; the other arguments are the class, numeric label and weight of each
+        row.
         """
         if units is None:
             return self.rows(codes, label, number, weight)

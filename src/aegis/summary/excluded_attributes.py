@@ -29,9 +29,9 @@ def told_alone(
     """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
     label, as Pillai's trace corrected for chance.
 
-    This is chi-square divided by the number of rows, minus the mean of this for a randomly permuted
-    label, (levels - 1) (classes - 1) / (rows - 1). It is at least 0. If counts are sums of weights,
-    `weights` converts them to effective rows.
+    The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
+    randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
+    counts are sums of weights, `weights` converts them to effective rows.
 
     Examples
     --------
@@ -65,11 +65,12 @@ def set_aside(
     """Reduce the attributes that predict the label worst to a single level each, so that measures
     of whole configurations leave them out.
 
-    Attributes keep their levels in descending order of `told_alone` (of equal ones, fewer atoms
-    (sets of values) come first), as long as they have at most `together` atoms in total. An
-    attribute with too many atoms is skipped, unless it is the first. Attributes with noise masks
-    are never reduced, because the levels of their noisy values are not known here. For a numeric
-    label, `explained` replaces `told_alone`.
+    Attributes keep their levels in descending order of `told_alone`, as long as they have at most
+    `together` atoms (sets of values) in total. Of attributes that predict equally well, the one
+    with fewer atoms comes first. An attribute with too many atoms is skipped, unless it is the
+    first. Attributes with noise masks are never reduced, because the levels of their noisy values
+    are not known here. For a numeric label, `explained` replaces `told_alone`. `max_levels` is the
+    largest number of levels of an attribute.
 
     Examples
     --------
@@ -113,7 +114,8 @@ def _aside(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Restore the levels and ranges of an attribute that `set_aside` has reduced to a single level.
+    """Restore the levels (at most `max_levels`) and ranges of an attribute that `set_aside` has
+    reduced to a single level.
 
     Examples
     --------

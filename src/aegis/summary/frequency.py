@@ -128,7 +128,9 @@ class FrequencyTable:
         """Return the equivalence classes that the cells form. If persons are counted, class sizes
         are numbers of persons.
 
-        `ids`, shape (cells,), is the class of each cell; the other arguments are as in `roll_up`.
+        `ids`, shape (cells,), is the class of each cell. `sensitive` has the group of each value
+        and the text of each group, and `hierarchies` the ancestors of each group, both by sensitive
+        attribute.
         """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)

@@ -29,7 +29,8 @@ def count_by(source: Source, table: ir.Table, keys: Mapping[str, ir.Value]) -> i
     Parameters
     ----------
     source
-        The source that runs the trial query.
+        The source of the table. If a trial query on it shows that combinations repeat, rows are
+        first counted by combination of the columns that the keys use.
     table
         The table. The keys are expressions of its columns.
     keys

@@ -114,7 +114,10 @@ def summarize_stored(source: Source, policy: Policy, held: CodedRows) -> Summary
 
 
 class _StoredBuilder(HeldBuilder):
-    """Carries out the steps of `summarize` on more rows in memory than `HeldBuilder` usually gets."""
+    """Carries out the steps of `summarize` on a large table whose rows are in memory. To save
+    memory, classes are stored as 32-bit integers, and the deviations of a numeric label from its
+    mean are not stored.
+    """
 
     label_type = np.int32
     _deviations = None
@@ -163,7 +166,7 @@ class TaskBuilder(HeldBuilder):
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
     ) -> AttributeSummary:
-        """Return the label as an attribute of all rows, with its rows by class."""
+        """Return the label as an attribute, with the number of all rows by value and class."""
         own = self.whole.described[attribute.name]
         joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
         np.fill_diagonal(joint, label.weighted)

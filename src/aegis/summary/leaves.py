@@ -216,7 +216,7 @@ def leaves_by_hierarchy(
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
     """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show how
-    many original values a masked value stands for.
+    many original values a masked value represents.
     """
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]

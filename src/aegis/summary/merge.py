@@ -323,7 +323,8 @@ class _Merger:
         equally many rows), computed from all counts or taken from a part. Return None if there are
         no ranges.
 
-        A part is chosen as in `_levels`.
+        If parts pool groups, the ranges come from the part with most separate levels that fits all
+        other parts. Raise `DataError` if there is none.
         """
         if own[0].ranges is None:
             return None
@@ -441,8 +442,9 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
 
 
 def _atoms(part: _PartCodes, whole: AttributeSummary) -> Ints:
-    """Return, for each of the A atoms (sets of values that no mask distinguishes) of a part, the
-    atom of the merged attribute, shape (A,).
+    """Return where the A atoms of one part of a table are in the merged table, shape (A,): the
+    index of the atom of the same attribute after the merge. An atom is a set of values that no mask
+    distinguishes.
     """
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]

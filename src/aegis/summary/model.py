@@ -172,9 +172,9 @@ class AttributeSummary:
     nulls
         Number of rows in which the attribute is null.
     domain
-        The values of the table, if `withhold` removed joint counts; else None. If it is given, each
-        entry of `values` is the first value of a cell, which is a set of values that no candidate
-        distinguishes. `unmasked` shows each cell separately.
+        None in a usual summary. In a summary from which `withhold` removed joint counts, the values
+        of the table. In this case `values` has the first value of each set of values that no
+        candidate distinguishes, and `unmasked` shows each of these sets separately.
     """
 
     name: str
@@ -218,7 +218,7 @@ class AttributeSummary:
     @property
     def aside(self) -> bool:
         """Whether measures of whole configurations leave out this attribute, because the table has
-        too many levels: see `set_aside`.
+        too many levels (`set_aside` reduced it to one level).
         """
         return self.n_atoms == 1 and self.unmasked.size > 1
 
@@ -231,8 +231,8 @@ class AttributeSummary:
 
     @cached_property
     def atom_numbers(self) -> tuple[Floats, Floats]:
-        """For each of A atoms (sets of values that no mask distinguishes), the number and the sum
-        of the distinct numbers that labelled rows have, shape (A,) both.
+        """For each of A atoms (sets of values that no mask distinguishes), how many distinct
+        numbers its labelled rows have, and the sum of these numbers, shape (A,) both.
 
         Each distinct number counts once, so the result does not depend on counts that `withhold`
         removes.

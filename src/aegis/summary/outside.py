@@ -48,9 +48,10 @@ class Outside:
     Attributes
     ----------
     rows, unique_rows
-        The number of rows, and the number of rows that differ from every other row in at least one
-        column; if persons are counted, from every row of another person. None if the rows were not
-        available, if their values are drawn with noise, or if there are more than two million rows.
+        The number of rows, and the number of unique rows: no other row (or no row of another
+        person, if persons are counted) has the same values in all columns. None if the rows were
+        not available, if their values are drawn with noise, or if there are more than two million
+        rows.
     near_keys
         Columns in which nearly every row has a different value, and the number of values of each.
     singling
@@ -144,7 +145,7 @@ def _counted(
     person: str | None,
 ) -> Iterator[tuple[ir.Table, list[str]]]:
     """Yield a table whose rows can be grouped to find unique rows, and the names of its columns
-    that stand for the columns `covered` by the rule.
+    that represent the columns `covered` by the rule.
 
     Columns are renamed: `v3` has the values of `columns[3]`, so that no name equals that of an
     added column. If rows are counted, each distinct row is kept once, with its number `n`. A
@@ -229,7 +230,7 @@ def _outside_in(
     label: str | None,
 ) -> Outside:
     """Find the risks that the rule does not cover, in the rows that `_counted` yields. `keys` are
-    the columns of `table` that stand for the quasi-identifiers.
+    the columns of `table` that represent the quasi-identifiers.
     """
     named = {name: f"v{place}" for place, name in enumerate(columns)}
 
@@ -297,7 +298,9 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the names of all columns whose type a mask accepts; only their values can be compared."""
+    """Return the names of all columns whose type a mask accepts, except the column `person`; only
+    values of these columns can be compared.
+    """
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

@@ -41,8 +41,8 @@ class Population:
     counts
         Number of people per cell, shape (cells,): whole numbers, or sums of weights.
     finest
-        The finest candidate of each quasi-identifier that the frequency table counts by the groups
-        of this candidate instead of by values.
+        The candidate mask by whose groups the frequency table counts a quasi-identifier, for each
+        quasi-identifier that it does not count by single values. It is the finest candidate.
     """
 
     values: Mapping[str, pa.Array]
@@ -145,7 +145,9 @@ def people_of(policy: Policy, source: Source | None) -> Source | None:
 
 
 def _people_are_counted(policy: Policy, people: float, rows: int) -> bool:
-    """Return whether weights that add up to `people` say how many people rows stand for."""
+    """Return whether the weights of the `rows` rows of a table, which add up to `people`, say how
+    many people each row represents.
+    """
     if people >= rows and policy.person is None:
         return True
     if policy.privacy.needs_population and policy.person is not None:

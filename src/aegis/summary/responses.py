@@ -364,7 +364,9 @@ class ResponseCounter:
         weights: Ints | None = None,
     ) -> ResponseSums | None:
         """Return the sums of the numeric label over these rows; None if the label is not a number.
-        The arguments are those of `ResponseCounter` and `add`.
+        `codes` has, for each attribute, the atom (set of values) of each row, and `sizes` the
+        number of atoms. `fold`, `response` and `weights` are the fold, the label in units and the
+        weight of each row.
         """
         if response is None:
             return None

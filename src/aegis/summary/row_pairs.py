@@ -115,12 +115,13 @@ class AtomRows:
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
-        """Count how many rows have both atoms (sets of values) of each pair of the D atoms of all
-        attributes, shape (D, D), among all rows or the rows with the indices `rows`.
+        """Count, for each pair of the D atoms of all attributes, the rows that have both atoms,
+        shape (D, D). An atom is a set of values of an attribute. Only the rows with the indices
+        `rows` are counted, or all.
 
-        Several attributes with few atoms are first joined into one variable, whose values are
-        combinations of atoms. Each pair of such variables is counted in one table. The counts of
-        pairs of atoms are sums of its entries.
+        To count faster, several attributes with few atoms are first joined into one variable, whose
+        values are combinations of atoms. Two such variables are counted in one table, and the
+        result adds up entries of this table.
         """
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
@@ -311,7 +312,7 @@ def count_row_pairs(
     response
         The numeric label of each row in its unit, as an integer; None if the label has classes.
     weights, divisor
-        The weight of each row in its unit, and the greatest common divisor; None counts rows once.
+        The weight of each row in its unit (None: each counts once), and their common divisor.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))

@@ -98,8 +98,8 @@ class WeightSums:
 
     @property
     def rows(self) -> float:
-        """The sum of all weights, converted to effective rows by `in_rows`. It equals `effective`
-        except for rounding.
+        """The effective number of rows, (sum of w)^2 / (sum of w^2) for weights w, computed by
+        `in_rows` as for single counts. So it may differ from `effective` by rounding.
         """
         return (self.total // self.divisor) * self.step
 
@@ -185,7 +185,8 @@ class RowWeights:
     def read(
         cls, column: ir.Column, values: pa.Array, counts: Ints, unit: NumberUnit | None = None
     ) -> RowWeights:
-        """Check the weights of a table, and choose a unit in which all of them are whole numbers.
+        """Check the weights of a table, and express all of them as whole numbers of `unit`; if it
+        is None, choose a unit. `values` are the distinct weights, and `counts` the rows of each.
 
         Raises
         ------

@@ -153,8 +153,8 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int
 
 
 def _coarser(pairs: PairCounts, moved: Sequence[Int32s]) -> PairCounts:
-    """Return the counts of pairs of attributes with coarser atoms. For each attribute, `moved` has
-    the new atom of each old atom.
+    """Return the counts of pairs of attributes after atoms (sets of values) are merged. For each
+    attribute, `moved` has the new atom of each old atom.
     """
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
     part = PartOfPairs(pairs, moved, np.arange(pairs.classes))

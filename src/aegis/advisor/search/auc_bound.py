@@ -63,11 +63,12 @@ class FinestMasks:
         return CodedMasks(levels, keys, [None] * len(masks))
 
     def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
-        """Return the finest mask of a set of candidates: a number that identifies it, the level of
-        each atom, shape (A,), and the number of levels.
+        """Return the finest mask that a set of candidates of an attribute allows: a number that
+        identifies it, its level (masked value) for each of A atoms, shape (A,), and the number of
+        levels.
 
-        `index` is the attribute, and `domain` is the set as a bit mask. An atom is a set of values
-        that all candidates treat in the same way.
+        `index` is the attribute. `domain` is a bit mask: bit i is set if candidate i is in the set.
+        An atom is a set of attribute values that all candidates treat in the same way.
         """
         if (index, domain) not in self._known:
             level = _refined(self._variables[index], domain)

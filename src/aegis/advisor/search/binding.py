@@ -92,10 +92,12 @@ def _hiding_less(variable: Variable, current: int) -> list[int]:
 def _relaxed(
     searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
 ) -> list[Relaxation]:
-    """Return the gain of the best configuration under each rule that is one step weaker.
+    """Return, for each rule that is one step weaker than the policy's rule, the best configuration
+    under it: its score, its gain, and which masks differ.
 
-    `box` is the recommended configuration, with whose masks the results are compared. `highest` is
-    the best score with its configuration, from which gains are computed.
+    `box` is the recommended configuration; masks are compared with it. `highest` is the best score
+    under the policy's rule with its configuration; the gain is the score minus this score. `clock`
+    limits the time.
     """
     finer = []
     value, leader = highest

@@ -66,7 +66,7 @@ class OpenBox(NamedTuple):
     Attributes
     ----------
     bound
-        No configuration in the box has a larger signed value.
+        Upper bound of the signed values of the configurations in the box.
     box
         For each variable, the set of candidates as a bit mask: bit i is set for candidate i.
     tight
@@ -91,7 +91,7 @@ class Found:
         The signed values of the best configurations, with the configurations as boxes of single
         candidates, best first.
     bound
-        No configuration that was not returned has a larger signed value than this.
+        Upper bound of the signed values of all configurations that were not returned.
     nodes
         Number of boxes that were split.
     complete
@@ -100,7 +100,7 @@ class Found:
     interrupted
         Whether the user stopped the search.
     beyond
-        No configuration outside of `best` has a larger signed value than this.
+        Upper bound of the signed values of all configurations outside of `best`.
     open
         The boxes that were not searched, largest bound first; a later search can continue with
         them.

@@ -73,8 +73,8 @@ class _Anything:
 
 
 def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
-    """Return the configuration that meets the rule if the fewest rows are removed, as a box of
-    single candidates.
+    """Return the configuration for which the fewest rows must be removed so that it meets the rule,
+    as a box of single candidates.
 
     The search tries the coarsest configuration first. If time runs out, the result is the best
     configuration so far; None if the search was interrupted before it tried one.

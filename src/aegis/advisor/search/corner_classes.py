@@ -93,8 +93,9 @@ class Corners:
         return self._tables.get(box, lambda: self._refined(box))
 
     def _refined(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence classes under the coarsest masks of a box, as `of` does. If the
-        classes of a larger box (with more candidate masks) are cached, split these classes.
+        """Return the equivalence class of each cell of the frequency table under the coarsest masks
+        of a box, and a number above all class numbers. If the classes of a larger box (with more
+        candidate masks) are cached, split these classes.
         """
         outer = self._around(box)
         ids, space = self.cells.undivided() if outer is None else self._tables[outer]

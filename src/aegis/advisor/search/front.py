@@ -211,7 +211,10 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 
 @dataclass
 class _FrontStrength:
-    """One value of the varied parameter, with the best configuration so far."""
+    """One value of the varied parameter, with the rule and the objective for this value. `box` is
+    the best configuration so far (None: there is none), and `bound` is an upper bound of the signed
+    objective.
+    """
 
     value: float
     rule: PrivacyRule

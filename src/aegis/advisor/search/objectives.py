@@ -245,10 +245,14 @@ class Pairwise(OfMeasure):
     depends only on the mask a of attribute i and the mask b of attribute j.
 
     The value of a pair is divided equally between its two attributes. Attribute i with mask a
-    contributes 1/2 sum_j w_ij(a, b_j), which is at most 1/2 sum_j max_b w_ij(a, b). The bound of a
-    box (a set of candidate masks for each attribute) adds, over the attributes, the largest such
-    value of any candidate a of attribute i. It is exact for a single configuration. It is valid
-    even if values do not grow with finer masks, and it needs no label.
+    contributes
+
+        1/2 sum_j w_ij(a, b_j) <= 1/2 sum_j max_b w_ij(a, b),
+
+    where b_j is the mask of attribute j. The bound of a box (a set of candidate masks for each
+    attribute) adds, over the attributes, the largest right-hand side of any candidate a of
+    attribute i. It is exact for a single configuration. It is valid even if values do not grow with
+    finer masks, and it needs no label.
     """
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:

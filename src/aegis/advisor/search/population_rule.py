@@ -17,8 +17,8 @@ class BesidePopulation(InMemory):
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
     population are checked for the coarsest configuration of a box (a set of candidate masks for
-    each attribute), if there is one. If a monotone criterion fails there, or if a criterion is
-    hopeless for all finer tables, no configuration in the box is admissible.
+    each attribute), if there is one. If a monotone criterion fails there, or if a criterion can be
+    met by no finer table, no configuration in the box is admissible.
     """
 
     def __init__(

@@ -134,8 +134,8 @@ def _counts(problem: Problem) -> list[str]:
     """Return texts that together identify the table and the masks of a search: its number of rows,
     the candidate masks, and a digest of each array of counts.
 
-    The fold of a row depends on all of its values. So the counts by fold differ between tables even
-    if each column has the same counts.
+    The counts by fold (part of the rows, for cross-validation) are included because they differ
+    even between tables whose columns have the same counts.
     """
     summary = problem.summary
     pairs, frequency = summary.pairs, summary.frequency

@@ -115,7 +115,7 @@ class Judge:
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Return whether a class that fails a criterion also decides about all finer tables.
+        """Return whether a class that fails a criterion proves that finer tables fail, too.
 
         Without suppression, this means that all finer tables fail; it holds for every monotone
         model. With suppression, it means that all parts of the class fail in finer tables; it holds

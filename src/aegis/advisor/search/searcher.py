@@ -207,8 +207,8 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> Found:
-        """Return the best configurations that meet the rule of `feasibility`. All other parameters
-        are those of `run`.
+        """Return the best configurations that meet the rule of `feasibility`. The parameters are
+        explained in `run`.
 
         If the objective has no good bounds, the search scores a list of configurations. Otherwise,
         it uses a search strategy that a package adds, or branch and bound.
@@ -270,8 +270,8 @@ class Searcher:
         """Yield notes for the reader: on the proof, on how the search ended, and on limits from
         table and rule.
 
-        `loose` says whether the bound ignores the rule. `first` says whether, of several
-        configurations, only the first must be the proven best.
+        `loose` says whether the bound ignores the rule. `first` says whether the proof concerns
+        only the first of several configurations.
         """
         if loose:
             yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"

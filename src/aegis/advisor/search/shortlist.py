@@ -32,24 +32,24 @@ _REACHING = 3
 
 
 class Shortlist:
-    """A search for a measure whose upper bound is not sharp. It lists configurations by another
-    objective, such as Pillai's trace, and scores this list by the measure.
-
-    A box has a set of candidate masks for each attribute.
+    """A search for objectives whose upper bounds are too high to exclude configurations. It first
+    lists the best configurations by a cheaper objective, such as Pillai's trace. Then it scores
+    each configuration in this list by the real objective.
 
     Parameters
     ----------
     problem, objective, feasibility
         The search space, the objective to maximise, and the check of the rule.
     traces
-        The objectives by which configurations are listed. The second one is used if the first one
-        is not above 0 for any configuration.
+        The cheaper objectives, by which configurations are listed. The second is used only if the
+        first is not above 0 for any configuration.
     listed
         Largest number of configurations in the list.
     bounds
         Whether to compute an upper bound for all configurations, if `objective` has one.
     prove
-        Whether to also split boxes until the best configuration is proven or time runs out.
+        Whether to go on until the best configuration is proven or time runs out, by splitting boxes
+        (sets of configurations).
     clock
         Time limit; when it is reached, the search returns the best configurations so far. Half of
         the time is for the list.
@@ -91,10 +91,10 @@ class Shortlist:
         """Return all configurations that the search scored, best first, and what is proven about
         this list.
 
-        In the result, `proven` is None if the list is empty, or if the best configuration is proven
-        to be the best of all combinations. `bound` is infinite if the objective has no bound and
-        some admissible configurations were not scored. `complete` is True if the search ran to its
-        end.
+        In the result, `proven` has the part of the list that is proven to be complete. It is None
+        if no part is. It is also None if the search proves more: that the best configuration is the
+        best of all combinations. `bound` is infinite if the objective has no bound and some
+        admissible configurations were not scored. `complete` is True if the search ran to its end.
 
         Parameters
         ----------

@@ -34,11 +34,14 @@ class Pillai(Objective):
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
     So a bound for a box is the V of its finest grouping, in which each variable has the common
-    refinement of its candidates. The adjusted trace is V - (L - V) d / (N - d - 1), where L is the
-    number of classes minus one, d the rank of the indicators, and N the number of rows. L and d are
-    smallest for the coarsest grouping of the box. So a bound is V minus max(0, L - V) d / (N - d -
-    1), with the V of the finest grouping, and the L and d of the coarsest grouping. For a single
-    configuration, the bound is exact.
+    refinement of its candidates. The adjusted trace is
+
+        V - (L - V) d / (N - d - 1),
+
+    where L is the number of classes minus one, d the rank of the indicators, and N the number of
+    rows. L and d are smallest for the coarsest grouping of the box. So a bound is V - max(0, L - V)
+    d / (N - d - 1), with the V of the finest grouping, and the L and d of the coarsest grouping.
+    For a single configuration, the bound is exact.
 
     A noise mask counts as the unmasked atoms in the finest grouping, and as one level in the
     coarsest grouping. Given the atoms, the noisy values are independent of everything else, so they

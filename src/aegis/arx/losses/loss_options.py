@@ -61,7 +61,7 @@ class Mean(StrEnum):
         """Combine the losses of m attributes into one loss; `values` has one loss for each
         attribute, shape (m,).
 
-        The geometric mean is prod(1 + x)^(1/m) - 1.
+        The geometric mean of the losses x is prod(1 + x)^(1/m) - 1.
         """
         if self is Mean.GEOMETRIC:
             return float(np.expm1(np.log1p(values).mean()))

@@ -22,9 +22,12 @@ class ShownClassification(Classification):
     This is how ARX 3.9.2 treats a response variable that is a quasi-identifier. Kept rows with
     equal values of the other quasi-identifiers form a group. Their masked labels determine their
     charges, like the labels of the rows of a class in `Classification`. If the mask shows v
-    different values for the V label values, let s = (V - v) / (V - 1). Each charge then moves by
-    the share s towards the largest charge. So if the mask shows only one value, every kept row has
-    the largest charge.
+    different values for the V label values, each charge moves towards the largest charge by the
+    share
+
+        (V - v) / (V - 1).
+
+    So if the mask shows only one value, every kept row has the largest charge.
     """
 
     def _exact(self, box: Box) -> float:
@@ -49,11 +52,12 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return the sum of the charges of all kept rows.
+        """Return the sum of the charges (losses between 0 and 1) of all kept rows. A row is charged
+        if it does not have the most frequent masked label of its group, or if labels tie.
 
         `joint` counts the kept rows by group of the other quasi-identifiers and by masked label,
-        shape (groups, labels). `hidden` is the share of label values that the mask hides, from 0 to
-        1.
+        shape (groups, labels). `hidden`, from 0 to 1, is the share of label values that the mask
+        hides.
         """
         charges = self._options
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)

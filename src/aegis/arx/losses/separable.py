@@ -51,7 +51,7 @@ class Separable:
         The contribution of each attribute, in the order of the variables.
     mean
         How contributions are combined: by their sum, or by an arithmetic or geometric mean. The
-        maximum is not possible, because no sum bounds it.
+        maximum is not possible, because it does not follow from a sum.
     counted
         Number of attributes in the mean.
     """
@@ -122,12 +122,13 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return the group of each cell of the frequency table in one attribute, shape (cells,), and
-    how much loss a suppressed row of each of the G groups adds under each of n candidates, shape
-    (n, G).
+    """Return two arrays for an attribute. The first has the group of each cell (combination of
+    values) of the frequency table, shape (cells,). The second has how much loss a suppressed row of
+    each of the G groups adds under each of n candidates, shape (n, G).
 
-    A group has values that no candidate distinguishes; its suppressed rows are spread over its
-    values. An attribute that forms no equivalence classes has one group.
+    A group has values that no candidate distinguishes. Its suppressed rows are assumed to have
+    these values as often as all rows of the group. An attribute that forms no equivalence classes
+    has one group.
     """
     variable = part.variable
     rows = variable.attribute.counts.astype(np.float64)

@@ -30,7 +30,7 @@ from aegis.summary import AttributeSummary, Candidate
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """The loss of masked and of suppressed rows in one attribute.
+    """How much loss masking and suppression cause in one attribute.
 
     Attributes
     ----------
@@ -38,17 +38,18 @@ class AttributeLoss:
         Function that returns, for each of the attribute's V values, the loss that a mask causes in a
         row with this value, shape (V,).
     whole
-        Function that returns the loss of a suppressed row; None if the loss of a row depends on
-        which other rows are suppressed.
+        Function that returns the loss of a suppressed row in this attribute; None if this loss
+        depends on which other rows are suppressed.
     charge
-        Used if `whole` is None. Function of the number of suppressed rows by value, shape (V,). It
-        returns how much loss they cause in addition to the loss of the mask. This loss is at least 0
-        and does not decrease if more rows are suppressed.
+        Used only if `whole` is None. Function of the attribute, its candidate mask and the number
+        of suppressed rows by value, shape (V,). It returns how much loss these rows cause in
+        addition to the loss of the mask: at least 0, and more or the same if more rows are
+        suppressed.
     per_row
         Whether the loss is a mean over rows instead of a sum.
     normed
-        Whether the losses of all attributes are divided by the sum of the losses of a suppressed
-        row (`whole`) over the attributes.
+        Whether all losses are divided by the loss of a row that is suppressed in every attribute
+        (the sum of `whole`).
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
@@ -140,8 +141,8 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Whether the loss is a sum over attributes, or a mean that can be computed from one. This
-        is true unless the option `mean` is `max`.
+        """Whether the loss can be computed from a sum over attributes, either as the sum itself or
+        as its mean. This is true unless the option `mean` is `max`.
         """
         return self._options.mean is not Mean.MAXIMUM
 

@@ -124,11 +124,10 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ints, stands: Int32s) -> None:
-        """Correct, in place, the cells that represent classes, where several classes have the same
-        hash.
+        """Correct `stands`, the cell that represents the class of each cell, in place. It is wrong
+        where several classes have the same hash.
 
-        `ids` has the class of each cell (combination of values). `stands` has, for each cell, the
-        cell that represents its class.
+        `ids` has the class of each cell. A cell is a combination of values.
         """
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)

@@ -75,11 +75,13 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """A search by hitting sets for losses that are sums over attributes: it lists configurations
-    with a small loss, and removes the refinements of those that the rule refuses.
+    """A search that lists configurations with a small loss, and removes from the list those that
+    the rule refuses and all finer ones, which the rule refuses too. The loss must be a sum over
+    attributes.
 
-    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). It begins
-    with branch and bound, until the requested number of configurations is found.
+    It takes the same parameters as `BranchAndBound`, and the loss as a sum (`separable`). The
+    search uses branch and bound until it has the requested number of configurations (`top`), and
+    then the list.
     """
 
     def __init__(
@@ -128,8 +130,9 @@ class Sieve(BranchAndBound):
         self._at_work = None
 
     def _limit(self) -> float:
-        """Return the limit of the sum over attributes at the current stage of the proof. In the
-        last stage, a configuration at or above the limit cannot be among the best.
+        """Return the sum over attributes below which configurations are checked at the current
+        stage of the proof. In the last stage, a configuration with this sum or more cannot be among
+        the best.
         """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
@@ -160,8 +163,8 @@ class Sieve(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
-        """Return configurations as a list of open ones, without those that are refused or too
-        costly.
+        """Return configurations as a list of open ones. The list lacks configurations that the rule
+        is known to refuse, and those that cost too much to be among the best.
 
         Parameters
         ----------
@@ -279,8 +282,8 @@ class Sieve(BranchAndBound):
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
         """Return the coarsest configuration found, coarser than `node` or equal to it, that proves
-        that `node` is not among the best. Also return the least cost of each candidate if its
-        suppressed rows are suppressed; None if the rule refuses the configuration.
+        that `node` is not among the best. Also return the least cost of each candidate if the rows
+        that it suppresses are suppressed; None if the rule refuses it.
 
         The result is None if there is no such configuration, so that `node` may be among the best.
         The search follows the steps to coarser candidates in `steps`, and starts where the last
@@ -316,8 +319,8 @@ class Sieve(BranchAndBound):
         """Return the steps from a configuration to the coarsest one, each a change of one mask, the
         most valuable step first.
 
-        `node` has the candidate of each attribute, and `steps` the steps from each candidate. The
-        values are varied at random.
+        `node` has the candidate of each attribute, and `steps` the steps from each candidate. To
+        make different searches explore different ways, random numbers vary the value of each step.
         """
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [

@@ -212,10 +212,12 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
 
 
 def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
-    """Add to each row the bits of all rows that it refines, in place.
+    """Exclude from each row the configurations that are excluded in a coarser row, in place: add
+    the bits of all rows that the row refines.
 
-    `dead` has a row of bits for each of n combinations of candidates, shape (n, words). `orders`
-    says for each attribute whether a candidate (row) refines another one (column).
+    `dead` has a row of bits, which are set for excluded configurations, for each of n combinations
+    of candidates, shape (n, words). `orders` says for each attribute whether a candidate (row)
+    refines another one (column).
     """
     before = 1
     for order in orders:
@@ -227,8 +229,8 @@ def _take_over(dead: Bits, orders: Sequence[Flags]) -> None:
 
 
 def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
-    """Return a random sample of words of bits. `share` is the share of the words to draw, from 0 to
-    1.
+    """Return a random sample of the words of a bit matrix, which are given as row, column and bits.
+    `share` is the share of the words to draw, from 0 to 1.
     """
     some = random.random(len(words[0])) < share
     return words[0][some], words[1][some], words[2][some]
@@ -239,8 +241,9 @@ def _count(words: Words) -> int:
 
 
 def _within(order: Flags, column: npt.NDArray[np.int16]) -> Bits:
-    """Return, for each of n candidates, which entries of `column` refine it, as bits, shape (n,
-    words). `order` says whether a candidate (row) refines another one (column).
+    """Return, as bits, which configurations have a mask that refines each of n candidates of an
+    attribute, shape (n, words). `column` has the candidate of each configuration. `order` says
+    whether a candidate (row) refines another one (column).
     """
     return np.stack([_packed(order[column, other]) for other in range(len(order))])
 

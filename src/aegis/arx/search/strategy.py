@@ -15,8 +15,8 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """A search strategy: it lists configurations with a small loss, and removes the refinements of
-    those that the rule refuses (see `aegis.arx.search.hitting_set`).
+    """A search strategy: it lists configurations with a small loss, and removes from the list those
+    that the rule refuses and all finer ones (see `aegis.arx.search.hitting_set`).
     """
 
     name: str = "hitting-sets"

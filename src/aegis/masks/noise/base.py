@@ -100,8 +100,8 @@ class NoiseMask(Mask):
         """
 
     def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
-        """Return the local differential privacy that the mask guarantees; None if it guarantees
-        none.
+        """Return the local differential privacy that the mask guarantees for the column
+        `attribute`; None if it guarantees none.
         """
         return None
 

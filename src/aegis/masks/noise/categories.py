@@ -240,8 +240,8 @@ class RandomisedResponse(CategoryNoise):
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 
     def loss(self, attribute: str) -> PrivacyLoss | None:
-        """Return the privacy loss of a row, epsilon, with a note if the list of values was learnt
-        from the data; None if the policy states no epsilon.
+        """Return the privacy loss of a row in the column `attribute`, which is epsilon, with a note
+        if the list of values was learnt from the data; None if the policy states no epsilon.
         """
         if self.epsilon is None:
             return None
@@ -402,7 +402,9 @@ def _probability(mask: str, parameter: str, given: object) -> None:
 
 
 def _listed(mask: str, given: object) -> tuple[Value, ...]:
-    """Check that a parameter is a list of different values of one type, and return it."""
+    """Return `given` if it is a list of different values of one type; otherwise raise
+    `PolicyError`, which names `mask`.
+    """
     allowed = (
         f"a list of 1 to {MOST_REPORTS:,} different values, all text, all whole or all boolean"
     )
@@ -418,7 +420,9 @@ def _listed(mask: str, given: object) -> tuple[Value, ...]:
 
 
 def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[float, ...], ...]:
-    """Check that a parameter is a matrix of probabilities; raise `PolicyError` at the first invalid row."""
+    """Return `given` if it is a matrix of probabilities with `columns` columns; otherwise raise
+    `PolicyError`, which names the first invalid row.
+    """
     rows: list[tuple[float, ...]] = []
     if isinstance(given, str) or not isinstance(given, list | tuple):
         raise parameters.wrong(mask, parameter, given, "a list of rows")

@@ -153,7 +153,9 @@ class BoundedNoise(GridNoise):
                 raise parameters.wrong(self.name, "sensitivity", self.sensitivity, allowed)
 
     def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the privacy loss of a row if its number changes from one bound to the other."""
+        """Return the privacy loss of a row in the column `attribute` if its number changes from one
+        bound to the other.
+        """
         width = float(self._width)
         loss = self.epsilon * width / self._sensitivity
         return PrivacyLoss(attribute, loss, mechanism=self.name, sensitivity=width)

@@ -62,7 +62,7 @@ def _correlation(name: str, first: Any, second: Any) -> float | None:
 def agree(
     judged: Judged, model: str, metric: str, values: Mapping[str, float], *, sign: int, share: bool
 ) -> Agreement:
-    """Compare the scores of a measure with the mean metrics of a model.
+    """Return how well a measure orders the configurations, judged by the mean metrics of a model.
 
     Parameters
     ----------

@@ -172,8 +172,8 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> Floats | None:
-        """Return the mean of the numbers that each masked value of the attribute `name` stands for,
-        shape (groups,); None if the attribute has no order.
+        """Return, for each masked value of the attribute `name`, the mean of the numbers that it
+        represents, shape (groups,); None if the attribute has no order.
         """
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:

@@ -52,8 +52,8 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Compare a metric of a configuration, measured on n splits, with the metric of the unmasked
-    table, measured on m splits.
+    """Return how far a metric of a configuration, measured on n splits, is from the metric of the
+    unmasked table, measured on m splits, and whether the difference may be chance.
 
     `reached` and `original` have the metric of each split. The comparison does not pair the splits.
     If all values are equal, U is n m / 2 and p is 1.

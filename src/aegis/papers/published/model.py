@@ -73,7 +73,7 @@ class Published:
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
         """Return, for the masked table `name`, how many rows each masked value of an attribute and
-        each label class have, together with the raw values that each masked value may stand for.
+        each label class have, together with the raw values that each masked value may represent.
 
         Return None if these raw values (the atoms) are not known.
         """

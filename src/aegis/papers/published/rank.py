@@ -66,15 +66,15 @@ def rank_published(
     Parameters
     ----------
     published
-        The tables.
+        The counts of masked tables, as `publish` returns them.
     policy
         Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
         content, or the path of its file.
     measure
-        Name of a measure. Default: the policy's measure or, without one, that of rankings.
+        Name of a measure. Default: the policy's measure; without one, that for the label's kind.
     estimate
-        Rank by the estimated deviation from the raw table instead: see
-        `aegis.papers.estimates.cases.CASES`. The function refuses `raw`, which needs the raw table.
+        Rank by an estimate of the deviation from the raw table instead: a name in
+        `aegis.papers.estimates.cases.CASES`, except `raw`, which needs the raw table.
     rule_override
         Whether to accept a rule that differs from the rule under which the counts were made.
     progress
@@ -84,8 +84,8 @@ def rank_published(
     ------
     PolicyError
         A measure or estimate is unknown; the policy has other attributes or another rule; the raw
-        values that an estimate needs are not known; or contingency tables are not enough for the
-        measure or the rule.
+        values that an estimate needs are not known; or the tables count single attributes, and the
+        measure or the rule needs combinations of them.
     """
     started = time.perf_counter()
     policy = as_policy(policy)

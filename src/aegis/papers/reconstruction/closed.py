@@ -21,10 +21,13 @@ def closed_form(evidence: Evidence) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of one mask.
 
     Let F(a,y) be the number of rows with atom a and class y, f(a) the number of rows with atom a,
-    and M(a) the group of a under the mask. If the histogram is known (AEGIS+1D), F(a,y) = f(a)
-    F(M(a),y) / f(M(a)). If it is not known (AEGIS-1D), F(a,y) is F(M(a),y) divided by the number of
-    atoms in M(a). The result is the fixed point of iterative proportional fitting (IPF) from a
-    uniform seed, which IPF reaches in one sweep.
+    and M(a) the group of a under the mask. Then
+
+        F(a,y) = f(a) F(M(a),y) / f(M(a))
+
+    if the histogram is known (AEGIS+1D). If it is not known (AEGIS-1D), F(a,y) is F(M(a),y) divided
+    by the number of atoms in M(a). The result is the fixed point of iterative proportional fitting
+    (IPF) from a uniform seed, which IPF reaches in one sweep.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def all_evidence(
     3. The remaining masks are fitted on the blocks of their common refinement. The counts of a block
     are divided among its atoms (unmasked values) as in Theorem 1 in theory.md.
 
-    If only one family remains, the result has a closed form.
+    If only one mask remains, the result has a closed form.
 
     Parameters
     ----------

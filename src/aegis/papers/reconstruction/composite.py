@@ -63,11 +63,13 @@ def composite_link(
     attribute.
 
     The counts of groups are y ~ Poisson(mu) with mu = C gamma, where C adds up the atoms of each
-    group and gamma = offset * exp(X b). The coefficients b are fitted by iterating (Q'WQ + lambda
-    D'D) b = Q'W (y - mu + Q b), with Q = C diag(gamma) X, W = diag(1/mu) and second differences D.
-    If a step does not lower the penalised deviance, it is halved. Let K be min(96, max(40, 2 G)).
-    For up to K atoms, X is the identity. For more atoms, X is a basis of K cubic B-splines over the
-    rank of the atom.
+    group and gamma = offset * exp(X b). The coefficients b are fitted by iterating
+
+        (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b),  Q = C diag(gamma) X,  W = diag(1/mu),
+
+    with second differences D. If a step does not lower the penalised deviance, it is halved. Let K
+    be min(96, max(40, 2 G)). For up to K atoms, X is the identity. For more atoms, X is a basis of
+    K cubic B-splines over the rank of the atom.
 
     Parameters
     ----------

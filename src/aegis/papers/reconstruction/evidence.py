@@ -41,7 +41,7 @@ class MaskedJoint:
         (V,), from 0 to G - 1.
     joint
         Number of rows in each of the G groups and C label classes, shape (G, C). A group without
-        atoms must have no rows.
+        atoms has 0 rows.
     """
 
     name: str

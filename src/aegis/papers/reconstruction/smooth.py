@@ -46,11 +46,11 @@ def smooth(
 
     There are four steps:
 
-    1. Compute the joint counts of the common refinement of all masks (`all_evidence`). 2. For each
-    label class, fit a penalised composite link model (`composite_link`): a smooth curve of counts,
-    or of the share of the class if the histogram is known. 3. Choose the weight of this curve by
-    its predictions. Divide null's counts as in `closed_form`. 4. Run IPF from the result, so that
-    the masks' joint counts and the histogram are met exactly.
+    1. Compute the joint counts of the common refinement of all masks (`all_evidence`).
+    2. For each label class, fit a penalised composite link model (`composite_link`): a smooth curve
+       of counts, or of the share of the class if the histogram is known.
+    3. Choose the weight of this curve by its predictions. Divide null's counts as in `closed_form`.
+    4. Run IPF from the result, so that the masks' joint counts and the histogram are met exactly.
 
     Parameters
     ----------
@@ -204,7 +204,9 @@ class _Seen:
         return seed
 
     def blend(self, curves: Floats, weight: float) -> Floats:
-        """Return the weighted geometric mean of the curves and a table that is flat in every group."""
+        """Return the weighted geometric mean of the curves and a table that is flat in every group.
+        `weight` is the weight of the curves, from 0 to 1.
+        """
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset
@@ -277,7 +279,10 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[Floats, Reconstruction]:
-    """Fit the smooth table `seed` by IPF to the joint counts of groups and to the histogram."""
+    """Fit the smooth table `seed` to the joint counts of groups, and to the histogram of the
+    attribute if it is known. Return the fitted table and the record of the fit by IPF (iterative
+    proportional fitting).
+    """
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
     positive = np.maximum(seed, trace)

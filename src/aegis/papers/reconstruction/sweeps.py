@@ -32,15 +32,17 @@ class Fit(Protocol):
         """Whether there is no cell to fit."""
 
     def sweep(self) -> float:
-        """Scale the groups of all families once, one family after the other; return a deviation
-        from the totals that occurred during the sweep, in rows.
+        """Scale the table once to the required totals of each family in turn; return a deviation
+        from the totals that occurred during the sweep, in rows. A family divides the cells of the
+        table into disjoint groups with required totals.
 
-        The deviation falls to 0 as the fit converges. Use `residual` to decide that it has.
+        The deviation falls to 0 as the fit converges. But only `residual` gives the deviation at
+        the end.
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of a group from its required total, in rows, and the name of
-        the group's family.
+        """Return the largest deviation of a group of cells from its required total, in rows, and
+        the name of the family of constraints to which the group belongs.
         """
 
     def cells(self) -> Floats:
@@ -78,8 +80,9 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Scale the cells to the totals of all families in turn; return the largest correction that
-        the first family needed, in rows.
+        """Scale the cells to the required totals of each family of constraints in turn; return the
+        largest correction that the first family needed, in rows. A family divides the cells into
+        groups.
 
         At the end of each sweep, the last family is exact. So in the next sweep, the correction by
         the first family shows the remaining deviation.
@@ -93,8 +96,8 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of a group from its required total, in rows, and the name of
-        the group's family.
+        """Return the largest deviation of a group of cells from its required total, in rows, and
+        the name of the family of constraints to which the group belongs.
         """
         return max(
             (_largest(step.totals(self._values) - step.targets), step.name) for step in self._steps
@@ -106,13 +109,17 @@ class CellFit:
 
 
 class PairFit:
-    """IPF for two families, which fits one factor per group and needs only sums of the seed.
+    """IPF for two families of constraints (each divides the cells into groups with required
+    totals). It fits one factor per group and needs only sums of the seed.
 
-    The fitted table is seed * u[first group] * v[second group], where the seed is the start table,
-    and u and v are the factors. Let K be the sums of the seed by both groups, shape (G1, G2). The
-    current totals of the families are u (K v) and v (K' u). So a sweep needs two products and two
-    quotients, for any shape of the table. For small tables, this takes half the time of `CellFit`.
-    Seed and targets must be above 0.
+    The fitted table is
+
+        seed * u[first group] * v[second group],
+
+    where the seed is the start table, and u and v are the factors. Let K be the sums of the seed by
+    both groups, shape (G1, G2). The current totals of the families are u (K v) and v (K' u). So a
+    sweep needs two products and two quotients, for any shape of the table. For small tables, this
+    takes half the time of `CellFit`. Seed and targets must be above 0.
 
     References
     ----------
@@ -146,8 +153,9 @@ class PairFit:
         return False
 
     def sweep(self) -> float:
-        """Scale the table to the totals of both families; return the root mean square deviation of
-        the first family's groups afterwards, in rows.
+        """Scale the table to the required totals of both families; return how far the groups of the
+        first family are from their totals afterwards: the root mean square deviation, in rows. A
+        family divides the cells of the table into groups.
 
         This figure is at most the largest deviation, and needs only one product.
         """
@@ -159,8 +167,8 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of a group from its required total, in rows, and the name of
-        the group's family.
+        """Return the largest deviation of a group of cells from its required total, in rows, and
+        the name of the family of constraints to which the group belongs.
         """
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])

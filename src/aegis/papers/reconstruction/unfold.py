@@ -55,19 +55,19 @@ def unfold(
     direct: bool = True,
     progress: Progress = SILENT,
 ) -> Unfolding:
-    """Return the maximum-likelihood estimate of the true counts, from the reports (noisy values) of
-    a channel, which has the probability of each report for each true value.
+    """Return the maximum-likelihood estimate of the true counts from reports (noisy values).
 
-    For each label class, let w_j be the rows with report j, K the channel and theta_i the estimated
-    rows with true value i. A step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the
-    EM algorithm of a mixture with known components, accelerated by squared extrapolation. If the
-    linear system K' theta = w has a unique solution without negative counts, this solution attains
-    the maximum and is returned immediately.
+    For each class, let w_j be the rows with report j, theta_i those with true value i. A step is
+
+        theta_i <- theta_i sum_j w_j K_ij / (theta K)_j.
+
+    This is the EM algorithm of a mixture with known components, accelerated by squared
+    extrapolation. If K' theta = w has a unique solution that is not negative, it is returned.
 
     Parameters
     ----------
     channel
-        K, shape (V, R); each row sums to 1.
+        K, the probability of each report for each true value, shape (V, R); each row sums to 1.
     reported
         w, rows per report and label class, shape (R, C) or (R,).
     tolerance
@@ -127,8 +127,8 @@ def channel_em(
     Parameters
     ----------
     evidence
-        Evidence with the joint counts of at least one noise mask. Those of deterministic masks and
-        the histogram are used, too.
+        Evidence with the joint counts of at least one noise mask. The joint counts of deterministic
+        masks, and the histogram, are used, too.
     tolerance, max_iterations, progress
         When EM stops, and the receiver of progress; see `unfold`.
     max_sweeps
@@ -220,8 +220,8 @@ def _exact_families(evidence: Evidence) -> list[Family]:
 
 
 def _reports(channel: Floats, reported: npt.ArrayLike) -> Floats:
-    """Check that the channel gives each report that has rows a probability above 0, and return the
-    rows per report and label class, shape (R, C).
+    """Return the rows per report and label class, shape (R, C). Raise `DataError` if a report has
+    rows although the channel gives it the probability 0 for every true value.
     """
     seen = counts(reported, "The reported joint")
     seen = seen[:, None] if seen.ndim == 1 else seen

@@ -144,8 +144,8 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return up to three numbers of clusters to compare: a quarter, a half and all of the requested
-    number.
+    """Return up to three numbers of clusters to compare, for a table of `size` records: a quarter,
+    a half and all of the requested number.
     """
     most = options.number_of_clusters(size)
     return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))

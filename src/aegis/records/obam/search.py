@@ -84,7 +84,8 @@ class Exchange:
     """A move of one record to another cluster, or a swap of two records, with the change of the
     information loss that this causes.
 
-    The change of loss is exact. A move has no `other` record.
+    `record` moves to the cluster `target`, or swaps clusters with the record `other` (None for a
+    move). `change` is the exact change of the information loss.
     """
 
     record: int
@@ -285,8 +286,8 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
     One exchange can raise the least entropy only to the entropy of the next cluster. Often, this
     gain does not outweigh the information loss of the exchange. So the search tries chains of
-    exchanges. Each exchange raises the entropy of the cluster in which it is then lowest. A chain
-    that does not lower the objective is undone.
+    exchanges. Each exchange raises the entropy of the cluster that has the lowest entropy at that
+    moment. A chain that does not lower the objective is undone.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
@@ -325,8 +326,8 @@ def _lift(
     """Return the best move or swap of records that raises the lowest entropy of sensitive attribute
     `number` over the clusters; None if there is none.
 
-    Entropy above the entropies of the next `depth` clusters does not count. No least entropy may
-    fall.
+    The exchange must not lower the least entropy of any sensitive attribute. An increase above the
+    `depth`-th lowest entropy of the other clusters does not count.
     """
     weakest = int(np.argmin(state.entropies[number]))
     pool = _pool(state, weakest)
@@ -403,8 +404,9 @@ def _scores(
     record of `joining` joins `cluster`, and the record `leaving` leaves it (None for a move).
     `changes` has the changes of the loss.
 
-    The entropy of `cluster`, up to `caps`, counts as the least entropy. The loss of entropy in the
-    other cluster is ignored here, and checked before an exchange is applied.
+    The entropy of each sensitive attribute in `cluster` counts as its least entropy, but at most as
+    its entry in `caps`. The loss of entropy in the other cluster is ignored here, and checked
+    before an exchange is applied.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
     for number, held in enumerate(state.held):
@@ -463,6 +465,9 @@ def optimise(
     weight above 0, each start then alternates between raising the least entropies and minimising
     the whole objective. Small tables are also searched from clusters with balanced diversity,
     because these are closer to the best result for large weights.
+
+    There are `clusters` clusters and `starts` random starts; each start alternates at most `rounds`
+    times.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)

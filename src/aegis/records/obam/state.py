@@ -250,8 +250,9 @@ class State:
         return change
 
     def _unmatched(self, number: int, source: int, code: int) -> float:
-        """Return the change in mismatches of attribute `number` when a record with `code` leaves
-        cluster `source`: 0 or -1.
+        """Return the change in mismatches of the categorical attribute `number` when a record with
+        the code `code` leaves cluster `source`: 0 or -1. A mismatch is a record that does not have
+        the most frequent code of its cluster.
         """
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0

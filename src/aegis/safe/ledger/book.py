@@ -162,8 +162,9 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of the population `name`. Nobody can raise its ceiling (rho) later.
-        `unit` says what is protected, `rows` or `persons`.
+        """Open the budget of the population `name`. Nobody can raise its `ceiling` later, the
+        largest total cost in rho. `delta` is used to show rho as an epsilon. `unit` says what is
+        protected, `rows` or `persons`.
 
         Raises
         ------
@@ -420,6 +421,8 @@ class Ledger:
         cost if the block fails before output begins or noise is drawn.
 
         The block calls `begin` before the first byte of output and `commit` after the last one.
+        `spend` is the cost (None for level counts), `note` the purpose, and `version` the version
+        of the table.
         """
         entry = self.reserve(name, spend, note=note, version=version)
         spent = Spending(self, entry)
@@ -432,8 +435,8 @@ class Ledger:
 
     @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question about the population `name`; compute it and charge its
-        cost only the first time.
+        """Return the answer to a question about the population `name`. Only the first time, compute
+        it by calling `answer`, and charge its cost.
 
         Later calls with the same question return the stored answer. If two processes call at the
         same time, both costs may be charged, and both get the answer that was stored first.
@@ -559,7 +562,7 @@ def _append(
 ) -> int:
     """Append an event to the ledger; return the number of the entry to which it belongs.
 
-    If `entry` is 0, the event starts a new entry.
+    `kind` and `content` describe the event. If `entry` is 0, the event starts a new entry.
     """
     written = json.dumps(content, sort_keys=True, ensure_ascii=False)
     try:

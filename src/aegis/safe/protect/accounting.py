@@ -44,7 +44,8 @@ class NoiseRound:
     name
         Description of the figures.
     sensitivity
-        L2 sensitivity: the largest change of the figures by one unit, as an L2 distance.
+        L2 sensitivity: the largest L2 distance by which the set of figures changes if one person
+        (or row) is added or removed.
     sigma
         Scale of the discrete Gaussian noise, in the units of the figures.
     rho
@@ -108,9 +109,12 @@ def epsilon_of(rho: float, delta: float) -> float:
     """Convert `rho`, the privacy loss in zero-concentrated differential privacy (zCDP), to epsilon
     at `delta`.
 
-    For each order a > 1 of the Renyi divergence, a rho + (log(1/delta) + (a-1) log(1-1/a) - log a)
-    / (a-1) is a valid epsilon (Canonne, Kamath and Steinke, 2020, corollary 13). The function
-    returns the smallest of these values.
+    For each order a > 1 of the Renyi divergence,
+
+        a rho + (log(1/delta) + (a-1) log(1-1/a) - log a) / (a-1)
+
+    is a valid epsilon (Canonne, Kamath and Steinke, 2020, corollary 13). The function returns the
+    smallest of these values.
 
     Raises
     ------
@@ -165,10 +169,13 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
     up to at least t with a probability of at most exp(-t^2 / (2 classes sigma^2)), because the
     discrete Gaussian is subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
 
-    A cell is not named if its noisy total is below `alone` + sigma sqrt(2 classes log(cells /
-    delta)). So with a probability of at most `delta`, a cell with only this unit is named. If none
-    is named, the output is the same as without the unit (for the argument see Korolova et al.,
-    Releasing search queries and clicks privately, WWW 2009).
+    A cell is not named if its noisy total is below
+
+        alone + sigma sqrt(2 classes log(cells / delta)).
+
+    So with a probability of at most `delta`, a cell with only this unit is named. If none is named,
+    the output is the same as without the unit (for the argument see Korolova et al., Releasing
+    search queries and clicks privately, WWW 2009).
     """
     check_delta(delta)
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))

@@ -22,15 +22,14 @@ from aegis.safe.protect.model import (
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
-    """Estimate the variance that protection added to each count of a label table (rows by cell and
-    class) with K cells and C classes, shape (K, C).
+    """Estimate the variance that protection added to each count of a label table, shape (K, C). A
+    label table has the number of rows for K cells (sets of values of the attribute) and C classes.
 
-    Noise adds the same variance to all counts. The variance that rounding and cell keys add depends
-    on the true count, and is 0 for a count of 0. The true count is not known, so the function
-    returns the expected variance for a Poisson count. The mean of this Poisson count is the number
-    of rows in the cell, multiplied by the share of rows in the class. Most cells have no row of a
-    rare class, and this mean takes that into account. So the noise in rare classes is not
-    overestimated.
+    Noise adds the same variance to all counts. Rounding, and random changes that a secret key
+    determines, add a variance that depends on the true count, and is 0 for a count of 0. The true
+    count is not known, so the function returns the expected variance for a Poisson count. Its mean
+    is the number of rows in the cell, multiplied by the share of rows in the class. So the function
+    does not overestimate the variance in rare classes, where most counts are 0.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)

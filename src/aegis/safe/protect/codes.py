@@ -149,9 +149,11 @@ def dimensions_for(classes: int) -> int:
 def code_cells(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Ints:
-    """Compute q codes for each of the K cells of an attribute, shape (K, q), in steps of `GRID`.
-    Codes describe how the cells are associated with the label. The arguments are as in `explained`,
-    with one grouping per candidate mask.
+    """Compute q numbers (codes) for each of the K cells of an attribute, shape (K, q), in steps of
+    `GRID`. They describe how the cells are associated with the label. `table` has the protected
+    rows by cell and class, shape (K, C), and `noise` their variances; `groupings` has the group of
+    each cell under each candidate mask, and `shares` the share of each class. `rows` is the number
+    of labelled rows.
 
     The codes are the first q principal components of the cells' codes under all masks, weighted by
     rows. The first component is common to the masks; the others distinguish the masks. Each

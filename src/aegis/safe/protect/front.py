@@ -65,7 +65,7 @@ def front_protected(
     """Return configurations on the front of utility and privacy, from the most useful to the most
     private.
 
-    None is worse than another one in both utility and privacy.
+    No configuration in the result is worse than another one in both utility and privacy.
 
     To find them, utility is estimated as the sum of the attributes' separate associations with the
     label. The configurations on the front are then scored as in a ranking; this score takes into

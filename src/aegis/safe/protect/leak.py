@@ -260,13 +260,13 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 
 
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
-    """Return for how many counts by value and class, which the summary withholds, a range narrower
-    than the threshold can be derived from the attribute's published counts.
+    """Return how many withheld counts (rows by value and class of an attribute) a reader can derive
+    to a range with fewer numbers than the threshold, from the attribute's published counts.
 
     For each set of values that no mask distinguishes, the number of rows of each value (r), of each
-    class (c) and of the set (n) are known. So a count is between max(0, r + c - n) and min(r, c),
-    the Frechet bounds; linear programs give the same result. Counts that must be 0 or are known to
-    be large are not included.
+    class (c) and of the set (n) are known. So a count is between the Frechet bounds max(0, r + c -
+    n) and min(r, c); linear programs give the same result. Counts that must be 0 or are known to be
+    large are not included.
     """
     domain = attribute.domain
     if domain is None or domain.counts is None:

@@ -187,8 +187,9 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count changed by its cell key; `chance`, uniform in [0, 1), selects the change among
-    those of `key_table`.
+    """Return a count changed by its cell key. Changes are from -`deviation` to `deviation` with
+    this variance, and no changed count is from 1 to `least` - 1 (`key_table`). `chance`, uniform in
+    [0, 1), selects the change.
     """
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
@@ -196,8 +197,9 @@ def apply_key(count: int, deviation: int, variance: float, least: int, chance: f
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the smallest and the largest count that cell keys can publish as `published`; the
-    other arguments are as in `key_table`.
+    """Return the smallest and the largest count that cell keys can publish as `published`. Changes
+    are from -`deviation` to `deviation` with this variance, and no changed count is from 1 to
+    `least` - 1.
     """
     low = max(published - deviation, 0)
     possible = [

@@ -99,7 +99,9 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
     The codes of the row have the squared length `longest`. Let y_i be the squared length of only
     the codes of attribute i, for m attributes. The squared change is the sum of y_i y_j over all
     pairs of attributes. As y_1 + ... + y_m = `longest`, the squared change is largest if all y_i
-    are equal: it is then `longest`^2 (1 - 1/m) / 2.
+    are equal. It is then
+
+        longest^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
@@ -264,7 +266,8 @@ def moments_of_pairs(
     classes: Flags | None = None,
 ) -> MomentSums:
     """Return the moments (sums of products of codes) from co-occurrence counts, with the codes of
-    each attribute i clipped separately to the squared length `longest[i]`.
+    each attribute i clipped separately to the squared length `longest[i]`. `codes` are the numbers
+    that describe the `cells` (sets of values) of each attribute.
 
     The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
     the C classes, only rows of the classes with True count.
@@ -292,8 +295,8 @@ def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
     """Return, for each attribute i, q_i clipped codes of each of its A_i atoms (groups of values
-    that no mask distinguishes), shape (A_i, q_i). Codes are clipped to the squared length
-    `longest[i]`.
+    that no mask distinguishes), shape (A_i, q_i). `codes` has the codes of each of the attribute's
+    `cells`. They are clipped to the squared length `longest[i]`.
     """
     if summary.sampled:
         raise PolicyError(

@@ -438,8 +438,9 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """For each configuration whose verdict was requested, the exact number of rows in equivalence
-    classes with fewer than k rows.
+    """For each configuration in `choices` (the index of each attribute's candidate), whose verdict
+    was requested: `below`, the exact number of rows in equivalence classes with fewer than k rows.
+    `suppression` is the largest share of such rows that the rule allows.
     """
 
     choices: tuple[tuple[int, ...], ...]

@@ -24,9 +24,12 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """A linear program for two attributes: it holds bounds on the number of rows in each
-    combination of a cell of one attribute and a cell of the other, and bounds on sums of these
-    numbers.
+    """A linear program for two attributes, with bounds on the number of rows in each combination of
+    a cell of one attribute and a cell of the other, and on sums of these numbers.
+
+    `shape` has the numbers of cells, and `size` is their product. `high` are the upper bounds;
+    `sums` times the numbers of rows lies between `least` and `most`. `codes` describe the cells of
+    each attribute, and `products` has the products of the codes for each combination.
     """
 
     shape: tuple[int, int]
@@ -72,8 +75,9 @@ class Seen:
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return whether each cell is safe: its counts in the possible tables so far span at least
-        `narrower` values. `places` are the indices of the cells.
+        """Return whether each of the cells with the indices `places` is safe: whether at least
+        `narrower` whole numbers lie between its smallest and its largest count in the possible
+        tables so far.
         """
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
@@ -107,8 +111,9 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Find the largest possible count of the cell `place`. If the counts found so far do not
-        span `narrower` values, also find the smallest.
+        """Find the largest possible count of the cell with index `place`. If fewer than `narrower`
+        whole numbers then lie between its smallest and its largest count found so far, also find
+        the smallest.
         """
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])

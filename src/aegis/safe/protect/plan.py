@@ -45,7 +45,9 @@ CLASSES = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Planned:
-    """The sources of an attribute's type, values and bounds, and the types that it may have."""
+    """The types that an attribute may have, and where its type (`kind`), its values and its bounds
+    come from, such as the policy or the noisy counts. Bounds are parameters that masks learn.
+    """
 
     attribute: AttributeSummary
     declared: Attribute

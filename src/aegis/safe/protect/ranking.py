@@ -152,7 +152,7 @@ class _Looked:
     time.
 
     `bounded` states whether sets of combinations were excluded without scoring them. `stopped`
-    states why the search ended early, as in `SearchFigures`.
+    states why the search ended early; None if it did not.
     """
 
     seen: int

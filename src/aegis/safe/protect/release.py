@@ -97,8 +97,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Record the written file in the ledger, and return the summary with notes on versions. Without
-    a ledger (`spending` is None), return it with at most a note that nothing records it.
+    """Record the written file in the ledger, and return the summary with a note if the ledger has
+    several versions of the table. Without a ledger (`spending` is None), the note says at level
+    `counts` that no ledger records the file. `digest` is the digest of the file.
     """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
@@ -178,7 +179,9 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
 
 
 def _cost(noise: NoiseRequest) -> Spend:
-    """Return the cost of level noise: the whole of its epsilon, whatever it draws."""
+    """Return the cost of level noise: its whole epsilon, even if the noise that is drawn costs
+    less.
+    """
     if noise.epsilon is None or noise.delta is None:
         raise PolicyError(
             "Protection by noise needs an epsilon and a delta.",

@@ -95,8 +95,8 @@ class ProtectedScorer:
 
     @property
     def finest(self) -> Choice:
-        """`FINEST` for each attribute: the choice that distinguishes all cells, even if no mask
-        does.
+        """The choice `FINEST` for each attribute, in which no cells (sets of values) are merged. It
+        may be finer than every mask of the policy.
         """
         return (FINEST,) * len(self._attributes)
 
@@ -163,8 +163,8 @@ class ProtectedScorer:
         """Return the contribution of the attribute with index `index` to a score under the
         candidate mask `place`, as if attributes shared no information.
 
-        It is a mean over penalties: the explained strength, minus 2 (C - 1) / N for each degree of
-        freedom, with C classes and N rows.
+        It is a mean over ridge penalties of the strength that models explain, minus 2 (C - 1) / N
+        for each degree of freedom, for C classes and N rows.
         """
         masked = self.masked(index, place)
         charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
@@ -249,9 +249,12 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
     """Return the standard error that a score has because the rows of the table are a random sample.
     The score is the trace V.
 
-    For the trace V, C classes and N rows, it is (C - 1) sqrt(4 r (1 - r)^2 / N) with r = V / (C -
-    1). This is the delta method for a squared multiple correlation (Olkin and Finn, Correlations
-    redux, Psychological Bulletin 118, 1995).
+    For the trace V, C classes and N rows, it is
+
+        (C - 1) sqrt(4 r (1 - r)^2 / N),  r = V / (C - 1).
+
+    This is the delta method for a squared multiple correlation (Olkin and Finn, Correlations redux,
+    Psychological Bulletin 118, 1995).
     """
     limit = max(classes - 1, 1)
     share = min(max(score / limit, 0.0), 1.0)

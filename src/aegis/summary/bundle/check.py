@@ -96,7 +96,9 @@ def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
 
 
 def _below(codes: Array, size: int, what: str) -> None:
-    """Raise `ValueError` unless all codes are at least 0 and below `size`."""
+    """Raise `ValueError`, whose message begins with `what`, unless all codes are at least 0 and
+    below `size`.
+    """
     if codes.size:
         low, high = int(codes.min()), int(codes.max())
         _require(low >= 0 and high < size, f"{what}: {low if low < 0 else high:,} of {size:,}")
@@ -202,8 +204,8 @@ def _check_label_attribute(own: AttributeSummary, summary: Summary) -> None:
 
 
 def _check_values(attribute: AttributeSummary, what: str) -> None:
-    """Raise `ValueError` unless an attribute's values have an allowed type, are in order, and
-    contain at most one null.
+    """Raise `ValueError`, which names the attribute as `what`, unless its values have an allowed
+    type, are in order, and contain at most one null.
     """
     listed = attribute.all_values
     _require(
@@ -253,8 +255,8 @@ def _equal(first: pa.Array, two: pa.Array) -> bool:
 
 
 def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
-    """Raise `ValueError` unless the atoms (sets of values) of an attribute, and the groups, levels
-    and ranges of every candidate mask, agree with one another.
+    """Raise `ValueError`, which names the attribute as `what`, unless its atoms (sets of values),
+    and the groups, levels and ranges of every candidate mask, agree with one another.
     """
     atoms = attribute.n_atoms
     _all_used(attribute.atoms, atoms, f"{what}, atoms")
@@ -301,8 +303,8 @@ def _check_ranges(candidate: Candidate, attribute: AttributeSummary, what: str) 
 
 
 def _follows(codes: Array, groups: Array, what: str) -> None:
-    """Raise `ValueError` if two values of the same group have different codes. `codes` and `groups`
-    have one entry per value.
+    """Raise `ValueError`, with the message `what`, if two values of the same group have different
+    codes. `codes` and `groups` have one entry per value.
     """
     of_group = np.zeros(int(groups.max(initial=-1)) + 1, dtype=codes.dtype)
     of_group[groups] = codes
@@ -343,7 +345,9 @@ def _check_pairs(summary: Summary) -> None:
 
 
 def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
-    """Check that the sums of a numeric label add up, and that some numbers can have these sums."""
+    """Raise `ValueError` if the sums of a numeric label do not add up, or if no numbers can have
+    these sums.
+    """
     what = "sums of the label"
     folds = pairs.folds
     rows = np.array([pairs.counted]) if folds is None else folds.rows
@@ -521,8 +525,9 @@ def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummar
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Ints, what: str) -> Ints:
-    """Return the number of rows by code and class. `told` has one value for each code; the code
-    stands for all values in the group of this value. `rows` has the rows by value and class.
+    """Return the number of rows by code of the frequency table and by class. `told` has the index
+    of one value for each code; the code represents all values that the masks treat like this value.
+    `rows` has the rows by value and class.
     """
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))

@@ -33,7 +33,7 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     ------
     PolicyError
         Two files are the same summary, so that rows would count twice; a file is a protected
-        summary; or the parts do not fit together, as in `merge`.
+        summary; or the parts have different policies or masks.
     DataError
         A file cannot be read, or is not signed with the key; or an error of `merge`.
 

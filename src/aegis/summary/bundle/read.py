@@ -88,7 +88,8 @@ class Columns:
 
     def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
         """Return the array `name` of integers of the type `dtype` as a NumPy array, and remove it
-        from those that remain to be read. `length` is as in `array`.
+        from those that remain to be read. Raise `ValueError` if it is missing, or does not have
+        `length` entries (None allows any number).
         """
         return numbers(self.array(name, length), dtype)
 

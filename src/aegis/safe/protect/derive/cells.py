@@ -48,8 +48,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table (rows by cell and class) whose range of possible counts is narrower
-    than the threshold.
+    """A cell of a label table (rows by cell and class) for which fewer counts are possible than the
+    threshold, so that a reader can derive its count approximately.
 
     Attributes
     ----------
@@ -133,8 +133,8 @@ def known_bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the cells of label tables (rows by cell and class) with a range narrower than the
-    threshold.
+    """Return the cells of label tables (rows by cell and class) for which fewer counts are possible
+    than the threshold.
 
     A reader of the summary knows how it was protected, but not the key. So the reader knows three
     things: the range of true counts for each published count; that every cell has at least
@@ -147,7 +147,8 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     protected
         The published summary.
     narrower
-        The threshold, if it differs from the one that the summary states.
+        The smallest number of possible counts with which a cell is safe; by default the threshold
+        that the summary states.
     """
     if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
         return []
@@ -163,8 +164,8 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 def _narrow(
     name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
 ) -> list[Derivable]:
-    """Return the cells of one attribute's label table whose range of possible counts is narrower
-    than `narrower`.
+    """Return the cells of one attribute's label table that have fewer than `narrower` possible
+    counts.
 
     `bounds` has the least and the most rows by cell and class, shape (K, C, 2), `totals` the same
     by class. `threshold` is the smallest number of rows of a cell.

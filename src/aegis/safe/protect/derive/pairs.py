@@ -93,7 +93,8 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
     protected
         The published summary. At level `noise`, or without moments, no pairs can be derived.
     narrower
-        The threshold, if it differs from the one that the summary states.
+        The smallest number of possible counts with which a combination of two cells is safe; by
+        default the threshold that the summary states.
 
     Raises
     ------
@@ -203,8 +204,8 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield the combinations in `asked` whose number of rows is known to a range that is
-        narrower than `narrower`, and may be above 0 and below `narrower`.
+        """Yield the combinations in `asked` that have fewer than `narrower` possible numbers of
+        rows, one of which is above 0 and below `narrower`.
         """
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
@@ -224,7 +225,7 @@ class _Program:
 
     def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
         """Solve programs for many combinations at once; return those of `asked` that are not proven
-        safe. A combination is safe if its possible numbers of rows span at least `narrower` values.
+        safe. A combination is safe if at least `narrower` numbers of rows are possible for it.
 
         The programs end when one proves fewer than `worth` combinations safe.
         """
