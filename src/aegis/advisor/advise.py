@@ -178,7 +178,7 @@ def _by_estimate(
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
     # What the estimates do not distinguish stays in the order of the measure.
-    return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))
+    return sorted(told, key=lambda s: s[0].ranking_key(0)[:2])
 
 
 def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:

@@ -137,15 +137,7 @@ def _in_order(
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
         ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
-    return sorted(
-        ranking,
-        key=lambda r: (
-            not r.admissible,
-            0.0 if r.estimate is None else r.estimate.place,
-            -chosen.direction.sign * r.score,
-            r.name,
-        ),
-    )
+    return sorted(ranking, key=lambda r: r.ranking_key(chosen.direction.sign))
 
 
 def _best(ranking: Sequence[Ranked], chosen: Measure) -> float:
