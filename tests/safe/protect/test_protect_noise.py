@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from protect_support import CANARY, make_table
 
 import aegis
+from aegis.advisor import generate
 from aegis.errors import DataError, PolicyError
 from aegis.privacy import PrivacyRule
 from aegis.safe.protect import (
@@ -264,6 +265,46 @@ def test_a_ranking_takes_the_configurations_of_a_policy(protected, policy):
     }
     assert len(rank_protected(protected, policy=own, generate_count=5).ranking) == 5
     assert len(rank_protected(protected, drawn[:2], policy=own).ranking) == 2
+
+
+def test_generated_configurations_are_those_of_an_exact_summary(policy):
+    """The same masks in the same order, the least masked ones first."""
+    summary = aegis.summarize(make_table(3000), policy)
+    protected = protect(summary, policy, epsilon=4, delta=1e-6, public=["*"])
+    for count, seed in ((5, 0), (12, 3), (50, 1)):
+        ranked = {
+            r.name: r.declared
+            for r in rank_protected(protected, generate_count=count, seed=seed).ranking
+        }
+        expected = [
+            {
+                n: str(summary.attributes[n].candidate(m).declared)
+                for n, m in configuration.masks.items()
+            }
+            for configuration in generate(summary, count, seed=seed)
+        ]
+        assert [ranked[name] for name in sorted(ranked)] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"generate_count": 0}, "0 configurations cannot be generated"),
+        ({"seed": -1}, "seed -1 is negative"),
+        ({"configurations": []}, "list of configurations is empty"),
+        ({"configurations": [], "generate_count": 3}, "both configurations and a number"),
+        ({"configurations": ["c01"]}, "not a configuration"),
+    ],
+)
+def test_mistakes_in_what_to_rank_are_refused_as_for_an_exact_summary(
+    protected, policy, options, message
+):
+    study = aegis.Study(make_table(60), policy)
+    for rank in (study.rank, aegis.Study(protected, policy).rank):
+        with pytest.raises(PolicyError, match=message):
+            rank(**options)
+    with pytest.raises(PolicyError, match=message):
+        rank_protected(protected, **options)
 
 
 def test_search_is_the_best_of_all(protected):

@@ -55,7 +55,7 @@ class RankedCounts:
         """Rank the configurations of the request.
 
         If it has none, the configurations of the policy are ranked, otherwise those
-        with verdicts, otherwise random ones.
+        with verdicts, otherwise generated ones.
         """
         from aegis.safe.protect import rank_protected
 

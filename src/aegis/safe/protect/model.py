@@ -350,11 +350,16 @@ class ProtectedSummary:
         return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
 
     @property
+    def all_attributes(self) -> tuple[ProtectedAttribute, ...]:
+        """The attributes that have candidate masks, in their order."""
+        return tuple(self.attributes.values())
+
+    @property
     def combinations(self) -> int:
         """The number of configurations that the candidates allow, with one candidate for each
         attribute.
         """
-        return math.prod(len(a.candidates) for a in self.attributes.values())
+        return math.prod(len(a.candidates) for a in self.all_attributes)
 
     def choose(self, configuration: Configuration) -> tuple[int, ...]:
         """Return, for a configuration, the index of each attribute's candidate mask.

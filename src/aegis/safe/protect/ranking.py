@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-
-import numpy as np
 
 from aegis.advisor import Advice, Ranked
 from aegis.advisor.caveats import with_caveats
 from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures, SearchWork
+from aegis.advisor.generate import configurations_to_rank
 from aegis.advisor.scores import AttributeScore
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy, policy_mapping
 from aegis.progress import SILENT, Progress, Step
+from aegis.requests import Configurations, RankRequest
 from aegis.safe.protect.bounded import TablesSearch
 from aegis.safe.protect.model import ProtectedSummary
 from aegis.safe.protect.scores import (
@@ -42,7 +42,7 @@ COMPARED = 10
 @one_blas_thread
 def rank_protected(
     summary: ProtectedSummary,
-    configurations: Mapping[str, Configuration] | Iterable[Configuration] | None = None,
+    configurations: Configurations | None = None,
     *,
     policy: Policy | None = None,
     generate_count: int | None = None,
@@ -57,13 +57,13 @@ def rank_protected(
         The result of `aegis.safe.protect.protect` or `load_protected`.
     configurations
         The configurations to rank. By default the configurations of the policy, else those with
-        stated verdicts, else random ones.
+        stated verdicts, else generated ones, as for an exact summary.
     policy
         Provides `configurations` if no others are given.
     generate_count
-        Rank this many random combinations instead.
+        Rank this many generated combinations instead.
     seed
-        Seed of the random combinations.
+        Seed of the generated combinations.
 
     Raises
     ------
@@ -72,9 +72,9 @@ def rank_protected(
         rank; or a mask is not a candidate.
     """
     began = time.perf_counter()
-    if policy is not None and configurations is None and generate_count is None:
-        configurations = policy.configurations or None
-    named = _choices(summary, configurations, generate_count, seed)
+    request = RankRequest(configurations=configurations, generate_count=generate_count, seed=seed)
+    listed = configurations_to_rank(summary, policy, request, _stated(summary))
+    named = [(configuration.name, summary.choose(configuration)) for configuration in listed]
     with progress.step("Scoring configurations", len(named)) as step:
         scorer = ProtectedScorer(summary)
         scored = []
@@ -255,46 +255,13 @@ def _exchanged(scorer: ProtectedScorer, start: Choice, sizes: Sequence[int]) -> 
         current, value = better, gained
 
 
-def _choices(
-    summary: ProtectedSummary,
-    configurations: Mapping[str, Configuration] | Iterable[Configuration] | None,
-    count: int | None,
-    seed: int,
-) -> list[tuple[str, Choice]]:
-    if configurations is not None and count is not None:
-        raise PolicyError(
-            "Both explicit configurations and a number to generate were given.",
-            hint="Give one of them.",
-        )
-    if configurations is not None:
-        given = configurations.values() if isinstance(configurations, Mapping) else configurations
-        listed = [(c.name, summary.choose(c)) for c in given]
-        if not listed:
-            raise PolicyError("No configurations were given.", hint="Give at least one.")
-        return listed
-    if count is None and summary.verdicts:
-        chosen = [v.choice for v in summary.verdicts]
-    else:
-        chosen = _random(summary, 50 if count is None else count, seed)
-    width = len(str(len(chosen)))
-    return [(f"c{i + 1:0{width}d}", choice) for i, choice in enumerate(chosen)]
-
-
-def _random(summary: ProtectedSummary, count: int, seed: int) -> list[Choice]:
-    if count < 1:
-        raise PolicyError(
-            f"{count} configurations cannot be generated.", hint="Ask for at least 1."
-        )
-    random = np.random.default_rng(seed)
-    sizes = [len(a.candidates) for a in summary.attributes.values()]
-    wanted = min(count, summary.combinations)
-    if summary.combinations <= 4 * count:
-        every = list(product(*map(range, sizes)))
-        return [every[i] for i in sorted(random.permutation(len(every))[:wanted].tolist())]
-    drawn: dict[Choice, None] = {}
-    while len(drawn) < wanted:
-        drawn[tuple(int(random.integers(size)) for size in sizes)] = None
-    return list(drawn)
+def _stated(summary: ProtectedSummary) -> list[Configuration]:
+    """Return the configurations for which the owner states whether they meet the rule."""
+    width = len(str(len(summary.verdicts)))
+    return [
+        summary.configuration(f"c{i + 1:0{width}d}", verdict.choice)
+        for i, verdict in enumerate(summary.verdicts)
+    ]
 
 
 def _advice(
