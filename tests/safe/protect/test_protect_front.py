@@ -16,7 +16,6 @@ import aegis
 from aegis.errors import PolicyError
 from aegis.safe.protect import ProtectedScorer, front_protected, protect, rows_alike
 from aegis.safe.protect.front import _thinned
-from aegis.safe.protect.scores import share_kept
 
 QUASI = ("age", "city", "sex")
 
@@ -96,9 +95,9 @@ def test_what_a_point_keeps_is_what_the_ranking_says_even_where_noise_outdoes_th
     table = aegis.summarize(make_table(), policy)
     noisy = protect(table, policy, level="noise", epsilon=0.05, delta=1e-6)
     for summary in (*summaries, noisy):
-        unmasked = ProtectedScorer(summary).score(ProtectedScorer(summary).finest)
+        scorer = ProtectedScorer(summary)
         for point in front_protected(summary, QUASI, count=40):
-            assert point.utility_kept == share_kept(point.score, unmasked)
+            assert point.utility_kept == scorer.utility_kept(point.score)
             assert point.utility_kept is None or 0 <= point.utility_kept <= 100
 
 
@@ -106,8 +105,10 @@ def test_what_a_point_keeps_is_what_the_ranking_says_even_where_noise_outdoes_th
     ("score", "unmasked", "kept"),
     [(0.5, 1.0, 50), (-0.1, 1.0, 0), (1.2, 1.0, 100), (0.5, 0.0, None), (0.5, -1.0, None)],
 )
-def test_a_share_is_from_nothing_to_all(score, unmasked, kept):
-    assert share_kept(score, unmasked) == kept
+def test_a_share_is_from_nothing_to_all(summaries, score, unmasked, kept):
+    scorer = ProtectedScorer(summaries[0])
+    scorer.unmasked = unmasked
+    assert scorer.utility_kept(score) == kept
 
 
 def test_the_ends_of_a_front_are_kept_however_few_points_are():

@@ -21,7 +21,7 @@ from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
-from aegis.safe.protect.scores import Choice, ProtectedScorer, share_kept
+from aegis.safe.protect.scores import Choice, ProtectedScorer
 from aegis.words import json_fields
 
 _WIDTH = 400
@@ -90,27 +90,22 @@ def front_protected(
     scorer = ProtectedScorer(summary)
     choices = _spread(summary, scorer, quasi_identifiers, count)
     scored = [(rows_alike(summary, c, quasi_identifiers), scorer.score(c), c) for c in choices]
-    unmasked = scorer.score(scorer.finest)
     points: list[ProtectedPoint] = []
     for alike, score, choice in sorted(scored, key=lambda s: (-s[0], -s[1])):
         if not points or score > points[-1].score:
-            points.append(_point(summary, alike, score, choice, unmasked, len(points)))
+            points.append(_point(scorer, alike, score, choice, len(points)))
     return tuple(reversed(points))
 
 
 def _point(
-    summary: ProtectedSummary,
-    alike: float,
-    score: float,
-    choice: Choice,
-    unmasked: float,
-    number: int,
+    scorer: ProtectedScorer, alike: float, score: float, choice: Choice, number: int
 ) -> ProtectedPoint:
-    pairs = zip(summary.attributes.values(), choice, strict=True)
+    summary = scorer.summary
+    pairs = zip(summary.all_attributes, choice, strict=True)
     return ProtectedPoint(
         alike,
         score,
-        share_kept(score, unmasked),
+        scorer.utility_kept(score),
         summary.configuration(f"front-{number + 1}", choice),
         {a.name: str(a.candidates[place].declared) for a, place in pairs},
     )

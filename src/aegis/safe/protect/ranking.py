@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
+
 from aegis.advisor import Advice, Ranked
 from aegis.advisor.caveats import with_caveats
+from aegis.advisor.confidence import COMPARED, marked
 from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures, SearchWork
 from aegis.advisor.generate import configurations_to_rank
 from aegis.advisor.scores import AttributeScore
@@ -22,21 +24,16 @@ from aegis.safe.protect.bounded import TablesSearch
 from aegis.safe.protect.model import ProtectedSummary
 from aegis.safe.protect.scores import (
     DIFFERENT,
+    MEASURE,
     Choice,
     ProtectedScorer,
+    Replicates,
     drawing_error,
-    replicated_scores,
-    share_kept,
 )
 from aegis.words import amount
 
-MEASURE = "held-out-target-coded"
-"""The measure that scores a protected summary."""
-
 ENUMERATED = 200_000
 """Largest number of combinations that a search scores one by one."""
-COMPARED = 10
-"""Number of top entries that get standard errors and are compared with the best entry."""
 
 
 @one_blas_thread
@@ -273,7 +270,8 @@ def _advice(
 ) -> Advice:
     """Build the advice of a ranking, or of a search over combinations."""
     order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
-    ranking = _ranked(summary, scorer, order)
+    replicates = Replicates(summary)
+    ranking = _with_errors(_ranked(scorer, order), replicates, [choice for _, choice, _ in order])
     known = bool(order) and ranking[0].admissible is not False
     search = None
     if looked is not None:
@@ -282,7 +280,7 @@ def _advice(
         Advice(
             measure=MEASURE,
             ranking=tuple(ranking),
-            unmasked=scorer.score(scorer.finest),
+            unmasked=scorer.unmasked,
             optimal=search is not None and search.optimal,
             combinations=summary.combinations,
             summary={**summary.to_dict(), "rows": round(summary.rows)},
@@ -291,28 +289,24 @@ def _advice(
             search=search,
             owner_rule=summary.owner,
             estimated=EstimatedScores(
-                scorer.estimator, what_if(summary, order[0][1]) if known else ()
+                scorer.estimator, _changes(scorer, replicates, order[0][1]) if known else ()
             ),
         )
     )
 
 
-def _ranked(
-    summary: ProtectedSummary,
-    scorer: ProtectedScorer,
-    scored: Sequence[tuple[str, Choice, float]],
-) -> list[Ranked]:
-    """Return the entries of a ranking, with standard errors and ties for the first ones."""
-    unmasked, finest = scorer.score(scorer.finest), scorer.attributes(scorer.finest)
+def _ranked(scorer: ProtectedScorer, scored: Sequence[tuple[str, Choice, float]]) -> list[Ranked]:
+    """Return the entries of a ranking."""
+    summary, finest = scorer.summary, scorer.attributes(scorer.finest)
     ranking = []
     for name, choice, score in scored:
-        pairs = zip(summary.attributes.values(), choice, strict=True)
+        pairs = zip(summary.all_attributes, choice, strict=True)
         alone = scorer.attributes(choice)
         ranking.append(
             Ranked(
                 configuration=summary.configuration(name, choice),
                 score=score,
-                utility_kept=share_kept(score, unmasked),
+                utility_kept=scorer.utility_kept(score),
                 admissible=summary.verdict(choice),
                 smallest_class=None,
                 suppressed_rows=None,
@@ -322,29 +316,22 @@ def _ranked(
                 against_finest=True,
             )
         )
-    return _with_errors(summary, ranking, [choice for _, choice, _ in scored[:COMPARED]])
+    return ranking
 
 
 def _with_errors(
-    summary: ProtectedSummary, ranking: Sequence[Ranked], choices: Sequence[Choice]
+    ranking: Sequence[Ranked], replicates: Replicates, choices: Sequence[Choice]
 ) -> list[Ranked]:
     """Add standard errors and ties to the first entries of the ranking."""
-    if not choices:
-        return list(ranking)
-    scores = replicated_scores(summary, choices)
-    errors = scores.std(axis=0, ddof=1)
-    apart = (scores - scores[:, :1]).std(axis=0, ddof=1)
-    best = ranking[0].score
-    classes = len(summary.classes)
-    marked = [
-        replace(
-            ranked,
-            stderr=math.hypot(float(error), drawing_error(ranked.score, classes, summary.rows)),
-            tied_with_best=abs(best - ranked.score) <= DIFFERENT * float(difference) + 1e-12,
-        )
-        for ranked, error, difference in zip(ranking, errors, apart, strict=False)
+    if not ranking:
+        return []
+    summary = replicates.summary
+    errors, apart = replicates.errors(choices[:COMPARED])
+    drawn = [
+        drawing_error(ranked.score, len(summary.classes), summary.rows)
+        for ranked in ranking[:COMPARED]
     ]
-    return [*marked, *ranking[len(marked) :]]
+    return marked(ranking, np.hypot(errors, drawn), DIFFERENT * apart)
 
 
 def _warnings(summary: ProtectedSummary, search: SearchFigures | None) -> tuple[str, ...]:
@@ -387,25 +374,30 @@ def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]
     PolicyError
         A candidate does not exist.
     """
-    names, own = list(summary.attributes), tuple(choice)
-    sizes = [len(a.candidates) for a in summary.attributes.values()]
-    if len(own) != len(sizes) or any(not 0 <= c < n for c, n in zip(own, sizes, strict=True)):
+    sizes = [len(a.candidates) for a in summary.all_attributes]
+    if len(choice) != len(sizes) or any(not 0 <= c < n for c, n in zip(choice, sizes, strict=True)):
         raise PolicyError(
-            f"{own} names candidates that the summary does not have.",
+            f"{tuple(choice)} names candidates that the summary does not have.",
             hint="Pass the result of ProtectedSummary.choose for a configuration.",
         )
+    return _changes(ProtectedScorer(summary), Replicates(summary), tuple(choice))
+
+
+def _changes(
+    scorer: ProtectedScorer, replicates: Replicates, choice: Choice
+) -> tuple[MaskChange, ...]:
+    """Return the effect of every other mask of every attribute on the score of a choice."""
     others = [
-        (i, place) for i, size in enumerate(sizes) for place in range(size) if place != own[i]
+        (attribute.name, candidate.declared, (*choice[:i], place, *choice[i + 1 :]))
+        for i, attribute in enumerate(scorer.summary.all_attributes)
+        for place, candidate in enumerate(attribute.candidates)
+        if place != choice[i]
     ]
-    choices = [own, *((*own[:i], place, *own[i + 1 :]) for i, place in others)]
-    scorer = ProtectedScorer(summary)
-    scores = [scorer.score(c) for c in choices]
-    drawn = replicated_scores(summary, choices)
-    errors = (drawn - drawn[:, :1]).std(axis=0, ddof=1)
+    _, errors = replicates.errors([choice, *(other for *_, other in others)])
+    score = scorer.score(choice)
     changes = []
-    for (i, place), score, error in zip(others, scores[1:], errors[1:].tolist(), strict=True):
-        mask = summary.attributes[names[i]].candidates[place].declared
-        change = score - scores[0]
-        tied = abs(change) <= DIFFERENT * error + 1e-12
-        changes.append(MaskChange(names[i], str(mask), score, change, error, tied))
+    for (name, mask, other), error in zip(others, errors[1:].tolist(), strict=True):
+        changed = scorer.score(other)
+        tied = abs(changed - score) <= DIFFERENT * error + 1e-12
+        changes.append(MaskChange(name, str(mask), changed, changed - score, error, tied))
     return tuple(changes)

@@ -11,22 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from aegis.advisor import utility_kept
 from aegis.arrays import Floats
-from aegis.measures import held_out_reached, trace_by_separation
+from aegis.measures import MEASURES, held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
 from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 
+MEASURE = "held-out-target-coded"
+"""The measure that scores a protected summary."""
 Choice = tuple[int, ...]
 FINEST = -1
 """In a choice: all cells of the attribute are distinguished."""
-DIFFERENT = 1.96
-"""Number of standard errors beyond which two scores count as different (two-sided, five percent)."""
 REPLICATES = 24
 """How often the noise of protection is drawn again, to estimate standard errors."""
+DIFFERENT = 2.0687
+"""Number of standard errors beyond which two scores count as different: the quantile of Student's t
+with `REPLICATES` - 1 degrees of freedom (two-sided, five percent).
+"""
 _MAIN = 0.02
 """Directions of a mask's codes below this share of the strongest one count as uncorrelated."""
 
@@ -89,6 +95,15 @@ class ProtectedScorer:
     def estimator(self) -> str:
         """The data from which scores are computed: `codes`, or only the label `tables`."""
         return "tables" if self._moments is None else "codes"
+
+    @cached_property
+    def unmasked(self) -> float:
+        """The score of the finest choice."""
+        return self.score(self.finest)
+
+    def utility_kept(self, score: float) -> float | None:
+        """Return the percentage of the finest choice's utility that a score keeps."""
+        return utility_kept(score, self.unmasked, MEASURES.get(MEASURE))
 
     @property
     def finest(self) -> Choice:
@@ -222,15 +237,6 @@ class ProtectedScorer:
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 
-def share_kept(score: float, unmasked: float) -> float | None:
-    """Return a score as a percentage of the unmasked score, from 0 to 100.
-
-    Return None if the unmasked score is not positive. Noise can cause values outside the range;
-    they are clipped.
-    """
-    return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
-
-
 def drawing_error(score: float, classes: int, rows: float) -> float:
     """Return the standard error that a score has because the rows of the table are a random sample.
     The score is the trace V.
@@ -244,9 +250,19 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
     return limit * math.sqrt(4 * share * (1 - share) ** 2 / max(rows, 1.0))
 
 
-def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Score several choices of masks again, each time with newly drawn noise. The result has one
-    line for each repetition and one column for each choice.
-    """
-    scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
-    return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])
+class Replicates:
+    """Scores configurations again, each time with newly drawn noise, to estimate standard errors."""
+
+    def __init__(self, summary: ProtectedSummary) -> None:
+        self.summary = summary
+        self._scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]
+
+    def errors(self, choices: Sequence[Choice]) -> tuple[Floats, Floats]:
+        """Return the standard errors that protection causes in the scores of n choices of masks.
+
+        The first result, shape (n,), is the standard error of each score. The second result, shape
+        (n,), is that of the difference between each score and the first one.
+        """
+        scores = np.array([[s.score(choice) for choice in choices] for s in self._scorers])
+        apart: Floats = (scores - scores[:, :1]).std(axis=0, ddof=1)
+        return scores.std(axis=0, ddof=1), apart
