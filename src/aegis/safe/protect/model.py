@@ -226,7 +226,7 @@ class Moments:
     ----------
     matrix
         One row and column for each of the p codes of all attributes, shape (p, p), symmetric.
-        Entries for two codes of the same attribute are 0, because label tables have this
+        Entries for two codes of the same attribute are not used, because label tables have this
         information.
     error
         Standard deviation that protection adds to an entry.

@@ -9,14 +9,14 @@ information. This module uses no exact counts, so even many scores reveal nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from aegis.advisor import utility_kept
-from aegis.arrays import Floats
+from aegis.arrays import Floats, Ints
 from aegis.measures import MEASURES, held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
@@ -89,7 +89,8 @@ class ProtectedScorer:
         ]
         self._moments = self._matrix(summary.moments)
         self._known: dict[tuple[int, int], MaskedAttribute] = {}
-        self._cross: dict[tuple[int, int, int, int], Floats] = {}
+        self._columns: dict[tuple[int, int], Ints] = {}
+        self._cross = np.zeros((0, 0))
 
     @property
     def estimator(self) -> str:
@@ -184,7 +185,7 @@ class ProtectedScorer:
         main = np.concatenate([m.main for m in masked])
         trace = math.fsum(m.rest for m in masked)
         if len(main):
-            solved = np.linalg.solve(self._correlations(choice, masked), main)
+            solved = np.linalg.solve(self._correlations(choice), main)
             trace += float((main * solved).sum())
         return min(trace, float(len(self.summary.classes) - 1))
 
@@ -195,22 +196,19 @@ class ProtectedScorer:
             return 0.0
         sign = np.array([math.copysign(1.0, m.main[0, -1]) for m in told])
         return trace_by_separation(
-            self._correlations(choice, masked) * np.outer(sign, sign),
+            self._correlations(choice) * np.outer(sign, sign),
             np.array([m.strength for m in told]),
             np.array([m.skewness for m in told]),
             float(self.summary.shares[-1]),
         )
 
-    def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
+    def _correlations(self, choice: Choice) -> Floats:
         """Return the correlations between the main directions of the attributes, positive definite."""
-        sizes = [len(m.main) for m in masked]
-        places = np.concatenate([[0], np.cumsum(sizes)])
-        matrix = np.eye(int(places[-1]))
-        for i in range(len(masked)):
-            for j in range(i):
-                block = self._block(i, choice[i], j, choice[j])
-                matrix[places[i] : places[i + 1], places[j] : places[j + 1]] = block
-                matrix[places[j] : places[j + 1], places[i] : places[i + 1]] = block.T
+        keys = tuple(enumerate(choice))
+        if not self._columns.keys() >= set(keys):
+            self._correlate(dict.fromkeys((*self._columns, *keys, *self._candidates)))
+        columns = np.concatenate([self._columns[key] for key in keys])
+        matrix = self._cross[np.ix_(columns, columns)] + np.eye(len(columns))
         moments = self.summary.moments
         error = 0.0 if moments is None else moments.error
         floor = max(error * math.sqrt(len(matrix)), 1e-3)
@@ -218,17 +216,28 @@ class ProtectedScorer:
         positive: Floats = (vectors * (np.maximum(values, 0.0) + floor)) @ vectors.T
         return positive
 
-    def _block(self, i: int, own: int, j: int, other: int) -> Floats:
-        key = (i, own, j, other)
-        if key not in self._cross:
-            offsets = self.summary.offsets
-            moments = self._moments
-            if moments is None:
-                raise ValueError("A summary without moments has no correlations.")
-            part = moments[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]]
-            block = self.masked(i, own).onto.T @ part @ self.masked(j, other).onto
-            self._cross[key] = np.clip(block, -1.0, 1.0)
-        return self._cross[key]
+    @property
+    def _candidates(self) -> Iterator[tuple[int, int]]:
+        for index, attribute in enumerate(self._attributes):
+            for place in range(len(attribute.candidates)):
+                yield index, place
+
+    def _correlate(self, keys: Collection[tuple[int, int]]) -> None:
+        """Correlate the main directions of each two masked attributes at once."""
+        if self._moments is None:
+            raise ValueError("A summary without moments has no correlations.")
+        onto = [self.masked(*key).onto for key in keys]
+        ends = np.cumsum([0, *(o.shape[1] for o in onto)])
+        stacked = np.zeros((len(self._moments), ends[-1]))
+        for (index, _), own, start, end in zip(keys, onto, ends, ends[1:], strict=False):
+            first = self.summary.offsets[index]
+            stacked[first : first + len(own), start:end] = own
+        owner = np.repeat([index for index, _ in keys], np.diff(ends))
+        # The main directions of an attribute are uncorrelated.
+        others = owner[:, None] != owner
+        self._cross = np.where(others, np.clip(stacked.T @ self._moments @ stacked, -1.0, 1.0), 0.0)
+        spans = zip(keys, ends, ends[1:], strict=False)
+        self._columns = {key: np.arange(start, end) for key, start, end in spans}
 
     def attributes(self, choice: Choice) -> dict[str, float]:
         """Return, for each attribute by itself, the mean square contingency of its masked values
