@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from aegis.arrays import Integers
 from aegis.errors import PolicyError
 from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, Role, listed_configurations
@@ -23,12 +24,16 @@ LADDER_SHARE = 0.2
 """Largest share of the generated configurations that are not drawn at random."""
 
 
-class SizedMask(Protocol):
-    """A candidate mask, and the number of groups that it forms."""
+class CandidateMask(Protocol):
+    """A candidate mask, and the groups that it forms."""
 
     @property
     def mask(self) -> Mask:
         """The fitted mask."""
+
+    @property
+    def groups(self) -> Integers:
+        """The number of the group of each value, shape (V,)."""
 
     @property
     def size(self) -> int:
@@ -47,7 +52,7 @@ class AttributeWithMasks(Protocol):
         """The role of the attribute."""
 
     @property
-    def candidates(self) -> Sequence[SizedMask]:
+    def candidates(self) -> Sequence[CandidateMask]:
         """The candidate masks, in the order of the policy."""
 
 

@@ -31,7 +31,7 @@ from aegis.advisor.search.cells import RuleCells
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Problem, Variable, members
+from aegis.advisor.search.problem import MaskVariable, Problem, Variable, members
 from aegis.arrays import Flags, Floats
 from aegis.arx.losses.separable import Separable
 from aegis.arx.search.class_counter import Node, Tally
@@ -311,7 +311,7 @@ class Sieve(BranchAndBound):
 
 
 def _ascent(
-    variable: Variable, index: int, start: int, logs: Floats, entropies: Floats
+    variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
     """Yield the steps from a candidate to ever coarser ones; each covers as much of the list as it
     can for its cost.

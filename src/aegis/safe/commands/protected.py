@@ -78,6 +78,7 @@ class RankedCounts:
             policy=self.policy,
             top=request.top,
             time_limit=request.time_limit,
+            work=request.work,
             progress=progress,
         )
         return self._overridden(advice)

@@ -9,7 +9,7 @@ information. This module uses no exact counts, so even many scores reveal nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -206,7 +206,12 @@ class ProtectedScorer:
         """Return the correlations between the main directions of the attributes, positive definite."""
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
-            self._correlate(dict.fromkeys((*self._columns, *keys, *self._candidates)))
+            every = [
+                (i, place)
+                for i, a in enumerate(self._attributes)
+                for place in range(len(a.candidates))
+            ]
+            self._correlate(dict.fromkeys((*self._columns, *keys, *every)))
         columns = np.concatenate([self._columns[key] for key in keys])
         matrix = self._cross[np.ix_(columns, columns)] + np.eye(len(columns))
         moments = self.summary.moments
@@ -217,10 +222,12 @@ class ProtectedScorer:
         return positive
 
     @property
-    def _candidates(self) -> Iterator[tuple[int, int]]:
-        for index, attribute in enumerate(self._attributes):
-            for place in range(len(attribute.candidates)):
-                yield index, place
+    def candidates(self) -> list[list[MaskedAttribute]]:
+        """Each attribute under each of its candidate masks."""
+        return [
+            [self.masked(index, place) for place in range(len(attribute.candidates))]
+            for index, attribute in enumerate(self._attributes)
+        ]
 
     def _correlate(self, keys: Collection[tuple[int, int]]) -> None:
         """Correlate the main directions of each two masked attributes at once."""
