@@ -44,6 +44,11 @@ def choice_of(box: Box) -> Choice:
     return tuple(domain.bit_length() - 1 for domain in box)
 
 
+def space_of(summary: ProtectedSummary) -> SearchSpace:
+    """Return what a search of a protected summary chooses from."""
+    return SearchSpace([MaskVariable(a, a.candidates) for a in summary.all_attributes])
+
+
 class _Estimated(OfConfigurations):
     """A score that is estimated from a protected summary."""
 
@@ -140,7 +145,7 @@ def best_configurations(
     """Search all combinations of masks; return the best ones, best first, and the figures."""
     began = time.perf_counter()
     summary, top = scorer.summary, request.top
-    space = SearchSpace([MaskVariable(a, a.candidates) for a in summary.all_attributes])
+    space = space_of(summary)
     verdicts = RuleByVerdicts(summary)
     objective: _Estimated = FromTables(MEASURE, scorer, space.work)
     if scorer.estimator == "codes":
