@@ -12,20 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aegis.advisor.search.neighbours import LocalSearch, others
-from aegis.advisor.search.problem import Box
 from aegis.arrays import Floats, Ints
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedCandidate, ProtectedSummary
 from aegis.safe.protect.scores import Choice, ProtectedScorer
-from aegis.safe.protect.search import choice_of, space_of
 from aegis.words import json_fields
+
+if TYPE_CHECKING:
+    from aegis.advisor.search.problem import Box
 
 _WIDTH = 400
 """Largest number of partial choices that are kept from one attribute to the next."""
@@ -152,6 +152,9 @@ def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) ->
 
 def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
     """Change one or two masks as long as the score rises and no fewer rows are alike."""
+    from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
+    from aegis.safe.protect.search import choice_of, space_of
+
     least = _alike(scorer.summary, chances, choice) * (1 - 1e-9)
 
     def score(box: Box) -> float:

@@ -14,7 +14,6 @@ from aegis.advisor.confidence import COMPARED, marked
 from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures
 from aegis.advisor.generate import configurations_to_rank
 from aegis.advisor.scores import AttributeScore
-from aegis.advisor.search.request import check_limits
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy, policy_mapping
@@ -29,7 +28,6 @@ from aegis.safe.protect.scores import (
     Replicates,
     drawing_error,
 )
-from aegis.safe.protect.search import best_configurations
 
 
 @one_blas_thread
@@ -111,6 +109,10 @@ def search_protected(
     PolicyError
         `top` is below 1, or a limit is negative.
     """
+    # Taking long to load, and only of searches.
+    from aegis.advisor.search import check_limits
+    from aegis.safe.protect.search import best_configurations
+
     began = time.perf_counter()
     request = SearchRequest(top=top, time_limit=time_limit, work=work)
     check_limits(request)
