@@ -16,7 +16,7 @@ from aegis.advisor.search import Searcher, clock
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import InEngine, InMemory
-from aegis.advisor.search.neighbours import NEXT, LocalSearch, coarsest, next_finer
+from aegis.advisor.search.neighbours import NEXT, LocalSearch, next_finer
 from aegis.advisor.search.problem import Box, Problem, members
 from aegis.advisor.search.rule_bounds import Judge
 from aegis.measures import MEASURES
@@ -77,7 +77,7 @@ def test_a_climb_ends_where_its_time_is_over() -> None:
         problem, searcher.objective, feasibility, top=1, clock=Clock(0.0), step=step
     )
     with pytest.raises(OutOfTimeError):
-        search._local.improved(next(coarsest(problem)), next_finer)
+        search._local.improved(next(problem.coarsest()), next_finer)
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, place: type, name: str, counted: list[str]) -> None:
@@ -144,7 +144,7 @@ def test_only_a_first_that_is_proven_alone_says_that_the_order_is_not(
 ) -> None:
     rule = rule_of(RULES[0], 0.0)
     searcher = fresh("plain", "adjusted-pillai", rule)
-    box = next(coarsest(searcher.problem))
+    box = next(searcher.problem.coarsest())
     found = Found(best=[(1.0, box)], bound=1.0 + gap, complete=complete)
     strategy = SimpleNamespace(search=lambda *_, **__: found)
     monkeypatch.setattr("aegis.advisor.search.searcher.suiting", lambda *_: strategy)
@@ -160,7 +160,7 @@ def test_a_bound_that_ignores_the_rule_says_so(
 ) -> None:
     rule = rule_of(RULES[0], 0.0)
     searcher = fresh("plain", "adjusted-pillai", rule)
-    found = Found(best=[(1.0, next(coarsest(searcher.problem)))], bound=2.0, generous=generous)
+    found = Found(best=[(1.0, next(searcher.problem.coarsest()))], bound=2.0, generous=generous)
     strategy = SimpleNamespace(search=lambda *_, **__: found)
     monkeypatch.setattr("aegis.advisor.search.searcher.suiting", lambda *_: strategy)
     _, figures = searcher.run(rule, top=1, time_limit=None)
@@ -211,7 +211,7 @@ def test_a_climb_begins_at_the_fewest_groups_and_the_finest_protected_values() -
     _, summary = prepared("protected attribute with masks")
     searcher = Searcher(summary, PrivacyPlan(summary, PrivacyRule()), "g3", "g3")
     problem = searcher.problem
-    first, second = coarsest(problem)
+    first, second = problem.coarsest()
     for variable, a, b in zip(problem.variables, first, second, strict=True):
         sizes = [c.size for c in variable.candidates]
         assert sizes[b.bit_length() - 1] == min(sizes)
@@ -246,7 +246,7 @@ def test_a_climb_takes_the_move_that_gains_most() -> None:
         return objective.bound(box)
 
     local = LocalSearch(problem, objective.upper, value)
-    end = local.improved(next(coarsest(problem)), next_finer)
+    end = local.improved(next(problem.coarsest()), next_finer)
     assert kept[-1] == end
     for before, after in pairwise(kept):
         moves = [

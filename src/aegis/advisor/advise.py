@@ -13,7 +13,7 @@ from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.default import measure_for
 from aegis.advisor.estimates import ESTIMATES, EstimateCase
 from aegis.advisor.excluded_attributes import aside_note
-from aegis.advisor.generate import combinations, generate
+from aegis.advisor.generate import combinations, configurations_to_rank
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer, preferred_first
 from aegis.advisor.rank import lost_alone, rank_choice
@@ -23,19 +23,14 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.served import notes_on_labels, served_by_ranking
 from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
-from aegis.errors import PolicyError
 from aegis.masks import privacy_account
 from aegis.measures import Measure
 from aegis.options import asked
-from aegis.policy import Configuration, Policy, Role, listed_configurations, policy_mapping
+from aegis.policy import Configuration, Policy, Role, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import Information, Summary
 from aegis.words import amount, counted
-
-DEFAULT_COUNT = 50
-"""Number of configurations to generate if neither the caller nor the policy gives configurations.
-"""
 
 
 @one_blas_thread
@@ -76,8 +71,8 @@ def rank_configurations(
     notes = _note_on_estimates(policy, case)
     chosen, lacking = measure_for(summary, given.measure, policy.measure)
     preference = Prefer.of(given.prefer or Prefer.SCORE)
-    scorer = scorer_of(summary)
-    scored = _scored(_listed(summary, policy, given), scorer, plan, chosen, progress)
+    scorer, listed = scorer_of(summary), configurations_to_rank(summary, policy, given)
+    scored = _scored(listed, scorer, plan, chosen, progress)
     if case is not None:
         named = given.measure or policy.measure
         scored = _by_estimate(scored, summary, case, named, progress)
@@ -197,7 +192,7 @@ def _by_estimate(
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
     # What the estimates do not distinguish stays in the order of the measure.
-    return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))
+    return sorted(told, key=lambda s: s[0].ranking_key(0)[:2])
 
 
 def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
@@ -209,32 +204,6 @@ def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
     """
     admissible = [choice for ranked, choice in scored if ranked.admissible]
     return admissible or [choice for _, choice in scored]
-
-
-def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Configuration]:
-    """Return the configurations to rank: those in the request if it has any, otherwise generated
-    ones if the request has a number, otherwise those of the policy. If the policy has none, 50 are
-    generated.
-
-    Raises
-    ------
-    PolicyError
-        The request has both configurations and a number, or an empty list.
-    """
-    configurations, count = request.configurations, request.generate_count
-    if configurations is not None and count is not None:
-        raise PolicyError(
-            "You gave both configurations and a number of configurations to generate.",
-            hint="Give one of them.",
-        )
-    if configurations is not None:
-        explicit = listed_configurations(configurations)
-        if not explicit:
-            raise PolicyError("The list of configurations is empty.", hint="Give at least one.")
-        return list(explicit)
-    if count is None and policy.configurations:
-        return list(policy.configurations.values())
-    return generate(summary, DEFAULT_COUNT if count is None else count, seed=request.seed or 0)
 
 
 def weight_notes(summary: Summary) -> list[str]:

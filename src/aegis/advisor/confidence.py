@@ -214,7 +214,7 @@ def with_confidence(
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
     if values is None:
         return list(ranking)
-    known = marked(ranking, values, shrink_of(scorer.summary, measure))
+    known = marked_by_folds(ranking, values, shrink_of(scorer.summary, measure))
     return [
         r
         if r.stderr is None
@@ -237,22 +237,37 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
     return area_error(score, rows * (scorer.summary.pairs.n / max(float(rows.sum()), 1.0)))
 
 
-def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Return the ranking with standard errors of its first n entries. Entries that do not differ
-    significantly from the best one are marked as tied.
+def marked_by_folds(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
+    """Return the ranking with the standard errors of the jackknife, and marks of ties.
 
     Parameters
     ----------
     ranking
         Configurations, best first.
     values
-        The score of each of the first n entries without each of G folds of the rows, shape (G, n).
+        The score of each of the first entries without each fold, shape (G, n).
     shrink
-        Factor by which errors are multiplied: it converts errors for the rows in the folds to
-        errors for all scored rows.
+        Factor that converts errors for the rows in the folds to errors for the scored rows.
     """
     errors = shrink * standard_errors(values)
-    apart = shrink * standard_errors(values - values[:, :1]) * student_quantile(len(values) - 1)
+    apart = shrink * standard_errors(values - values[:, :1])
+    return marked(ranking, errors, apart * student_quantile(len(values) - 1))
+
+
+def marked(ranking: Sequence[Ranked], errors: Floats, limits: Floats) -> list[Ranked]:
+    """Return the ranking after adding standard errors to its first entries, and marking those that
+    are tied with the best.
+
+    Parameters
+    ----------
+    ranking
+        Configurations, best first.
+    errors
+        Standard error of the score of each of the first n entries, shape (n,).
+    limits
+        How far each of these scores may differ from the best one without a significant difference,
+        shape (n,).
+    """
     best = ranking[0]
     compared_entries = [
         replace(
@@ -260,7 +275,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
             stderr=float(error),
             tied_with_best=_tied(best, ranked, float(limit)),
         )
-        for ranked, error, limit in zip(ranking, errors, apart, strict=False)
+        for ranked, error, limit in zip(ranking, errors, limits, strict=False)
     ]
     return [*compared_entries, *ranking[len(compared_entries) :]]
 
@@ -269,7 +284,7 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
     """Return whether the score of a configuration differs from the best score by at most `limit`,
     so that the difference may be chance. The result is None if one of the two breaks the rule.
     """
-    if not (best.admissible and ranked.admissible):
+    if best.admissible is False or ranked.admissible is False:
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)
     return abs(best.score - ranked.score) <= limit + rounding

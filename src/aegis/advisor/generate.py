@@ -1,28 +1,109 @@
-"""Generate configurations to rank: the least masked ones first, then random ones without repetition."""
+"""Choose the configurations to rank: listed ones, or generated ones.
+
+Generated configurations are the least masked ones first, then random ones without repetition.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
+from aegis.arrays import Integers
 from aegis.errors import PolicyError
-from aegis.policy import Configuration, Role
-from aegis.summary import AttributeSummary, Summary
+from aegis.masks import Mask
+from aegis.policy import Configuration, Policy, Role, listed_configurations
+from aegis.requests import RankRequest
 
+DEFAULT_COUNT = 50
+"""Number of configurations to generate if neither the caller nor the policy gives configurations.
+"""
 LADDER_SHARE = 0.2
 """Largest share of the generated configurations that are not drawn at random."""
 
 
-def combinations(summary: Summary) -> int:
+class CandidateMask(Protocol):
+    """A candidate mask, and the groups that it forms."""
+
+    @property
+    def mask(self) -> Mask:
+        """The fitted mask."""
+
+    @property
+    def groups(self) -> Integers:
+        """The number of the group of each value, shape (V,)."""
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+
+
+class AttributeWithMasks(Protocol):
+    """An attribute with its candidate masks."""
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+
+    @property
+    def role(self) -> Role:
+        """The role of the attribute."""
+
+    @property
+    def candidates(self) -> Sequence[CandidateMask]:
+        """The candidate masks, in the order of the policy."""
+
+
+class WithCandidates(Protocol):
+    """A summary of any format, with the candidate masks of its attributes."""
+
+    @property
+    def all_attributes(self) -> Sequence[AttributeWithMasks]:
+        """The attributes that have candidate masks."""
+
+
+def configurations_to_rank(
+    summary: WithCandidates,
+    policy: Policy | None,
+    request: RankRequest,
+    stated: Sequence[Configuration] = (),
+) -> list[Configuration]:
+    """Return the configurations to rank: those of the caller, else generated ones if the caller asks
+    for them, else those of the policy, else the `stated` ones, else 50 generated ones.
+
+    Raises
+    ------
+    PolicyError
+        The caller gives both configurations and a number to generate, or an empty list.
+    """
+    configurations, count = request.configurations, request.generate_count
+    if configurations is not None and count is not None:
+        raise PolicyError(
+            "You gave both configurations and a number of configurations to generate.",
+            hint="Give one of them.",
+        )
+    if configurations is not None:
+        explicit = listed_configurations(configurations)
+        if not explicit:
+            raise PolicyError("The list of configurations is empty.", hint="Give at least one.")
+        return list(explicit)
+    if count is None:
+        listed = () if policy is None else tuple(policy.configurations.values())
+        if listed or stated:
+            return list(listed or stated)
+    return generate(summary, DEFAULT_COUNT if count is None else count, seed=request.seed or 0)
+
+
+def combinations(summary: WithCandidates) -> int:
     """Return how many configurations can be made by choosing one candidate mask for each
     attribute.
     """
     return math.prod(len(a.candidates) for a in summary.all_attributes)
 
 
-def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configuration]:
+def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Configuration]:
     """Return different configurations: first those that mask least, then others drawn at random.
 
     The first configuration masks every attribute least. The next ones coarsen all quasi-identifiers
@@ -68,7 +149,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
     ]
 
 
-def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
+def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[int, ...]]:
     """Return at most `most` combinations, each as one candidate index per attribute: the least
     masked one first, then ever coarser masks of the quasi-identifiers.
     """
@@ -90,7 +171,7 @@ def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int
     )
 
 
-def _decode(number: int, attributes: Sequence[AttributeSummary]) -> tuple[int, ...]:
+def _decode(number: int, attributes: Sequence[AttributeWithMasks]) -> tuple[int, ...]:
     """Return the combination with this number, as one candidate index per attribute.
 
     Combinations are numbered in mixed radix.
@@ -103,7 +184,7 @@ def _decode(number: int, attributes: Sequence[AttributeSummary]) -> tuple[int, .
 
 
 def _distinct(
-    attributes: Sequence[AttributeSummary],
+    attributes: Sequence[AttributeWithMasks],
     count: int,
     random: np.random.Generator,
     ladder: Sequence[tuple[int, ...]],

@@ -105,11 +105,13 @@ class Ranked:
         """The name of the configuration or of the record-level release."""
         return self.configuration.name
 
-    def ranking_key(self, sign: int) -> tuple[bool, float, str]:
-        """Return the key by which entries of the ranking are sorted; `sign` is 1 if larger scores
-        are better, otherwise -1.
+    def ranking_key(self, sign: int) -> tuple[bool, float, float, str]:
+        """Return the key by which entries of the ranking are sorted: the rule first, then the
+        estimated deviation (if there is one), then the score. `sign` is 1 if larger scores are
+        better, otherwise -1.
         """
-        return (self.admissible is False, -sign * self.score, self.name)
+        place = 0.0 if self.estimate is None else self.estimate.place
+        return (self.admissible is False, place, -sign * self.score, self.name)
 
     @property
     def masks(self) -> dict[str, Any]:

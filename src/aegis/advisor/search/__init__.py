@@ -1,7 +1,7 @@
 """Search all combinations of candidate masks exactly."""
 
 from aegis.advisor.search.front import FrontRange, rules_of
-from aegis.advisor.search.request import check_request, objective_names
+from aegis.advisor.search.request import check_limits, check_request, objective_names
 from aegis.advisor.search.search import Prepared, prepare, search_combinations
 from aegis.advisor.search.searcher import Searcher
 
@@ -9,6 +9,7 @@ __all__ = [
     "FrontRange",
     "Prepared",
     "Searcher",
+    "check_limits",
     "check_request",
     "objective_names",
     "prepare",

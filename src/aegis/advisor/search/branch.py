@@ -34,7 +34,7 @@ from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import TOLERANCE, LocalSearch, others
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members, replaced
+from aegis.advisor.search.problem import Box, Division, SearchSpace, is_leaf, members, replaced
 from aegis.errors import InternalError
 from aegis.interrupts import acknowledge, check
 from aegis.progress import Step
@@ -157,7 +157,7 @@ class BranchAndBound:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: SearchSpace,
         objective: Objective,
         feasibility: Feasibility,
         *,

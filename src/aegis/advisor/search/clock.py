@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from aegis.requests import SearchRequest
+
 _CHECK = 1e-4
 """Work between two looks at the clock, besides what is announced."""
 
@@ -50,6 +52,15 @@ class Clock:
         clock, return it unchanged.
         """
         return limit if isinstance(limit, Clock) else cls(limit)
+
+    @classmethod
+    def asked(cls, request: SearchRequest, work: Work) -> Clock:
+        """Return a clock with the time limit of a request; if it has none, with its limit of
+        work.
+        """
+        if request.time_limit is None and request.work is not None:
+            return cls(request.work, work)
+        return cls(request.time_limit)
 
     def _now(self) -> float:
         return time.monotonic() if self._work is None else self._work.done

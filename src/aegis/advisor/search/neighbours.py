@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from aegis.advisor.search.problem import Box, Problem, Variable, members, replaced
+from aegis.advisor.search.problem import Box, MaskVariable, SearchSpace, members, replaced
 
 NEXT = 8
 """Largest number of next finer masks of an attribute that are tried: those with the fewest groups.
@@ -26,36 +26,13 @@ _EXCHANGED = 64
 TOLERANCE = 1e-12
 """Values that differ by less than this count as equal."""
 
-Nearby = Callable[[Variable, int], Sequence[int]]
+Nearby = Callable[[MaskVariable, int], Sequence[int]]
 """A function that returns the candidates of a variable to try instead of its current one."""
 Move = tuple[float, int, int]
 """A change of one mask: minus its largest possible gain, the variable, and the new candidate."""
 
 
-def coarsest(problem: Problem) -> Iterator[Box]:
-    """Yield the one or two configurations that are the most likely to meet a rule, as boxes of
-    single candidates. The one with the highest utility comes first.
-
-    Each variable has its candidate with the fewest groups. In the first configuration, sensitive
-    attributes that are no quasi-identifiers, and the label, have their finest candidate instead:
-    l-diversity is then easiest to meet, and the scores are not 0.
-    """
-    frequency = problem.summary.frequency
-    sensitive = set(frequency.sensitive) if frequency is not None else set()
-    if problem.summary.label_attribute is not None:
-        sensitive.add(problem.summary.label_attribute.name)
-    few, first = [], []
-    for variable in problem.variables:
-        sizes = [candidate.size for candidate in variable.candidates]
-        few.append(1 << sizes.index(min(sizes)))
-        shown = variable.name in sensitive and not variable.quasi
-        first.append(1 << sizes.index(max(sizes)) if shown else few[-1])
-    yield tuple(first)
-    if first != few:
-        yield tuple(few)
-
-
-def next_finer(variable: Variable, current: int) -> list[int]:
+def next_finer(variable: MaskVariable, current: int) -> list[int]:
     """Return the indices of the next finer candidates of an attribute after the one at index
     `current`: at most 8, those with the fewest groups.
     """
@@ -66,12 +43,12 @@ def next_finer(variable: Variable, current: int) -> list[int]:
     return covers[:NEXT]
 
 
-def others(variable: Variable, current: int) -> list[int]:
+def others(variable: MaskVariable, current: int) -> list[int]:
     """Return the indices of all candidates of an attribute except the one at index `current`."""
     return [c for c in range(len(variable.candidates)) if c != current]
 
 
-def near(variable: Variable, current: int) -> list[int]:
+def near(variable: MaskVariable, current: int) -> list[int]:
     """Return the indices of up to eight candidates before the one at index `current`, and up to
     eight after it, in the order of their number of groups.
     """
@@ -87,22 +64,22 @@ class LocalSearch:
 
     Parameters
     ----------
-    problem
+    space
         The search space.
     upper
-        Function that quickly returns an upper bound of a configuration's value. If it returns -inf,
-        the configuration is not tried.
+        Function that quickly returns an upper bound of a configuration's value; -inf leaves the
+        configuration out.
     value
         Function that returns the value of a configuration; -inf if it does not meet the rule.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        space: SearchSpace,
         upper: Callable[[Box], float],
         value: Callable[[Box], float],
     ) -> None:
-        self._problem = problem
+        self._space = space
         self._upper = upper
         self._value = value
 
@@ -111,7 +88,7 @@ class LocalSearch:
         mask improves the value. Return the result; None if the coarsest configuration fails the
         rule.
         """
-        for box in coarsest(self._problem):
+        for box in self._space.coarsest():
             if self._value(box) > -math.inf:
                 return self.improved(box, next_finer)
         return None
@@ -151,7 +128,7 @@ class LocalSearch:
         value = self._value(box)
         return sorted(
             self._move(box, value, index, candidate)
-            for index, variable in enumerate(self._problem.variables)
+            for index, variable in enumerate(self._space.variables)
             for candidate in nearby(variable, box[index].bit_length() - 1)
         )
 
@@ -190,7 +167,7 @@ class LocalSearch:
                 if once:
                     return other
                 box, value = other, reached
-                for following in nearby(self._problem.variables[index], candidate):
+                for following in nearby(self._space.variables[index], candidate):
                     heapq.heappush(heap, (self._move(box, value, index, following), box))
         return box
 

@@ -112,35 +112,48 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 """Objectives other than measures, by name."""
 
 
-class OfMeasure(Objective):
-    """A measure of whole configurations as the objective of a search."""
+class OfConfigurations(Objective):
+    """An objective that scores each configuration once."""
 
-    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
-        self.name = measure.name
-        self.sign = measure.direction.sign
-        self._problem = problem
-        self._scorer = scorer
-        self._measure = measure
+    def __init__(self) -> None:
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the signed measure for all configurations in a box (a set of
-        candidate masks for each attribute). For a single configuration, return its exact value.
+        """Return an upper bound of the figure in a box. For a single configuration, return its
+        exact value.
         """
-        if not is_leaf(box):
-            return self._over(box)
         if box not in self._scored:
-            chosen, settled = levels_of(self._problem, box)
-            self._problem.work.add(score_work(chosen, chosen + settled))
-            value = self._scorer.value(self._problem.choice(box), self._measure)
-            self._scored[box] = self.sign * value
+            if not is_leaf(box):
+                return self._over(box)
+            self._scored[box] = self._score(box)
         return self._scored[box]
+
+    @abstractmethod
+    def _score(self, box: Box) -> float:
+        """Return the signed figure of a single configuration."""
 
     @abstractmethod
     def _over(self, box: Box) -> float:
         """Return an upper bound of the signed measure for all configurations in a box (a set of
         candidate masks for each attribute).
         """
+
+
+class OfMeasure(OfConfigurations):
+    """A measure of whole configurations as the objective of a search."""
+
+    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
+        super().__init__()
+        self.name = measure.name
+        self.sign = measure.direction.sign
+        self._problem = problem
+        self._scorer = scorer
+        self._measure = measure
+
+    def _score(self, box: Box) -> float:
+        chosen, settled = levels_of(self._problem, box)
+        self._problem.work.add(score_work(chosen, chosen + settled))
+        return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
 
     def effort(self, box: Box) -> float:
         """Return about how many seconds it takes to score a configuration, which is a box of single

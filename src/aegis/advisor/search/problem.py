@@ -6,12 +6,13 @@ variable. The search removes candidates from boxes until each domain is a single
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from aegis.advisor.generate import AttributeWithMasks, CandidateMask
 from aegis.advisor.search.clock import Work
 from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints
 from aegis.masks import common_refinement
@@ -50,25 +51,68 @@ def members(domain: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Variable:
-    """What the search chooses for one attribute (or the label): one of its candidate masks.
+class MaskVariable:
+    """What a search chooses for one attribute: one of its candidate masks.
+
+    Attributes
+    ----------
+    attribute
+        The attribute, from a summary of any format.
+    candidates
+        Its candidates.
+    """
+
+    attribute: AttributeWithMasks
+    candidates: Sequence[CandidateMask]
+
+    @property
+    def name(self) -> str:
+        """The attribute's name."""
+        return self.attribute.name
+
+    @property
+    def full(self) -> int:
+        """The set of all candidates, as a bit mask: bit i is set for candidate i."""
+        return (1 << len(self.candidates)) - 1
+
+    @cached_property
+    def _order(self) -> Flags:
+        """Whether candidate i is at least as fine as candidate c, shape (n, n)."""
+        return _refinements(np.stack([c.groups for c in self.candidates]))
+
+    @cached_property
+    def finer(self) -> tuple[int, ...]:
+        """For each candidate, the set of candidates that are at least as fine, including the
+        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
+        """
+        return tuple(_domain(column) for column in self._order.T)
+
+    @cached_property
+    def coarser(self) -> tuple[int, ...]:
+        """For each candidate, the set of candidates that are at least as coarse, including the
+        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
+        """
+        return tuple(_domain(row) for row in self._order)
+
+
+@dataclass(frozen=True, eq=False)
+class Variable(MaskVariable):
+    """What the search of an exact summary chooses for one attribute, or for the label.
 
     Attributes
     ----------
     attribute
         The attribute's summary.
     candidates
-        The candidate masks, of which no two have the same groups.
+        Candidates; no two have the same grouping.
     quasi
         Whether the attribute forms equivalence classes.
     channels
-        For each noise mask, by its index in `candidates`: the probability of each of its L levels
-        (noisy values) for each of the A atoms (sets of values that all candidates treat in the same
-        way), shape (A, L).
+        For each noise mask among the candidates, P(level | atom), shape (A, L).
     people
-        For each of the n candidates, the group of each of the W values that the attribute has in
-        the population, shape (n, W); None if there is no population. Two candidates may group the
-        values of the table in the same way, but other values of the population differently.
+        For each candidate, the group of each value of the population, shape (n, W); None if there
+        is no population. Two candidates may group the values of the table in the same way, but
+        other values of the population differently.
     """
 
     attribute: AttributeSummary
@@ -81,16 +125,6 @@ class Variable:
     _meets: dict[int, Integers] = field(default_factory=dict, repr=False)
     _level_joins: dict[int, Integers] = field(default_factory=dict, repr=False)
     _level_meets: dict[int, Integers] = field(default_factory=dict, repr=False)
-
-    @property
-    def name(self) -> str:
-        """The attribute's name."""
-        return self.attribute.name
-
-    @property
-    def full(self) -> int:
-        """The set of all candidates, as a bit mask: bit i is set for candidate i."""
-        return (1 << len(self.candidates)) - 1
 
     @cached_property
     def _order(self) -> Flags:
@@ -121,20 +155,6 @@ class Variable:
         together. So a finer mask may have coarser levels.
         """
         return _refinements(np.stack([c.levels for c in self.candidates]))
-
-    @cached_property
-    def finer(self) -> tuple[int, ...]:
-        """For each candidate, the set of candidates that are at least as fine, including the
-        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
-        """
-        return tuple(_domain(column) for column in self._order.T)
-
-    @cached_property
-    def coarser(self) -> tuple[int, ...]:
-        """For each candidate, the set of candidates that are at least as coarse, including the
-        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
-        """
-        return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
         """Return the index of the candidate that is coarser than all other candidates of a set;
@@ -268,25 +288,19 @@ class Variable:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What a search chooses from: the attributes, and the candidate masks of each.
+class SearchSpace:
+    """What a search chooses from: one candidate mask for each variable.
 
     Attributes
     ----------
-    summary
-        The counts on which the search is based.
     variables
-        The scored attributes in the summary's order, then the label if it has candidates.
-    duplicates
-        Sentences on candidates that were left out because another candidate has the same groups.
+        The variables.
     work
-        The work of all searches of this space so far, in estimated seconds.
+        The work that all searches of this space have done.
     """
 
-    summary: Summary
-    variables: tuple[Variable, ...]
-    duplicates: tuple[str, ...]
-    work: Work = field(default_factory=Work)
+    variables: Sequence[MaskVariable]
+    work: Work = field(default_factory=Work, kw_only=True)
 
     @property
     def root(self) -> Box:
@@ -294,6 +308,41 @@ class Problem:
         candidates.
         """
         return tuple(v.full for v in self.variables)
+
+    def division(self, box: Box) -> Division | None:
+        """Return the first variable with several candidates, and each of them as a domain."""
+        for index, domain in enumerate(box):
+            if domain & (domain - 1):
+                return index, tuple(1 << c for c in members(domain))
+        return None
+
+    def coarsest(self) -> Iterator[Box]:
+        """Yield the configurations that are the most likely to meet a rule, those with the highest
+        utility first.
+
+        Each variable has its candidate with the fewest groups.
+        """
+        sizes = [[candidate.size for candidate in v.candidates] for v in self.variables]
+        yield tuple(1 << own.index(min(own)) for own in sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(SearchSpace):
+    """What a search chooses from: the attributes, and the candidate masks of each.
+
+    Attributes
+    ----------
+    variables
+        The scored attributes in the summary's order, then the label if it has candidates.
+    summary
+        The counts on which the search is based.
+    duplicates
+        Sentences on candidates that were left out because another candidate has the same groups.
+    """
+
+    variables: tuple[Variable, ...]
+    summary: Summary
+    duplicates: tuple[str, ...]
 
     def division(self, box: Box) -> Division | None:
         """Return the first variable of a box that has many candidates that are not comparable, as
@@ -308,6 +357,26 @@ class Problem:
             if covers := variable.covers(domain):
                 return index, covers
         return None
+
+    def coarsest(self) -> Iterator[Box]:
+        """Yield the coarsest configurations, as in `SearchSpace`.
+
+        In the first configuration, the protected attributes and the label have their finest
+        candidate instead: l-diversity is then easiest to meet, and the scores are not 0.
+        """
+        frequency = self.summary.frequency
+        sensitive = set(frequency.sensitive) if frequency is not None else set()
+        if self.summary.label_attribute is not None:
+            sensitive.add(self.summary.label_attribute.name)
+        [few] = super().coarsest()
+        first = []
+        for variable, coarse in zip(self.variables, few, strict=True):
+            sizes = [candidate.size for candidate in variable.candidates]
+            shown = variable.name in sensitive and not variable.quasi
+            first.append(1 << sizes.index(max(sizes)) if shown else coarse)
+        yield tuple(first)
+        if tuple(first) != few:
+            yield few
 
     def corner(self, box: Box) -> Box | None:
         """Return the configuration in a box (a set of candidate masks for each attribute) that is
@@ -380,7 +449,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
         outsides = [groups for groups in people.values() if groups is not None]
         beside = np.stack(outsides) if len(outsides) == len(listed) > 0 else None
         variables.append(Variable(attribute, listed, is_quasi, channels, beside))
-    return Problem(summary, tuple(variables), tuple(duplicates))
+    return Problem(tuple(variables), summary, tuple(duplicates))
 
 
 def _told_apart(candidate: Candidate, outside: Integers | None) -> bytes:

@@ -19,6 +19,17 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
     """Raise `PolicyError` if no search can answer the request. This check does not read the
     table.
     """
+    check_limits(request)
+    if request.resume is not None:
+        check_output(Path(request.resume), force=True, formats=None)
+    preference(request)
+    if isinstance(request.front, str):
+        FrontRange.parse(request.front)
+    objective_and_measure(policy, request.objective, request.measure)
+
+
+def check_limits(request: SearchRequest) -> None:
+    """Raise `PolicyError` if a search should return no configuration, or has an invalid limit."""
     if request.top < 1:
         raise PolicyError(
             f"Aegis cannot return the best {request.top} configurations.",
@@ -27,12 +38,6 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
     for name, limit in (("time limit", request.time_limit), ("work", request.work)):
         if limit is not None and not limit >= 0:
             raise PolicyError(f"The {name} {limit} is not valid.", hint="Give seconds, 0 or more.")
-    if request.resume is not None:
-        check_output(Path(request.resume), force=True, formats=None)
-    preference(request)
-    if isinstance(request.front, str):
-        FrontRange.parse(request.front)
-    objective_and_measure(policy, request.objective, request.measure)
 
 
 def preference(request: SearchRequest) -> Prefer:

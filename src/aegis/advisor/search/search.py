@@ -172,9 +172,7 @@ def _run(
     same, put the recommended one first.
     """
     searcher = prepared.searcher.under(plan, progress)
-    counted = request.work is not None and request.time_limit is None
-    limit, top = request.work if counted else request.time_limit, request.top
-    clock = Clock(limit, searcher.problem.work if counted else None)
+    clock, top = Clock.asked(request, searcher.problem.work), request.top
     outcome, figures = searcher.run(
         plan.rule,
         top=top,

@@ -193,7 +193,9 @@ class Searcher:
             seconds=time.perf_counter() - began,
             rule_monotone=rule.monotone,
         )
-        return outcome, self._figures(outcome, objective, work, alone=top == 1)
+        return outcome, figures_of(
+            outcome, objective, work, alone=top == 1, notes=tuple(self._notes(work))
+        )
 
     def _find(
         self,
@@ -235,55 +237,8 @@ class Searcher:
                 return strategy.search(*space, top=top, clock=clock, step=step, start=start)
             return BranchAndBound(*space, top=top, clock=clock, step=step).run(start, resumed)
 
-    def _figures(
-        self, outcome: Found, objective: Objective, work: SearchWork, *, alone: bool
-    ) -> SearchFigures:
-        """Return the figures of a search: its best value, its bound, and what is proven.
-
-        `work` is the work of the search. `alone` says whether only one configuration was requested.
-        """
-        exact = objective.bounded or outcome.bound < math.inf
-        best = outcome.best[0][0] if outcome.best else -math.inf
-        left, sign = gap(best, outcome.bound), objective.sign
-        optimal = exact and left == 0
-        why = "interrupt" if outcome.interrupted else "time limit"
-        return SearchFigures(
-            objective=objective.name,
-            optimal=optimal,
-            exact=exact,
-            best=sign * best if outcome.best else None,
-            bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
-            gap=left if exact else None,
-            work=work,
-            notes=tuple(
-                self._notes(
-                    outcome, work, loose=exact and outcome.generous, first=optimal and not alone
-                )
-            ),
-            stopped=None if outcome.complete else why,
-            proven=outcome.proven,
-        )
-
-    def _notes(
-        self, outcome: Found, work: SearchWork, *, loose: bool, first: bool
-    ) -> Iterator[str]:
-        """Yield notes for the reader: on the proof, on how the search ended, and on limits from
-        table and rule.
-
-        `loose` says whether the bound ignores the rule. `first` says whether the proof concerns
-        only the first of several configurations.
-        """
-        if loose:
-            yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
-        if first and not outcome.complete:
-            yield "the first is proven best, the order of the others is not"
-        if not outcome.complete:
-            why = "was interrupted" if outcome.interrupted else "reached its limit"
-            yield (
-                f"the search {why}: this is the best configuration that it found"
-                if outcome.best
-                else f"the search {why} before it found an admissible configuration; there may be one"
-            )
+    def _notes(self, work: SearchWork) -> Iterator[str]:
+        """Yield notes on limits from table and rule."""
         yield from self.problem.duplicates
         if self.summary.frequency is None:
             yield "classes were counted in the engine, one query per configuration"
@@ -452,3 +407,50 @@ def _of_label(objective: Objective, place: int) -> Objective:
     other objective is returned unchanged.
     """
     return objective.labels[place] if isinstance(objective, SharesKept) else objective
+
+
+def figures_of(
+    outcome: Found,
+    objective: Objective,
+    work: SearchWork,
+    *,
+    alone: bool,
+    notes: tuple[str, ...] = (),
+) -> SearchFigures:
+    """Return the figures of a search: its best value, its bound, and what is proven.
+
+    `alone` states whether only the best configuration was asked for; `notes` are further notes.
+    """
+    exact = objective.bounded or outcome.bound < math.inf
+    best = outcome.best[0][0] if outcome.best else -math.inf
+    left, sign = gap(best, outcome.bound), objective.sign
+    optimal = exact and left == 0
+    why = "interrupt" if outcome.interrupted else "time limit"
+    loose = exact and outcome.generous
+    return SearchFigures(
+        objective=objective.name,
+        optimal=optimal,
+        exact=exact,
+        best=sign * best if outcome.best else None,
+        bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
+        gap=left if exact else None,
+        work=work,
+        notes=(*_on_the_proof(outcome, loose=loose, first=optimal and not alone), *notes),
+        stopped=None if outcome.complete else why,
+        proven=outcome.proven,
+    )
+
+
+def _on_the_proof(outcome: Found, *, loose: bool, first: bool) -> Iterator[str]:
+    """Yield notes on the proof, and on how the search ended."""
+    if loose:
+        yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"
+    if first and not outcome.complete:
+        yield "the first is proven best, the order of the others is not"
+    if not outcome.complete:
+        why = "was interrupted" if outcome.interrupted else "reached its limit"
+        yield (
+            f"the search {why}: this is the best configuration that it found"
+            if outcome.best
+            else f"the search {why} before it found an admissible configuration; there may be one"
+        )

@@ -19,7 +19,7 @@ from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.neighbours import LocalSearch, near
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.problem import Box, SearchSpace
 from aegis.progress import Step
 
 SPLITS = 2_000
@@ -59,7 +59,7 @@ class Shortlist:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: SearchSpace,
         objective: Objective,
         feasibility: Feasibility,
         traces: Sequence[Objective],

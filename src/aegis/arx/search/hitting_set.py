@@ -31,7 +31,7 @@ from aegis.advisor.search.cells import RuleCells
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Problem, Variable, members
+from aegis.advisor.search.problem import MaskVariable, Problem, Variable, members
 from aegis.arrays import Flags, Floats
 from aegis.arx.losses.separable import Separable
 from aegis.arx.search.class_counter import Node, Tally
@@ -350,7 +350,7 @@ class Sieve(BranchAndBound):
 
 
 def _ascent(
-    variable: Variable, index: int, start: int, logs: Floats, entropies: Floats
+    variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
     """Yield the steps from the candidate `start` to ever coarser ones. Each step covers as much of
     the list of open configurations as possible, relative to the growth of the classes.

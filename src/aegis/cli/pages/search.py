@@ -45,7 +45,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
     done = f"{search.work.nodes:,} boxes split, {search.work.checked:,} class counts checked"
     if advice.estimated is not None:
-        done = f"{search.work.nodes:,} combinations scored"
+        done = f"{search.work.checked:,} combinations scored"
     rows.append(("work", f"{done}, {figure(search.work.seconds, 3)} s"))
     yield heading("Search")
     yield pairs((*rows, *(("note", note) for note in search.notes)))

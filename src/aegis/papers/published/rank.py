@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Advice, Ranked, measure_for, plan_of
-from aegis.advisor.confidence import COMPARED, compared, jackknife, marked, shrink_of
+from aegis.advisor.confidence import COMPARED, compared, jackknife, marked_by_folds, shrink_of
 from aegis.advisor.estimates import AttributeEstimate, Estimate
 from aegis.advisor.expected import contingency
 from aegis.advisor.owner import check_owner_rule
@@ -139,15 +139,7 @@ def _in_order(
     if case is not None:
         estimator = _PublishedEstimator(published, case, estimated_measure(measure))
         ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
-    return sorted(
-        ranking,
-        key=lambda r: (
-            not r.admissible,
-            0.0 if r.estimate is None else r.estimate.place,
-            -chosen.direction.sign * r.score,
-            r.name,
-        ),
-    )
+    return sorted(ranking, key=lambda r: r.ranking_key(chosen.direction.sign))
 
 
 def _best(ranking: Sequence[Ranked], chosen: Measure) -> float:
@@ -179,7 +171,7 @@ def _with_errors(
     if not values:
         return ranking, (TOO_MANY_VALUES,)
     shrink = shrink_of(published.tables[ranking[0].name], measure)
-    return marked(ranking, np.stack(values, axis=1), shrink), ()
+    return marked_by_folds(ranking, np.stack(values, axis=1), shrink), ()
 
 
 def _known(published: Published) -> Information:

@@ -55,7 +55,7 @@ class RankedCounts:
         """Rank the configurations of the request.
 
         If it has none, the configurations of the policy are ranked, otherwise those
-        with verdicts, otherwise random ones.
+        with verdicts, otherwise generated ones.
         """
         from aegis.safe.protect import rank_protected
 
@@ -78,6 +78,7 @@ class RankedCounts:
             policy=self.policy,
             top=request.top,
             time_limit=request.time_limit,
+            work=request.work,
             progress=progress,
         )
         return self._overridden(advice)

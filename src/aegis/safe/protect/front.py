@@ -10,9 +10,9 @@ provider's agent checks on the data whether a configuration meets the rule.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +20,12 @@ from aegis.arrays import Floats, Ints
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration
-from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
-from aegis.safe.protect.scores import Choice, ProtectedScorer, share_kept
+from aegis.safe.protect.model import ProtectedAttribute, ProtectedCandidate, ProtectedSummary
+from aegis.safe.protect.scores import Choice, ProtectedScorer
 from aegis.words import json_fields
+
+if TYPE_CHECKING:
+    from aegis.advisor.search.problem import Box
 
 _WIDTH = 400
 """Largest number of partial choices that are kept from one attribute to the next."""
@@ -65,11 +68,12 @@ def front_protected(
     """Return configurations on the front of utility and privacy, from the most useful to the most
     private.
 
-    No configuration in the result is worse than another one in both utility and privacy.
+    None is worse than another one in both utility and privacy.
 
     To find them, utility is estimated as the sum of the attributes' separate associations with the
-    label. The configurations on the front are then scored as in a ranking; this score takes into
-    account that attributes share information.
+    label. Then the score of a ranking is used, which takes into account that attributes share
+    information: one mask of each configuration is changed at a time, as long as this raises the
+    score and as many rows are alike.
 
     Parameters
     ----------
@@ -89,29 +93,25 @@ def front_protected(
     if count < 2:
         raise PolicyError(f"A front of {count} points was asked for.", hint="Ask for 2 or more.")
     scorer = ProtectedScorer(summary)
-    choices = _spread(summary, scorer, quasi_identifiers, count)
-    scored = [(rows_alike(summary, c, quasi_identifiers), scorer.score(c), c) for c in choices]
-    unmasked = scorer.score(scorer.finest)
+    chances = _log_chances(summary, quasi_identifiers)
+    choices = [_improved(c, scorer, chances) for c in _spread(scorer, chances, count)]
+    scored = [(_alike(summary, chances, c), scorer.score(c), c) for c in choices]
     points: list[ProtectedPoint] = []
     for alike, score, choice in sorted(scored, key=lambda s: (-s[0], -s[1])):
         if not points or score > points[-1].score:
-            points.append(_point(summary, alike, score, choice, unmasked, len(points)))
+            points.append(_point(scorer, alike, score, choice, len(points)))
     return tuple(reversed(points))
 
 
 def _point(
-    summary: ProtectedSummary,
-    alike: float,
-    score: float,
-    choice: Choice,
-    unmasked: float,
-    number: int,
+    scorer: ProtectedScorer, alike: float, score: float, choice: Choice, number: int
 ) -> ProtectedPoint:
-    pairs = zip(summary.attributes.values(), choice, strict=True)
+    summary = scorer.summary
+    pairs = zip(summary.all_attributes, choice, strict=True)
     return ProtectedPoint(
         alike,
         score,
-        share_kept(score, unmasked),
+        scorer.utility_kept(score),
         summary.configuration(f"front-{number + 1}", choice),
         {a.name: str(a.candidates[place].declared) for a, place in pairs},
     )
@@ -123,19 +123,27 @@ def rows_alike(
     """Return how many rows would agree with a random row in all quasi-identifiers if the
     quasi-identifiers were independent. `choice` has the index of each attribute's candidate mask.
     """
-    log = sum(
-        _log_chance(attribute, place)
-        for attribute, place in zip(summary.attributes.values(), choice, strict=True)
-        if attribute.name in quasi_identifiers
-    )
+    return _alike(summary, _log_chances(summary, quasi_identifiers), choice)
+
+
+def _alike(summary: ProtectedSummary, chances: Sequence[Floats], choice: Choice) -> float:
+    log = math.fsum(own[place] for own, place in zip(chances, choice, strict=True))
     return max(summary.rows * math.exp(log), 1.0)
 
 
-def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
-    """Return the log probability that two rows have the same masked value of an attribute under the
-    candidate with index `place`, from noisy counts.
+def _log_chances(summary: ProtectedSummary, quasi_identifiers: Collection[str]) -> list[Floats]:
+    """Return the log probability that two rows have the same masked value, from noisy cell counts.
+
+    There is an array for each attribute, with a figure for each candidate; it is 0 for attributes
+    that are not quasi-identifiers.
     """
-    candidate = attribute.candidates[place]
+    return [
+        np.array([_log_chance(a, c) if a.name in quasi_identifiers else 0.0 for c in a.candidates])
+        for a in summary.all_attributes
+    ]
+
+
+def _log_chance(attribute: ProtectedAttribute, candidate: ProtectedCandidate) -> float:
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
     total = shown.sum()
@@ -143,31 +151,42 @@ def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
     return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
 
 
-def _spread(
-    summary: ProtectedSummary,
-    scorer: ProtectedScorer,
-    quasi_identifiers: Collection[str],
-    count: int,
-) -> list[Choice]:
+def _improved(choice: Choice, scorer: ProtectedScorer, chances: Sequence[Floats]) -> Choice:
+    """Change one or two masks as long as the score rises and no fewer rows are alike."""
+    from aegis.advisor.search.neighbours import LocalSearch, others  # taking long to load
+    from aegis.safe.protect.search import choice_of, space_of
+
+    least = _alike(scorer.summary, chances, choice) * (1 - 1e-9)
+
+    def score(box: Box) -> float:
+        return scorer.score(choice_of(box))
+
+    def value(box: Box) -> float:
+        enough = _alike(scorer.summary, chances, choice_of(box)) >= least
+        return score(box) if enough else -math.inf
+
+    start = tuple(1 << place for place in choice)
+    local = LocalSearch(space_of(scorer.summary), score, value)
+    return choice_of(local.improved(start, others, pairs=True))
+
+
+def _spread(scorer: ProtectedScorer, chances: Sequence[Floats], count: int) -> list[Choice]:
     """Return at most `count` choices of masks on the front, spread over the whole range of privacy:
     no other choice is better in both privacy and utility. Only part of the choices is examined if
     there are many.
     """
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
-    for index, attribute in enumerate(summary.attributes.values()):
-        size = len(attribute.candidates)
-        own = attribute.name in quasi_identifiers
-        chances = np.array([_log_chance(attribute, p) if own else 0.0 for p in range(size)])
-        strengths = np.array([scorer.alone(index, p) for p in range(size)])
-        private = (private[:, None] + chances).ravel()
+    for index, own in enumerate(chances):
+        strengths = np.array([scorer.alone(index, place) for place in range(len(own))])
+        private = (private[:, None] + own).ravel()
         useful = (useful[:, None] + strengths).ravel()
-        own_places = np.tile(np.arange(size), len(places))[:, None]
-        places = np.hstack([np.repeat(places, size, axis=0), own_places])
+        own_places = np.tile(np.arange(len(own)), len(places))[:, None]
+        places = np.hstack([np.repeat(places, len(own), axis=0), own_places])
         staying = _thinned(private, useful, _WIDTH)
         private, useful, places = private[staying], useful[staying], places[staying]
     staying = _thinned(private, useful, count)
-    return [tuple(own) for own in places[staying].tolist()]
+    return [tuple(chosen) for chosen in places[staying].tolist()]
 
 
 def _thinned(private: Floats, useful: Floats, most: int) -> Ints:

@@ -232,7 +232,7 @@ class Moments:
     ----------
     matrix
         One row and column for each of the p codes of all attributes, shape (p, p), symmetric.
-        Entries for two codes of the same attribute are 0, because label tables have this
+        Entries for two codes of the same attribute are not used, because label tables have this
         information.
     error
         Standard deviation that protection adds to an entry.
@@ -359,11 +359,16 @@ class ProtectedSummary:
         return own in {(domain.what, domain.column) for domain in self.protection.domains or ()}
 
     @property
+    def all_attributes(self) -> tuple[ProtectedAttribute, ...]:
+        """The attributes that have candidate masks, in their order."""
+        return tuple(self.attributes.values())
+
+    @property
     def combinations(self) -> int:
         """The number of configurations that the candidates allow, with one candidate for each
         attribute.
         """
-        return math.prod(len(a.candidates) for a in self.attributes.values())
+        return math.prod(len(a.candidates) for a in self.all_attributes)
 
     def choose(self, configuration: Configuration) -> tuple[int, ...]:
         """Return, for a configuration, the index of each attribute's candidate mask.

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from aegis.advisor import Advice, Ranked
 from aegis.advisor.caveats import with_caveats
-from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures, SearchWork
+from aegis.advisor.confidence import COMPARED, marked
+from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures
+from aegis.advisor.generate import configurations_to_rank
 from aegis.advisor.scores import AttributeScore
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy, policy_mapping
-from aegis.progress import SILENT, Progress, Step
-from aegis.safe.protect.bounded import TablesSearch
+from aegis.progress import SILENT, Progress
+from aegis.requests import Configurations, RankRequest, SearchRequest
 from aegis.safe.protect.model import ProtectedSummary
 from aegis.safe.protect.scores import (
     DIFFERENT,
+    MEASURE,
     Choice,
     ProtectedScorer,
+    Replicates,
     drawing_error,
-    replicated_scores,
-    share_kept,
 )
-from aegis.words import amount
-
-MEASURE = "held-out-target-coded"
-"""The measure that scores a protected summary."""
-
-ENUMERATED = 200_000
-"""Largest number of combinations that a search scores one by one."""
-COMPARED = 10
-"""Number of top entries that get standard errors and are compared with the best entry."""
 
 
 @one_blas_thread
 def rank_protected(
     summary: ProtectedSummary,
-    configurations: Mapping[str, Configuration] | Iterable[Configuration] | None = None,
+    configurations: Configurations | None = None,
     *,
     policy: Policy | None = None,
     generate_count: int | None = None,
@@ -57,13 +48,13 @@ def rank_protected(
         The result of `aegis.safe.protect.protect` or `load_protected`.
     configurations
         The configurations to rank. By default the configurations of the policy, else those with
-        stated verdicts, else random ones.
+        stated verdicts, else generated ones, as for an exact summary.
     policy
         Provides `configurations` if no others are given.
     generate_count
-        Rank this many random combinations instead.
+        Rank this many generated combinations instead.
     seed
-        Seed of the random combinations.
+        Seed of the generated combinations.
 
     Raises
     ------
@@ -72,16 +63,17 @@ def rank_protected(
         rank; or a mask is not a candidate.
     """
     began = time.perf_counter()
-    if policy is not None and configurations is None and generate_count is None:
-        configurations = policy.configurations or None
-    named = _choices(summary, configurations, generate_count, seed)
+    request = RankRequest(configurations=configurations, generate_count=generate_count, seed=seed)
+    listed = configurations_to_rank(summary, policy, request, _stated(summary))
+    named = [(configuration.name, summary.choose(configuration)) for configuration in listed]
     with progress.step("Scoring configurations", len(named)) as step:
         scorer = ProtectedScorer(summary)
         scored = []
         for name, choice in named:
-            scored.append((name, choice, scorer.score(choice)))
+            scored.append((_ranked(name, choice, scorer), choice))
             step.advance()
-    advice = _advice(summary, scorer, scored, policy)
+    scored.sort(key=lambda entry: entry[0].ranking_key(1))
+    advice = _advice(scorer, scored, policy)
     return replace(advice, timings={"total": time.perf_counter() - began})
 
 
@@ -92,15 +84,16 @@ def search_protected(
     policy: Policy | None = None,
     top: int = 5,
     time_limit: float | None = None,
+    work: float | None = None,
     progress: Progress = SILENT,
 ) -> Advice:
     """Return the best configurations among all combinations, scored from a protected summary.
 
     If the summary has verdicts, only configurations that are known to be admissible are returned.
-    Scores from label tables (rows by cell and class) alone have a bound, so the search proves that
-    its result is the best. Scores from codes have no bound. If there are at most 200,000
-    combinations, the search scores all of them, if time allows. Otherwise it exchanges one mask at
-    a time, and proves nothing.
+    The search is that of exact summaries. Scores from label tables alone have a bound, so branch and
+    bound proves that the result is the best. Scores from codes have no bound. If there are at most
+    200,000 combinations, the search scores all of them. Otherwise it scores those with the largest
+    scores from label tables alone, and changes one mask of the best ones at a time.
 
     Parameters
     ----------
@@ -108,294 +101,98 @@ def search_protected(
         The result of `aegis.safe.protect.protect` or `load_protected`.
     policy
         The policy to show in the advice.
-    top
-        Number of best configurations to return.
-    time_limit
-        Seconds after which the best configurations so far are returned; None for no limit.
+    top, time_limit, work
+        The number of configurations, and the limits, as in `SearchRequest`.
 
     Raises
     ------
     PolicyError
-        `top` is below 1.
+        `top` is below 1, or a limit is negative.
     """
-    if top < 1:
-        raise PolicyError(
-            f"The best {top} configurations were asked for.", hint="Ask for 1 or more."
-        )
+    # Taking long to load, and only of searches.
+    from aegis.advisor.search import check_limits
+    from aegis.safe.protect.search import best_configurations
+
     began = time.perf_counter()
+    request = SearchRequest(top=top, time_limit=time_limit, work=work)
+    check_limits(request)
     scorer = ProtectedScorer(summary)
-    late = False
-
-    def expired() -> bool:
-        nonlocal late
-        late = late or (time_limit is not None and time.perf_counter() - began > time_limit)
-        return late
-
-    with progress.step("Searching combinations") as step:
-        if scorer.estimator == "tables" and not summary.verdicts:
-            search = TablesSearch(scorer, top, expired)
-            leading = search.run()
-            seen, complete = search.seen, search.complete
-        else:
-            leading, seen, complete = _looked_through(summary, scorer, top, expired, step)
-    scored = [(f"best-{i + 1}", choice, value) for i, (choice, value) in enumerate(leading)]
-    stopped = "time limit" if late else None if leading else _unsaid(summary)
-    seconds = time.perf_counter() - began
-    looked = _Looked(seen, complete, scorer.estimator == "tables", seconds, stopped)
-    advice = _advice(summary, scorer, scored, policy, looked)
+    leading, figures = best_configurations(scorer, request, progress)
+    scored = [(_ranked(f"best-{i + 1}", c, scorer), c) for i, c in enumerate(leading)]
+    advice = _advice(scorer, scored, policy, figures)
     return replace(advice, timings={"total": time.perf_counter() - began})
 
 
-@dataclass(frozen=True)
-class _Looked:
-    """Figures of a search: the number of scored combinations, whether the result is proven, and the
-    time.
-
-    `bounded` states whether sets of combinations were excluded without scoring them. `stopped`
-    states why the search ended early; None if it did not.
-    """
-
-    seen: int
-    complete: bool
-    bounded: bool
-    seconds: float
-    stopped: str | None
-
-    def figures(self, combinations: int, best: float | None) -> SearchFigures:
-        """Return these figures as `SearchFigures`, for an advice, with the number of all
-        combinations and the best score.
-        """
-        proven = self.complete and best is not None
-        return SearchFigures(
-            objective=MEASURE,
-            optimal=proven,
-            exact=self.bounded,
-            best=best,
-            bound=best if proven else None,
-            gap=0.0 if proven else None,
-            work=SearchWork(combinations, self.seen, 0, self.seconds, rule_monotone=False),
-            stopped=self.stopped,
-        )
+def _stated(summary: ProtectedSummary) -> list[Configuration]:
+    """Return the configurations for which the owner states whether they meet the rule."""
+    width = len(str(len(summary.verdicts)))
+    return [
+        summary.configuration(f"c{i + 1:0{width}d}", verdict.choice)
+        for i, verdict in enumerate(summary.verdicts)
+    ]
 
 
-def _unsaid(summary: ProtectedSummary) -> str | None:
-    """Return "verdicts" if the summary's verdicts leave open whether any combination meets the
-    rule; else None.
-    """
-    refused = sum(verdict.admissible is False for verdict in summary.verdicts)
-    return "verdicts" if refused < summary.combinations else None
-
-
-def _looked_through(
-    summary: ProtectedSummary,
-    scorer: ProtectedScorer,
-    top: int,
-    expired: Callable[[], bool],
-    step: Step,
-) -> tuple[list[tuple[Choice, float]], int, bool]:
-    """Score choices of masks until none is left or `expired` returns True.
-
-    Return the `top` best choices with their scores, the number of scored choices, and whether all
-    admissible choices were scored.
-    """
-    best: dict[Choice, float] = {}
-    seen, complete = 0, True
-    for choice, whole in _candidates(summary, scorer):
-        if expired():
-            complete = False
-            break
-        complete = whole
-        seen += 1
-        best[choice] = scorer.score(choice)
-        if len(best) > 4 * top + 100:
-            best = dict(_leading(best, top))
-        step.advance()
-    return _leading(best, top), seen, complete
-
-
-def _leading(best: Mapping[Choice, float], top: int) -> list[tuple[Choice, float]]:
-    return sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))[:top]
-
-
-def _candidates(
-    summary: ProtectedSummary, scorer: ProtectedScorer
-) -> Iterator[tuple[Choice, bool]]:
-    """Yield choices of masks to score, each with a flag: whether all admissible choices will have
-    been yielded at the end.
-    """
-    if summary.verdicts:
-        for verdict in summary.verdicts:
-            if verdict.admissible:
-                yield verdict.choice, len(summary.verdicts) == summary.combinations
-        return
-    sizes = [len(a.candidates) for a in summary.attributes.values()]
-    if summary.combinations <= ENUMERATED:
-        for choice in product(*map(range, sizes)):
-            yield choice, True
-        return
-    alone = tuple(_strongest(scorer, i, size) for i, size in enumerate(sizes))
-    yield alone, False
-    yield from ((choice, False) for choice in _exchanged(scorer, alone, sizes))
-
-
-def _strongest(scorer: ProtectedScorer, index: int, size: int) -> int:
-    """Return the index of the candidate mask under which an attribute alone is most strongly
-    associated with the label. `index` is the attribute, `size` its number of candidates.
-    """
-    return max(range(size), key=lambda place: scorer.masked(index, place).strength)
-
-
-def _exchanged(scorer: ProtectedScorer, start: Choice, sizes: Sequence[int]) -> Iterator[Choice]:
-    """Yield choices that differ from the best choice so far in one mask, until none is better.
-    `sizes` has the number of candidates of each attribute.
-    """
-    current, value = start, scorer.score(start)
-    while True:
-        better, gained = current, value
-        for i, size in enumerate(sizes):
-            for place in range(size):
-                if place == current[i]:
-                    continue
-                changed = (*current[:i], place, *current[i + 1 :])
-                yield changed
-                score = scorer.score(changed)
-                if score > gained:
-                    better, gained = changed, score
-        if better == current:
-            return
-        current, value = better, gained
-
-
-def _choices(
-    summary: ProtectedSummary,
-    configurations: Mapping[str, Configuration] | Iterable[Configuration] | None,
-    count: int | None,
-    seed: int,
-) -> list[tuple[str, Choice]]:
-    if configurations is not None and count is not None:
-        raise PolicyError(
-            "Both explicit configurations and a number to generate were given.",
-            hint="Give one of them.",
-        )
-    if configurations is not None:
-        given = configurations.values() if isinstance(configurations, Mapping) else configurations
-        listed = [(c.name, summary.choose(c)) for c in given]
-        if not listed:
-            raise PolicyError("No configurations were given.", hint="Give at least one.")
-        return listed
-    if count is None and summary.verdicts:
-        chosen = [v.choice for v in summary.verdicts]
-    else:
-        chosen = _random(summary, 50 if count is None else count, seed)
-    width = len(str(len(chosen)))
-    return [(f"c{i + 1:0{width}d}", choice) for i, choice in enumerate(chosen)]
-
-
-def _random(summary: ProtectedSummary, count: int, seed: int) -> list[Choice]:
-    if count < 1:
-        raise PolicyError(
-            f"{count} configurations cannot be generated.", hint="Ask for at least 1."
-        )
-    random = np.random.default_rng(seed)
-    sizes = [len(a.candidates) for a in summary.attributes.values()]
-    wanted = min(count, summary.combinations)
-    if summary.combinations <= 4 * count:
-        every = list(product(*map(range, sizes)))
-        return [every[i] for i in sorted(random.permutation(len(every))[:wanted].tolist())]
-    drawn: dict[Choice, None] = {}
-    while len(drawn) < wanted:
-        drawn[tuple(int(random.integers(size)) for size in sizes)] = None
-    return list(drawn)
+def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
+    """Score a configuration and return it as an entry of the ranking."""
+    summary, score = scorer.summary, scorer.score(choice)
+    alone, finest = scorer.attributes(choice), scorer.attributes(scorer.finest)
+    pairs = zip(summary.all_attributes, choice, strict=True)
+    return Ranked(
+        configuration=summary.configuration(name, choice),
+        score=score,
+        utility_kept=scorer.utility_kept(score),
+        admissible=summary.verdict(choice),
+        smallest_class=None,
+        suppressed_rows=None,
+        violations=(),
+        attributes={n: AttributeScore(alone[n], finest[n]) for n in alone},
+        declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
+        against_finest=True,
+    )
 
 
 def _advice(
-    summary: ProtectedSummary,
     scorer: ProtectedScorer,
-    scored: Sequence[tuple[str, Choice, float]],
+    scored: Sequence[tuple[Ranked, Choice]],
     policy: Policy | None,
-    looked: _Looked | None = None,
+    search: SearchFigures | None = None,
 ) -> Advice:
     """Build the advice of a ranking, or of a search over combinations (with its figures `looked`).
     `scored` has the name, the choice of masks and the score of each configuration.
     """
-    order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
-    ranking = _ranked(summary, scorer, order)
-    known = bool(order) and ranking[0].admissible is not False
-    search = None
-    if looked is not None:
-        search = looked.figures(summary.combinations, order[0][2] if order else None)
+    summary, replicates = scorer.summary, Replicates(scorer.summary)
+    ranking = _with_errors(scored, replicates)
+    known = bool(ranking) and ranking[0].admissible is not False
+    changes = _changes(scorer, replicates, scored[0][1]) if known else ()
     return with_caveats(
         Advice(
             measure=MEASURE,
             ranking=tuple(ranking),
-            unmasked=scorer.score(scorer.finest),
+            unmasked=scorer.unmasked,
             optimal=search is not None and search.optimal,
             combinations=summary.combinations,
             summary={**summary.to_dict(), "rows": round(summary.rows)},
             policy={} if policy is None else policy_mapping(policy),
-            warnings=_warnings(summary, search),
+            warnings=_warnings(summary),
             search=search,
             owner_rule=summary.owner,
-            estimated=EstimatedScores(
-                scorer.estimator, what_if(summary, order[0][1]) if known else ()
-            ),
+            estimated=EstimatedScores(scorer.estimator, changes),
         )
     )
 
 
-def _ranked(
-    summary: ProtectedSummary,
-    scorer: ProtectedScorer,
-    scored: Sequence[tuple[str, Choice, float]],
-) -> list[Ranked]:
-    """Return the entries of a ranking, with standard errors and ties for the first ones. `scored`
-    has the name, the choice of masks and the score of each configuration.
-    """
-    unmasked, finest = scorer.score(scorer.finest), scorer.attributes(scorer.finest)
-    ranking = []
-    for name, choice, score in scored:
-        pairs = zip(summary.attributes.values(), choice, strict=True)
-        alone = scorer.attributes(choice)
-        ranking.append(
-            Ranked(
-                configuration=summary.configuration(name, choice),
-                score=score,
-                utility_kept=share_kept(score, unmasked),
-                admissible=summary.verdict(choice),
-                smallest_class=None,
-                suppressed_rows=None,
-                violations=(),
-                attributes={n: AttributeScore(alone[n], finest[n]) for n in alone},
-                declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
-                against_finest=True,
-            )
-        )
-    return _with_errors(summary, ranking, [choice for _, choice, _ in scored[:COMPARED]])
-
-
-def _with_errors(
-    summary: ProtectedSummary, ranking: Sequence[Ranked], choices: Sequence[Choice]
-) -> list[Ranked]:
+def _with_errors(scored: Sequence[tuple[Ranked, Choice]], replicates: Replicates) -> list[Ranked]:
     """Add standard errors and ties to the first entries of the ranking."""
-    if not choices:
-        return list(ranking)
-    scores = replicated_scores(summary, choices)
-    errors = scores.std(axis=0, ddof=1)
-    apart = (scores - scores[:, :1]).std(axis=0, ddof=1)
-    best = ranking[0].score
-    classes = len(summary.classes)
-    marked = [
-        replace(
-            ranked,
-            stderr=math.hypot(float(error), drawing_error(ranked.score, classes, summary.rows)),
-            tied_with_best=abs(best - ranked.score) <= DIFFERENT * float(difference) + 1e-12,
-        )
-        for ranked, error, difference in zip(ranking, errors, apart, strict=False)
-    ]
-    return [*marked, *ranking[len(marked) :]]
+    ranking = [ranked for ranked, _ in scored]
+    if not ranking:
+        return []
+    classes, rows = len(replicates.summary.classes), replicates.summary.rows
+    errors, apart = replicates.errors([choice for _, choice in scored[:COMPARED]])
+    drawn = [drawing_error(ranked.score, classes, rows) for ranked in ranking[:COMPARED]]
+    return marked(ranking, np.hypot(errors, drawn), DIFFERENT * apart)
 
 
-def _warnings(summary: ProtectedSummary, search: SearchFigures | None) -> tuple[str, ...]:
+def _warnings(summary: ProtectedSummary) -> tuple[str, ...]:
     warnings = [
         "scores are estimates from a protected summary; kept and lost are measured against all that "
         "the masks together show"
@@ -407,11 +204,6 @@ def _warnings(summary: ProtectedSummary, search: SearchFigures | None) -> tuple[
         )
     elif any(v.admissible is None for v in summary.verdicts):
         warnings.append("for some configurations noise leaves open whether they meet the rule")
-    if search is not None and not search.optimal:
-        warnings.append(
-            f"{search.work.nodes:,} of {amount(summary.combinations)} combinations were looked at, and nothing is "
-            "proven"
-        )
     if summary.protection.public:
         warnings.append(
             "values and cuts were taken as public: " + ", ".join(summary.protection.public)
@@ -435,25 +227,30 @@ def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]
     PolicyError
         A candidate does not exist.
     """
-    names, own = list(summary.attributes), tuple(choice)
-    sizes = [len(a.candidates) for a in summary.attributes.values()]
-    if len(own) != len(sizes) or any(not 0 <= c < n for c, n in zip(own, sizes, strict=True)):
+    sizes = [len(a.candidates) for a in summary.all_attributes]
+    if len(choice) != len(sizes) or any(not 0 <= c < n for c, n in zip(choice, sizes, strict=True)):
         raise PolicyError(
-            f"{own} names candidates that the summary does not have.",
+            f"{tuple(choice)} names candidates that the summary does not have.",
             hint="Pass the result of ProtectedSummary.choose for a configuration.",
         )
+    return _changes(ProtectedScorer(summary), Replicates(summary), tuple(choice))
+
+
+def _changes(
+    scorer: ProtectedScorer, replicates: Replicates, choice: Choice
+) -> tuple[MaskChange, ...]:
+    """Return the effect of every other mask of every attribute on the score of a choice."""
     others = [
-        (i, place) for i, size in enumerate(sizes) for place in range(size) if place != own[i]
+        (attribute.name, candidate.declared, (*choice[:i], place, *choice[i + 1 :]))
+        for i, attribute in enumerate(scorer.summary.all_attributes)
+        for place, candidate in enumerate(attribute.candidates)
+        if place != choice[i]
     ]
-    choices = [own, *((*own[:i], place, *own[i + 1 :]) for i, place in others)]
-    scorer = ProtectedScorer(summary)
-    scores = [scorer.score(c) for c in choices]
-    drawn = replicated_scores(summary, choices)
-    errors = (drawn - drawn[:, :1]).std(axis=0, ddof=1)
+    _, errors = replicates.errors([choice, *(other for *_, other in others)])
+    score = scorer.score(choice)
     changes = []
-    for (i, place), score, error in zip(others, scores[1:], errors[1:].tolist(), strict=True):
-        mask = summary.attributes[names[i]].candidates[place].declared
-        change = score - scores[0]
-        tied = abs(change) <= DIFFERENT * error + 1e-12
-        changes.append(MaskChange(names[i], str(mask), score, change, error, tied))
+    for (name, mask, other), error in zip(others, errors[1:].tolist(), strict=True):
+        changed = scorer.score(other)
+        tied = abs(changed - score) <= DIFFERENT * error + 1e-12
+        changes.append(MaskChange(name, str(mask), changed, changed - score, error, tied))
     return tuple(changes)

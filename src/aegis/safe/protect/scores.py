@@ -9,24 +9,30 @@ information. This module uses no exact counts, so even many scores reveal nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from aegis.arrays import Floats
-from aegis.measures import held_out_reached, trace_by_separation
+from aegis.advisor import utility_kept
+from aegis.arrays import Floats, Ints
+from aegis.measures import MEASURES, held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
 from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 
+MEASURE = "held-out-target-coded"
+"""The measure that scores a protected summary."""
 Choice = tuple[int, ...]
 FINEST = -1
 """In a choice: all cells of the attribute are distinguished."""
-DIFFERENT = 1.96
-"""Number of standard errors beyond which two scores count as different (two-sided, five percent)."""
 REPLICATES = 24
 """How often the noise of protection is drawn again, to estimate standard errors."""
+DIFFERENT = 2.0687
+"""Number of standard errors beyond which two scores count as different: the quantile of Student's t
+with `REPLICATES` - 1 degrees of freedom (two-sided, five percent).
+"""
 _MAIN = 0.02
 """Directions of a mask's codes below this share of the strongest one count as uncorrelated."""
 
@@ -84,7 +90,8 @@ class ProtectedScorer:
         ]
         self._moments = self._matrix(summary.moments)
         self._known: dict[tuple[int, int], MaskedAttribute] = {}
-        self._cross: dict[tuple[int, int, int, int], Floats] = {}
+        self._columns: dict[tuple[int, int], Ints] = {}
+        self._cross = np.zeros((0, 0))
 
     @property
     def estimator(self) -> str:
@@ -92,6 +99,15 @@ class ProtectedScorer:
         otherwise only the label `tables` (rows by cell and class).
         """
         return "tables" if self._moments is None else "codes"
+
+    @cached_property
+    def unmasked(self) -> float:
+        """The score of the finest choice."""
+        return self.score(self.finest)
+
+    def utility_kept(self, score: float) -> float | None:
+        """Return the percentage of the finest choice's utility that a score keeps."""
+        return utility_kept(score, self.unmasked, MEASURES.get(MEASURE))
 
     @property
     def finest(self) -> Choice:
@@ -179,7 +195,7 @@ class ProtectedScorer:
         main = np.concatenate([m.main for m in masked])
         trace = math.fsum(m.rest for m in masked)
         if len(main):
-            solved = np.linalg.solve(self._correlations(choice, masked), main)
+            solved = np.linalg.solve(self._correlations(choice), main)
             trace += float((main * solved).sum())
         return min(trace, float(len(self.summary.classes) - 1))
 
@@ -192,24 +208,26 @@ class ProtectedScorer:
             return 0.0
         sign = np.array([math.copysign(1.0, m.main[0, -1]) for m in told])
         return trace_by_separation(
-            self._correlations(choice, masked) * np.outer(sign, sign),
+            self._correlations(choice) * np.outer(sign, sign),
             np.array([m.strength for m in told]),
             np.array([m.skewness for m in told]),
             float(self.summary.shares[-1]),
         )
 
-    def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
+    def _correlations(self, choice: Choice) -> Floats:
         """Return the correlations between the main directions of association of all masked
         attributes with the label, made positive definite.
         """
-        sizes = [len(m.main) for m in masked]
-        places = np.concatenate([[0], np.cumsum(sizes)])
-        matrix = np.eye(int(places[-1]))
-        for i in range(len(masked)):
-            for j in range(i):
-                block = self._block(i, choice[i], j, choice[j])
-                matrix[places[i] : places[i + 1], places[j] : places[j + 1]] = block
-                matrix[places[j] : places[j + 1], places[i] : places[i + 1]] = block.T
+        keys = tuple(enumerate(choice))
+        if not self._columns.keys() >= set(keys):
+            every = [
+                (i, place)
+                for i, a in enumerate(self._attributes)
+                for place in range(len(a.candidates))
+            ]
+            self._correlate(dict.fromkeys((*self._columns, *keys, *every)))
+        columns = np.concatenate([self._columns[key] for key in keys])
+        matrix = self._cross[np.ix_(columns, columns)] + np.eye(len(columns))
         moments = self.summary.moments
         error = 0.0 if moments is None else moments.error
         floor = max(error * math.sqrt(len(matrix)), 1e-3)
@@ -217,32 +235,36 @@ class ProtectedScorer:
         positive: Floats = (vectors * (np.maximum(values, 0.0) + floor)) @ vectors.T
         return positive
 
-    def _block(self, i: int, own: int, j: int, other: int) -> Floats:
-        key = (i, own, j, other)
-        if key not in self._cross:
-            offsets = self.summary.offsets
-            moments = self._moments
-            if moments is None:
-                raise ValueError("A summary without moments has no correlations.")
-            part = moments[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]]
-            block = self.masked(i, own).onto.T @ part @ self.masked(j, other).onto
-            self._cross[key] = np.clip(block, -1.0, 1.0)
-        return self._cross[key]
+    @property
+    def candidates(self) -> list[list[MaskedAttribute]]:
+        """Each attribute under each of its candidate masks."""
+        return [
+            [self.masked(index, place) for place in range(len(attribute.candidates))]
+            for index, attribute in enumerate(self._attributes)
+        ]
+
+    def _correlate(self, keys: Collection[tuple[int, int]]) -> None:
+        """Correlate the main directions of each two masked attributes at once."""
+        if self._moments is None:
+            raise ValueError("A summary without moments has no correlations.")
+        onto = [self.masked(*key).onto for key in keys]
+        ends = np.cumsum([0, *(o.shape[1] for o in onto)])
+        stacked = np.zeros((len(self._moments), ends[-1]))
+        for (index, _), own, start, end in zip(keys, onto, ends, ends[1:], strict=False):
+            first = self.summary.offsets[index]
+            stacked[first : first + len(own), start:end] = own
+        owner = np.repeat([index for index, _ in keys], np.diff(ends))
+        # The main directions of an attribute are uncorrelated.
+        others = owner[:, None] != owner
+        self._cross = np.where(others, np.clip(stacked.T @ self._moments @ stacked, -1.0, 1.0), 0.0)
+        spans = zip(keys, ends, ends[1:], strict=False)
+        self._columns = {key: np.arange(start, end) for key, start, end in spans}
 
     def attributes(self, choice: Choice) -> dict[str, float]:
         """Return, for each attribute by itself, the mean square contingency of its masked values
         and the label.
         """
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
-
-
-def share_kept(score: float, unmasked: float) -> float | None:
-    """Return a score as a percentage of the unmasked score, from 0 to 100.
-
-    Return None if the unmasked score is not positive. Noise can cause values outside the range;
-    they are clipped.
-    """
-    return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
@@ -261,9 +283,19 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
     return limit * math.sqrt(4 * share * (1 - share) ** 2 / max(rows, 1.0))
 
 
-def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
-    """Score several configurations repeatedly, each time with newly drawn noise; return one row for
-    each repetition and one column for each configuration.
-    """
-    scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
-    return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])
+class Replicates:
+    """Scores configurations again, each time with newly drawn noise, to estimate standard errors."""
+
+    def __init__(self, summary: ProtectedSummary) -> None:
+        self.summary = summary
+        self._scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]
+
+    def errors(self, choices: Sequence[Choice]) -> tuple[Floats, Floats]:
+        """Return the standard errors that protection causes in the scores of n choices of masks.
+
+        The first result, shape (n,), is the standard error of each score. The second result, shape
+        (n,), is that of the difference between each score and the first one.
+        """
+        scores = np.array([[s.score(choice) for choice in choices] for s in self._scorers])
+        apart: Floats = (scores - scores[:, :1]).std(axis=0, ddof=1)
+        return scores.std(axis=0, ddof=1), apart

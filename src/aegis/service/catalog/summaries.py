@@ -147,7 +147,7 @@ def candidates(
     listed = [ranked for ranked in advice.ranking if ranked.admissible is not False]
     about = {
         "combinations": advice.combinations,
-        "searched": 0 if advice.search is None else advice.search.work.nodes,
+        "searched": 0 if advice.search is None else advice.search.work.checked,
         "estimator": "" if advice.estimated is None else advice.estimated.estimator,
         "unmasked": advice.unmasked,
         "scores": {ranked.name: ranked.score for ranked in listed},
