@@ -178,9 +178,15 @@ def costs(client: Client, data_set: DataSet) -> Rows:
 
     For each mask, Aegis prints the percent of predictive utility that you lose if you
     use only this mask. It prints "unknown" if the summary hides all values of the column.
+    The last column says in how many percent of the rows the summary hides the value. If it
+    hides much, the true losses can be much smaller or larger.
     """
     return [
-        {**cost, "lost": "unknown" if cost["lost"] is None else percent(cost["lost"])}
+        {
+            **cost,
+            "lost": "unknown" if cost["lost"] is None else percent(cost["lost"]),
+            "hidden": percent(cost["hidden"]),
+        }
         for cost in client.costs(data_set)
     ]
 
