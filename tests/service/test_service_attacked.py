@@ -16,15 +16,16 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from obstore.exceptions import GenericError
-from service_support import PASSWORD, POLICY, House, house, running
+from service_support import PASSWORD, POLICY, House, house, new_key, running
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from aegis.cli.main import run
 from aegis.errors import EngineError
 from aegis.service.agent import Heartbeat
 from aegis.service.catalog import Catalog, NotSignedIn, accounts, flow, limited
 from aegis.service.catalog.database import Database
-from aegis.service.catalog.errors import TooOften
+from aegis.service.catalog.errors import CatalogError, TooOften
 from aegis.service.catalog.records import Account, Job
 from aegis.service.catalog.statements import sign_statement
 from aegis.service.client import Client
@@ -508,3 +509,53 @@ def test_a_check_that_nobody_waits_for_is_made_once(tmp_path):
             place.work()
             assert (otto.job(job)["state"], otto.job(job)["attempt"]) == ("cancelled", 1)
             assert otto.shown(number)["state"] == "approved"
+
+
+def test_a_key_that_the_agent_does_not_know_is_refused_when_the_approval_is_given(tmp_path):
+    """The approval counted, and the release failed at the agent: nobody could sign it again."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        stranger = new_key(tmp_path, "stranger")
+        with Client(place.url, place.tokens["otto"], key=stranger) as otto:
+            with pytest.raises(CatalogError, match="which the provider's agent does not know"):
+                otto.step(number, "approve")
+            assert otto.shown(number)["state"] == "in review"
+        with place.client("otto") as otto:
+            otto.step(number, "approve")
+            otto.step(number, "run")
+            place.work()
+            assert otto.shown(number)["state"] == "released"
+
+
+def test_an_approval_by_an_unknown_key_is_signed_again(tmp_path):
+    """The provider may list another key after the check; the wrong signature stood for ever."""
+    with house(tmp_path) as place:
+        place.offer()
+        number = place.ask()
+        stranger = new_key(tmp_path, "stranger")
+        with Client(place.url, place.tokens["otto"]) as otto:
+            otto.step(number, "approve")
+        with Client(place.url, place.tokens["otto"], key=stranger) as otto:
+            otto.step(number, "approve")
+            otto.step(number, "run")
+            place.work()
+            shown = otto.shown(number)
+            assert (shown["state"], "aegis catalog retry" in shown["message"]) == ("failed", True)
+        with place.client("otto") as otto:
+            otto.step(number, "approve")
+            otto.step(number, "retry")
+            place.work()
+            assert otto.shown(number)["state"] == "released"
+
+
+@pytest.mark.parametrize(("state", "code"), [("released", 0), ("failed", 1), ("returned", 1)])
+def test_a_script_sees_that_no_release_was_made(state, code, capsys):
+    """The command ended with 0 after "Request 4f2c9a is failed"."""
+    shown = {"state": state, "message": ""}
+    with (
+        mock.patch.object(Client, "step"),
+        mock.patch.object(Client, "wait", return_value=shown),
+    ):
+        assert run(["catalog", "run", "4f2c9a", "--url", "https://a.test", "--token", "x"]) == code
+    assert state in capsys.readouterr().out

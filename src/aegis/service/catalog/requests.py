@@ -158,7 +158,7 @@ def approve(
     signed
         The statement from `statement`, signed on the approver's machine. An approval without a
         signed statement counts in the service, but not for agents that require signatures. The
-        signed statement can be added later.
+        signed statement can be added later, and a statement signed with another key replaced.
 
     Raises
     ------
@@ -169,11 +169,11 @@ def approve(
         set has changed since this check, or the request has changed since another person approved
         it.
     CatalogError
-        The signature is not for the content of this release.
+        The signature is not for the content of this release, or the agent does not know its key.
     """
     request = seen(session, by, Action.APPROVE, request_id)
     own = _own(session, by, request)
-    if own is not None and own.signed is None and signed is not None:
+    if own is not None and signed is not None and _signs_anew(own, signed):
         return _sign(session, by, request, own, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
     frozen = _frozen(session, request)
@@ -488,12 +488,36 @@ def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]
         )
     if not given.verified():
         raise CatalogError("The signature does not fit its statement.", hint="Sign it again.")
+    _require_known(request, given)
     if not now() < given.expires <= now() + timedelta(days=statements.MOST_DAYS):
         raise CatalogError(
             f"The signed approval ends at {given.statement['expires']}.",
             hint=f"Let it end within {statements.MOST_DAYS} days from now.",
         )
     return given.to_dict()
+
+
+def _require_known(request: Request, given: statements.SignedStatement) -> None:
+    """Raise an error if the agent did not list the signer's key when it checked the configuration.
+
+    After the review, the agent decides alone: the provider may have listed another key meanwhile, and
+    nobody can have the configuration checked again.
+    """
+    signers, key = (request.answer or {}).get("signers"), given.signature.key
+    if signers and key not in signers and request.state == RequestState.IN_REVIEW:
+        raise CatalogError(
+            f"You signed with the key {key[:8]}..., which the provider's agent does not know.",
+            hint="Sign with the key that the provider lists in the agent's file. If the provider has just "
+            "added yours, have the configuration chosen again first.",
+        )
+
+
+def _signs_anew(approval: Approval, signed: Mapping[str, Any]) -> bool:
+    """Return whether an approval has no signature yet, or one by another key than this one."""
+    if approval.signed is None:
+        return True
+    held = statements.SignedStatement.of(approval.signed).signature.key
+    return held != statements.SignedStatement.of(signed).signature.key
 
 
 def _sign(
@@ -503,7 +527,7 @@ def _sign(
     approval: Approval,
     signed: Mapping[str, Any],
 ) -> Request:
-    """Add a signature to an approval that had none."""
+    """Add a signature to an approval, or replace one by another key."""
     if request.state not in SIGNED_IN:
         raise WrongState(
             f"A request that is {request.state} can no longer be approved.", hint="See its state."

@@ -282,11 +282,14 @@ def run(client: Client, number: RequestId) -> None:
     """Let the agent make an approved release, and wait for it.
 
     You give an approved request. Aegis prints its state. If the data set has changed
-    since the approval, the request goes back to review.
+    since the approval, the request goes back to its consumer. If no release was made, the
+    exit code is 1.
     """
     client.step(number, "run")
     waited = client.wait(number)
     Output().say(f"Request {number} is {waited['state']}. {clean(waited['message'])}".rstrip())
+    if waited["state"] != "released":
+        raise typer.Exit(1)
 
 
 def download(
