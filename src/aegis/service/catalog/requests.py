@@ -15,6 +15,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
+from aegis.errors import PolicyError
+from aegis.measures import measures_of
+from aegis.policy import load_policy
+from aegis.policy.lines import read_yaml
 from aegis.service.catalog import data_sets, statements
 from aegis.service.catalog.access import AccountRole, ActedOn, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import actor_of
@@ -78,6 +82,7 @@ def draft(
         purpose="",
         state=RequestState.DRAFT,
     )
+    _require_possible(version, data_set.label, label, measure)
     _fill(request, purpose, label, measure, models, terms_accepted)
     session.add(request)
     session.flush()
@@ -94,7 +99,9 @@ def change(session: Session, by: Actor, request_id: str, **given: Any) -> Reques
             hint="Withdraw it, or ask the operator to return it.",
         )
     names = ("purpose", "label", "measure", "models", "terms_accepted")
-    _fill(request, **{name: getattr(request, name) for name in names} | given)
+    asked = {name: getattr(request, name) for name in names} | given
+    _require_possible(request.version, request.data_set.label, asked["label"], asked["measure"])
+    _fill(request, **asked)
     tell(session, by, request, "request changed")
     return request
 
@@ -607,6 +614,28 @@ def visible(by: Actor) -> ColumnElement[bool]:
         own = select(DataSet.id).where(DataSet.provider_id == by.account)
         ties.append(Request.data_set_id.in_(own))
     return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
+
+
+def _require_possible(
+    version: Version,
+    predicted: str | None,
+    label: str | None,
+    measure: str | None,
+) -> None:
+    """Raise an error unless a release can be chosen for what a request names.
+
+    Otherwise the agent fails at the review, or nobody notices that the release predicts another label.
+    """
+    if label is not None and label != predicted:
+        raise CatalogError(
+            f"The data set predicts {predicted or 'each column from the others'}, not {label!r}.",
+            hint="Leave the label out, or ask the provider for a data set with this label.",
+        )
+    if measure is not None:
+        kind = load_policy(read_yaml(version.policy, "the policy").data).label.kind
+        fitting = [each.name for each in measures_of(kind)]
+        if measure not in fitting:
+            raise PolicyError.unknown("measure", measure, fitting)
 
 
 def _fill(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aegis.service.client import Client
 
 _HEAD = re.compile("[0-9a-f]{64}")
+_NUMBER = re.compile("[0-9a-f]{1,32}", re.IGNORECASE)
 PolicyFile = Annotated[
     Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
 ]
@@ -279,7 +280,7 @@ def export(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="A data set, or with --release the number of a request."
+            metavar="NAME", help="A data set, or the number of a request that was released."
         ),
     ],
     kind: Annotated[
@@ -288,7 +289,7 @@ def export(
     release: Annotated[
         bool,
         typer.Option(
-            "--release", help="NAME is the number of a request, and Aegis describes its release."
+            "--release", help="NAME is the number of a request, even if a data set has this name."
         ),
     ] = False,
     output: Annotated[
@@ -303,12 +304,31 @@ def export(
     """
     if output is not None:
         check_output(output, force=force, formats=None)
-    told = (client.export_release if release else client.export)(subject, kind.value)
+    told = client.export_release(subject, kind) if release else _described(client, subject, kind)
     if output is None:
         Output().json(told)
         return
     write_text(output, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
     Output().say(f"Wrote {output}")
+
+
+def _described(client: Client, subject: str, kind: ExportKind) -> dict[str, Any]:
+    """Return the description of a data set, or of a release if only a request has this number."""
+    from aegis.service.catalog.errors import NotThere
+
+    try:
+        return client.export(subject, kind)
+    except NotThere:
+        if not _NUMBER.fullmatch(subject):
+            raise
+    try:
+        client.number(subject)
+    except NotThere as error:
+        raise NotThere(
+            f"There is no data set and no request {subject} that you may see.",
+            hint="See the lists: aegis catalog list, aegis catalog requests.",
+        ) from error
+    return client.export_release(subject, kind)
 
 
 Withdraw = Annotated[bool, typer.Option("--withdraw", help="Undo it.")]

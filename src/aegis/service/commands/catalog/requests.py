@@ -243,7 +243,10 @@ def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = ""
     with connected(url, token, held) as client:
         moved = client.step(number, "approve")
     signed = "with your signature" if key is not None else "without a signature"
-    Output().say(f"You approved request {number} {signed}; it is {moved['state']}")
+    shell, state = Output(), moved["state"]
+    shell.say(f"You approved request {number} {signed}; it is {state}")
+    if state == "failed":
+        shell.say(f"Have the release made again: aegis catalog retry {number}")
 
 
 def sign(
