@@ -9,6 +9,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from unittest import mock
 
 import httpx
 import numpy as np
@@ -22,6 +23,7 @@ from aegis.safe.protect import protect
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.summaries import costs_in
 from aegis.service.pages.render import fragment
+from aegis.service.pins import Approvers, RefusedError
 from aegis.service.settings import ServiceSettings
 
 BROWSER = shutil.which("chromium")
@@ -391,3 +393,29 @@ def test_a_release_is_shown_although_a_search_ends_meanwhile(bench):
 def test_calls_wait_as_long_as_a_busy_machine_needs():
     with httpx.Client() as caller:
         assert caller.timeout == httpx.Timeout(60)
+
+
+def test_a_page_says_in_which_section_it_is_and_which_request_it_shows(place):
+    """Below the lists, no section was marked, and commands need a number that no page told."""
+    number = place.ask()
+    with httpx.Client(base_url=place.url) as caller:
+        signed_in(place, caller, "otto")
+        request, data_set = (
+            caller.get(f"/requests/{number}").text,
+            caller.get("/data-sets/census").text,
+        )
+    assert '<a href="/requests" aria-current="true">' in request
+    assert '<a href="/" aria-current="true">' in data_set
+    assert f"<code>{number[:8]}</code>" in request
+
+
+def test_a_failed_request_gives_its_reason_once(place):
+    number = place.ask()
+    with place.client("otto") as otto, httpx.Client(base_url=place.url) as caller:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        with mock.patch.object(Approvers, "require", side_effect=RefusedError("not this one")):
+            place.work()
+        signed_in(place, caller, "otto")
+        assert caller.get(f"/requests/{number}").text.count("not this one") == 1
+        otto.step(number, "reject", message="over")
