@@ -26,7 +26,7 @@ from aegis.service.agent import Heartbeat
 from aegis.service.catalog import Catalog, NotSignedIn, accounts, flow, limited
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.errors import CatalogError, TooOften
-from aegis.service.catalog.records import Account, Job
+from aegis.service.catalog.records import Account, Approval, Job
 from aegis.service.catalog.statements import sign_statement
 from aegis.service.client import Client
 from aegis.service.pins import Approvers, RefusedError
@@ -582,3 +582,24 @@ def test_no_text_with_a_nul_character_comes_in(place):
         clara.post(f"/requests/{told.json()['id']}/withdraw")
         for path in ("/data-sets/a%00b", "/requests?number=%00"):
             assert clara.get(path).status_code == 400
+
+
+def test_an_expired_approval_is_signed_again(asked):
+    """A signature lasts 30 days. After that, the agent refused the release for ever."""
+    place, number = asked
+    with place.client("otto") as otto:
+        statement = otto.statement(number)["statement"]
+        otto.step(number, "approve")
+        with pytest.raises(CatalogError, match="cannot be approved"):
+            otto.step(number, "approve")
+        old = {**statement, "expires": (datetime.now(UTC) - timedelta(days=1)).isoformat()}
+        with place.catalog.database.writing() as session:
+            [approval] = session.scalars(select(Approval).where(Approval.request_id == number))
+            approval.signed = sign_statement(old, place.keys["otto"]).to_dict()
+        otto.step(number, "run")
+        place.work()
+        assert "has expired" in otto.shown(number)["message"]
+        otto.step(number, "approve")
+        otto.step(number, "retry")
+        place.work()
+        assert otto.shown(number)["state"] == "released"

@@ -520,11 +520,11 @@ def _require_known(request: Request, given: statements.SignedStatement) -> None:
 
 
 def _signs_anew(approval: Approval, signed: Mapping[str, Any]) -> bool:
-    """Return whether an approval has no signature yet, or one by another key than this one."""
+    """Return whether an approval has no signature yet, an expired one, or one by another key."""
     if approval.signed is None:
         return True
-    held = statements.SignedStatement.of(approval.signed).signature.key
-    return held != statements.SignedStatement.of(signed).signature.key
+    before, anew = map(statements.SignedStatement.of, (approval.signed, signed))
+    return before.expires <= now() or before.signature.key != anew.signature.key
 
 
 def _sign(
@@ -534,7 +534,7 @@ def _sign(
     approval: Approval,
     signed: Mapping[str, Any],
 ) -> Request:
-    """Add a signature to an approval, or replace one by another key."""
+    """Add a signature to an approval, or replace one that has expired or is by another key."""
     if request.state not in SIGNED_IN:
         raise WrongState(
             f"A request that is {request.state} can no longer be approved.", hint="See its state."
