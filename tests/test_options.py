@@ -88,7 +88,10 @@ def test_keywords_change_a_request_and_its_groups() -> None:
     wall = asked(Wall, Wall(height=3.0), {"paint": "blue", "builder": 7})
     assert (wall.height, wall.colours.paint, wall.builder) == (3.0, "blue", 7)
     assert asked(Wall, None, {}) == Wall()
-    with pytest.raises(TypeError, match=r"no 'hight'\. Allowed: height, paint, shades, builder"):
+    with pytest.raises(
+        TypeError,
+        match=r"no 'hight'\. Did you mean 'height'\? Allowed: height, paint, shades, builder",
+    ):
         asked(Wall, None, {"hight": 1})
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
@@ -293,3 +295,25 @@ def test_columns_may_have_the_names_that_queries_use(names):
     study = aegis.Study(table, policy)
     assert study.search().best is not None
     assert study.apply(study.search()).audit.passed
+
+
+def test_results_are_pickled_and_copied(tmp_path: Path) -> None:
+    """Joblib and other processes need it; scores and figures held what no pickle takes."""
+    study = aegis.Study(table(), policy())
+    advice = study.advise()
+    files: dict[str, Any] = {"output": tmp_path / "a.csv", "certificate": tmp_path / "a.json"}
+    releases = study.apply(advice), study.apply(advice, **files)
+    check = aegis.check_certificate(files["output"], files["certificate"])
+    for result in (advice, advice.require_best(), *releases, study.audit(), check):
+        for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+            assert again.to_dict() == result.to_dict()
+    assert repr(pickle.loads(pickle.dumps(check))) == repr(check)
+
+
+def test_an_entry_of_a_ranking_says_its_masks() -> None:
+    """A notebook showed 2,000 characters of nested records."""
+    best = aegis.Study(table(), policy()).advise().require_best()
+    first, *lines = repr(best).splitlines()
+    assert first.startswith(f"Ranked('best-1': score {best.score:.6g}, ")
+    assert first.endswith("% kept, meets the rule)")
+    assert lines == [f"  {name}: {mask}" for name, mask in best.shown.items()]

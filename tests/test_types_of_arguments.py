@@ -13,6 +13,7 @@ import pytest
 import aegis
 from aegis.errors import AegisError, PolicyError
 from aegis.options import asked, checks_types
+from aegis.policy import dump_policy
 from aegis.requests import ApplyRequest, RankRequest, RiskRequest, SearchRequest
 from aegis.safe.ledger import Ledger, Spend, TableVersion
 from aegis.safe.protect import audit_leak, protect, release_protected
@@ -184,7 +185,12 @@ def test_the_functions_of_summaries_policies_and_certificates_take_any_value(
         lambda: aegis.load_bundle(wrong),
         lambda: aegis.load_configurations(wrong, POLICY),
         lambda: aegis.init_policy(TABLE, label=wrong),
+        lambda: aegis.load_configurations("t.yaml", wrong),
         lambda: aegis.check_certificate(TABLE, wrong),
+        lambda: aegis.check_certificate(TABLE, {}, verify_key=wrong),
+        lambda: aegis.check_certificate(TABLE, {}, progress=wrong),
+        lambda: aegis.record_risk(TABLE, quasi_identifiers=["age"], progress=wrong),
+        lambda: study.report(path=wrong),
         lambda: aegis.release_sql(TABLE, wrong, CONFIGURATION, **sql),
         lambda: aegis.release_sql(TABLE, POLICY, wrong, **sql),
         lambda: aegis.anonymize(TABLE, POLICY, wrong),
@@ -220,3 +226,40 @@ def test_configurations_are_configurations() -> None:
     for given in wrong:
         with pytest.raises(PolicyError, match="configuration"):
             study.rank(given)
+
+
+def test_progress_says_what_it_must_be() -> None:
+    """`progress=True`, as other libraries take it, ended in an AttributeError."""
+    for wrong in (True, None, print):
+        with pytest.raises(PolicyError, match="progress is") as refused:
+            aegis.Study(TABLE, POLICY, progress=wrong)
+        assert refused.value.hint == (
+            "Allowed: Progress, an object whose method `step(title, total)` is told about the steps of "
+            "a job, to show them."
+        )
+
+
+def test_an_unknown_keyword_names_its_function_and_what_is_near() -> None:
+    with pytest.raises(TypeError, match=r"^audit\(\) got an unexpected keyword argument 'rul'"):
+        aegis.audit(TABLE, rul=None)
+    with pytest.raises(TypeError, match="no 'time_limt'\\. Did you mean 'time_limit'"):
+        aegis.Study(TABLE, POLICY).search(time_limt=1)
+
+
+def test_one_call_takes_what_a_study_takes(tmp_path: Path) -> None:
+    """`apply` and `release_sql` refused the advice that `Study.apply` takes, and some a policy's path."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(dump_policy(POLICY))
+    advice = aegis.advise(TABLE, path, measure="mi")
+    best = advice.require_best()
+    files: dict[str, Any] = {"output": tmp_path / "a.csv", "certificate": tmp_path / "a.json"}
+    for given in (advice, best):
+        utility = aegis.apply(TABLE, path, given, **files, force=True).utility
+        assert utility is not None
+        assert utility.measure == "mi"
+    sql: dict[str, Any] = {"dialect": "duckdb", "name": "t"}
+    queries = {str(aegis.release_sql(TABLE, path, given, **sql)) for given in (advice, best)}
+    assert queries == {str(aegis.release_sql(TABLE, POLICY, best.configuration, **sql))}
+    listed = tmp_path / "one.yaml"
+    listed.write_text("age: suppress")
+    assert list(aegis.load_configurations(listed, path)) == ["one"]

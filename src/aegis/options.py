@@ -16,7 +16,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, choices
 from aegis.words import brief
 
 _OPTION = "option"
@@ -135,7 +135,7 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
     known = [name for name, _ in options_of(kind)]
     for name in keywords:
         if name not in known:
-            raise TypeError(f"{kind.__name__} has no {name!r}. Allowed: {', '.join(known)}.")
+            raise TypeError(f"{kind.__name__} has no {name!r}. {choices(name, known)}")
     if not isinstance(request, kind | None):
         raise PolicyError(
             f"The request is {brief(request)}.", hint=f"Allowed: a {kind.__name__}, or None."
@@ -154,7 +154,10 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        given, hints = signature.bind(*args, **kwargs).arguments, _hints(function)
+        try:
+            given, hints = signature.bind(*args, **kwargs).arguments, _hints(function)
+        except TypeError as error:
+            raise TypeError(f"{function.__qualname__}() {error}") from None
         for name in several:
             for value in given.pop(name, ()):
                 _check({name: value}, hints, function.__annotations__)
@@ -168,6 +171,11 @@ def check_fields(record: Any) -> None:
     """Raise `PolicyError` if the value of a record's field does not have the declared type."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     _check(values, _hints(type(record)), {each.name: each.type for each in fields(record)})
+
+
+def check_arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Raise `PolicyError` if an argument of a function does not have its declared type."""
+    _check(values, _hints(function), function.__annotations__)
 
 
 def _check_record(request: Any) -> None:
@@ -185,8 +193,16 @@ def _check(values: Mapping[str, Any], hints: Mapping[str, Any], written: Mapping
         if name in hints and not _fits(value, hints[name]):
             raise PolicyError(
                 f"{name} is {brief(value)}, of type {type(value).__name__}.",
-                hint=f"Allowed: {written[name]}.",
+                hint=f"Allowed: {written[name]}{_meaning(hints[name])}.",
             )
+
+
+def _meaning(hint: Any) -> str:
+    """Return an explanation of a protocol, from its docstring. The name alone says nothing."""
+    if not getattr(hint, "_is_protocol", False):
+        return ""
+    first = (inspect.getdoc(hint) or "").partition(".")[0]
+    return f", {first[:1].lower()}{first[1:]}" if first else ""
 
 
 def _hints(declared: Any) -> dict[str, Any]:

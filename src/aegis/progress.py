@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Step(Protocol):
@@ -22,8 +22,9 @@ class Step(Protocol):
         """Show a text next to the step, in place of the previous text."""
 
 
+@runtime_checkable
 class Progress(Protocol):
-    """An object that shows the user the steps of a job; the job reports each step to it."""
+    """An object whose method `step(title, total)` is told about the steps of a job, to show them."""
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
         """Open a step with `total` units of work (None if the number is unknown). The step ends

@@ -93,6 +93,7 @@ def test_a_true_certificate_passes(release: tuple[str, Certified]) -> None:
     kind, certified = release
     check = check_certificate(certified.file, certified.document)
     assert check.passed, list(map(str, check.mismatches))
+    assert repr(check).startswith("CertificateCheck(matches)\nNot checked: ")
     assert not_checked(check) <= STATED | OF_KIND[kind]
     if certified.policy is not None:
         given = check_certificate(certified.file, certified.document, policy=certified.policy)  # type: ignore[arg-type]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -53,13 +56,13 @@ def test_rows_keep_their_order_and_index() -> None:
 
 
 def test_what_is_no_configuration_or_policy_is_refused() -> None:
-    for given_, policy, word in (
-        ("best.yaml", None, "configuration"),
-        (["age"], None, "configuration"),
-        (MASKS, "policy.yaml", "policy"),
+    for given_, policy, words in (
+        ("best.yaml", None, "configuration is 'best.yaml', of type str"),
+        (["age"], None, "configuration is"),
+        (MASKS, "policy.yaml", "Cannot read policy file policy.yaml"),
     ):
         transformer = aegis.MaskingTransformer(given_, policy)  # type: ignore[arg-type]
-        with pytest.raises(PolicyError, match=f"A {word} is expected") as refused:
+        with pytest.raises(PolicyError, match=words) as refused:
             transformer.fit(TRAIN)
         assert refused.value.hint
         assert repr(transformer).startswith("MaskingTransformer(")
@@ -126,8 +129,11 @@ def test_mistakes_get_one_clear_error() -> None:
         aegis.MaskingTransformer({"job": {"bucketize": {"width": 2}}}).fit(TRAIN)
     with pytest.raises(PolicyError, match="unseen"):
         aegis.MaskingTransformer(MASKS, unseen="drop").fit(TRAIN)
-    with pytest.raises(PolicyError, match="A policy is expected"):
+    with pytest.raises(PolicyError, match="policy is 5, of type int"):
         aegis.MaskingTransformer(aegis.Configuration("none", {}), 5).fit(TRAIN)  # type: ignore[arg-type]
+    for wrong in ({"keep_others": "yes"}, {"seed": "yes"}):
+        with pytest.raises(PolicyError, match="is 'yes', of type str"):
+            aegis.MaskingTransformer(MASKS, **wrong).fit(TRAIN)  # type: ignore[arg-type]
     with pytest.raises(PolicyError, match="names no column"):
         aegis.MaskingTransformer({}).fit(TRAIN)
     with pytest.raises(DataError, match="has no rows"):
@@ -212,3 +218,21 @@ def test_scikit_learns_own_checks_hold(name: str) -> None:
     getattr(estimator_checks, name)(
         "MaskingTransformer", aegis.MaskingTransformer({"x0": "identity"})
     )
+
+
+def test_an_advice_and_the_path_of_a_policy_are_taken(tmp_path: Path) -> None:
+    """`Study` takes both; the transformer refused them. It is copied and pickled without the advice."""
+    path = tmp_path / "policy.yaml"
+    masks = {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 20}}, "suppress"]}
+    content = {"version": 1, "label": "y", "privacy": {"k": 2}, "attributes": {"age": masks}}
+    path.write_text(json.dumps({**content, "unseen": "suppress"}))
+    advice = aegis.advise(TRAIN.assign(y=TARGET), path, generate_count=2)
+    best = advice.require_best()
+    plain = aegis.MaskingTransformer(best.configuration, aegis.load_policy(path))
+    expected = plain.fit_transform(TRAIN)
+    for given_ in (advice, best):
+        transformer = aegis.MaskingTransformer(given_, path)
+        copied = pickle.loads(pickle.dumps(clone(transformer)))
+        pd.testing.assert_frame_equal(copied.fit_transform(TRAIN), expected)
+        changed = aegis.MaskingTransformer(MASKS, path).set_params(configuration=given_)
+        assert changed.get_params()["configuration"] is best.configuration

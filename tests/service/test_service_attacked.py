@@ -16,16 +16,17 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from obstore.exceptions import GenericError
-from service_support import PASSWORD, POLICY, House, house, running
+from service_support import PASSWORD, POLICY, House, house, new_key, running
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from aegis.errors import EngineError
+from aegis.cli.main import run
+from aegis.errors import EngineError, PolicyError
 from aegis.service.agent import Heartbeat
 from aegis.service.catalog import Catalog, NotSignedIn, accounts, flow, limited
 from aegis.service.catalog.database import Database
-from aegis.service.catalog.errors import TooOften
-from aegis.service.catalog.records import Account, Job
+from aegis.service.catalog.errors import CatalogError, TooOften
+from aegis.service.catalog.records import Account, Approval, Job
 from aegis.service.catalog.statements import sign_statement
 from aegis.service.client import Client
 from aegis.service.pins import Approvers, RefusedError
@@ -46,6 +47,14 @@ def as_person(place: House, name: str) -> httpx.Client:
 def sent(caller: httpx.Client, path: str, body: str) -> httpx.Response:
     """Send a text as JSON, as it is."""
     return caller.post(path, content=body.encode(), headers={"content-type": "application/json"})
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """A service with a request of clara in review, and the number of the request."""
+    with house(tmp_path) as place:
+        place.offer()
+        yield place, place.ask()
 
 
 @pytest.fixture
@@ -153,22 +162,20 @@ def test_an_upload_lacks_nothing_and_holds_a_long_policy(place, job):
         assert (answer.status_code, "not JSON" in answer.json()["detail"]) == (400, True)
 
 
-def test_a_release_lasts_as_long_as_was_approved(tmp_path):
+def test_a_release_lasts_as_long_as_was_approved(asked):
     """The provider changed the days while the agent masked; what is stored says who signed what."""
-    with house(tmp_path) as place:
-        place.offer()
-        number = place.ask()
-        with place.client("otto") as otto, place.client("paula") as paula:
-            otto.step(number, "approve")
-            otto.step(number, "run")
-            paula.change("census", days=3650)
-            place.work()
-            shown = otto.shown(number)
-            assert (shown["state"], shown["frozen"]["days"]) == ("released", 365)
-            made = otto.release(number)
-            until = datetime.fromisoformat(made["expires"])
-            assert until - datetime.now(UTC) < timedelta(days=366)
-            assert made["signature"].keys() == {"signature", "job", "attempt"}
+    place, number = asked
+    with place.client("otto") as otto, place.client("paula") as paula:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        paula.change("census", days=3650)
+        place.work()
+        shown = otto.shown(number)
+        assert (shown["state"], shown["frozen"]["days"]) == ("released", 365)
+        made = otto.release(number)
+        until = datetime.fromisoformat(made["expires"])
+        assert until - datetime.now(UTC) < timedelta(days=366)
+        assert made["signature"].keys() == {"signature", "job", "attempt"}
 
 
 def test_a_consumer_sees_the_configuration_once_it_is_released(place):
@@ -194,24 +201,22 @@ def test_a_consumer_sees_the_configuration_once_it_is_released(place):
         assert hidden <= clara.get(f"/requests/{number}").json()["answer"].keys()
 
 
-def test_an_upload_keeps_only_what_was_verified(tmp_path):
+def test_an_upload_keeps_only_what_was_verified(asked):
     """An agent may send its signature without a frame; the service knows job and attempt itself."""
-    with house(tmp_path) as place:
-        place.offer()
-        number = place.ask()
-        with place.client("otto") as otto:
-            otto.step(number, "approve")
-            otto.step(number, "run")
-            upload = place.agent.client.upload
+    place, number = asked
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        upload = place.agent.client.upload
 
-            def bare(job, kind, fields, name, file):
-                signature = json.loads(fields["signature"])["signature"]
-                return upload(job, kind, {**fields, "signature": signature}, name, file)
+        def bare(job, kind, fields, name, file):
+            signature = json.loads(fields["signature"])["signature"]
+            return upload(job, kind, {**fields, "signature": signature}, name, file)
 
-            place.agent.client.upload = bare
-            place.work()
-            assert otto.shown(number)["state"] == "released"
-            assert otto.verify(number) == {"verified": True, "wrong": []}
+        place.agent.client.upload = bare
+        place.work()
+        assert otto.shown(number)["state"] == "released"
+        assert otto.verify(number) == {"verified": True, "wrong": []}
 
 
 @contextmanager
@@ -331,41 +336,39 @@ def test_what_an_agent_says_of_several_releases_is_whole(place):
         paula.post(f"/jobs/{job['id']}/failed", json=over).raise_for_status()
 
 
-def test_an_agent_outlives_a_job_that_nobody_foresaw(tmp_path):
+def test_an_agent_outlives_a_job_that_nobody_foresaw(asked):
     """A lying service ended it with one approval that ends in the year 1, or with an odd job."""
-    with house(tmp_path) as place:
-        place.offer()
-        number = place.ask()
+    place, number = asked
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+    said = []
+    place.agent.say = said.append
+    work = place.agent.client.work
+
+    def lying(owner):
+        job = work(owner)
+        for signed in job["task"]["approvals"]:
+            signed["statement"]["expires"] = "0001-01-01T00:00:00+14:00"
+        return job
+
+    with mock.patch.object(place.agent.client, "work", lying):
+        assert place.agent.once()
+    assert "not a time" in "".join(said)
+    with mock.patch.object(Approvers, "require", side_effect=RuntimeError("a secret value")):
         with place.client("otto") as otto:
-            otto.step(number, "approve")
-            otto.step(number, "run")
-        said = []
-        place.agent.say = said.append
-        work = place.agent.client.work
-
-        def lying(owner):
-            job = work(owner)
-            for signed in job["task"]["approvals"]:
-                signed["statement"]["expires"] = "0001-01-01T00:00:00+14:00"
-            return job
-
-        with mock.patch.object(place.agent.client, "work", lying):
-            assert place.agent.once()
-        assert "not a time" in "".join(said)
-        with mock.patch.object(Approvers, "require", side_effect=RuntimeError("a secret value")):
-            with place.client("otto") as otto:
-                otto.step(number, "retry")
-            assert place.agent.once()
-            with place.client("otto") as otto:
-                told = otto.shown(number)["message"]
-        assert "Its own output says why" in told
-        assert "a secret value" not in told
-        odd = {"id": "x", "kind": "check", "data_set": "census", "task": {}}
-        with (
-            mock.patch.object(place.agent.client, "work", return_value=odd),
-            pytest.raises(EngineError, match="cannot read the job"),
-        ):
-            place.agent.once()
+            otto.step(number, "retry")
+        assert place.agent.once()
+        with place.client("otto") as otto:
+            told = otto.shown(number)["message"]
+    assert "Its own output says why" in told
+    assert "a secret value" not in told
+    odd = {"id": "x", "kind": "check", "data_set": "census", "task": {}}
+    with (
+        mock.patch.object(place.agent.client, "work", return_value=odd),
+        pytest.raises(EngineError, match="cannot read the job"),
+    ):
+        place.agent.once()
 
 
 def test_a_worker_outlives_a_bug_and_a_store_that_is_away(place, capsys):
@@ -466,23 +469,19 @@ def test_the_service_says_that_it_was_called_too_often_in_a_way_that_programs_kn
 
 
 @pytest.mark.parametrize("step", ["return", "reject", "withdraw"])
-def test_a_release_that_the_agent_refuses_is_no_dead_end(tmp_path, step):
+def test_a_release_that_the_agent_refuses_is_no_dead_end(asked, step):
     """It could only be tried again, for ever."""
-    with house(tmp_path) as place:
-        place.offer()
-        number = place.ask()
-        with place.client("otto") as otto, place.client("clara") as clara:
-            otto.step(number, "approve")
-            otto.step(number, "run")
-            with mock.patch.object(Approvers, "require", side_effect=RefusedError("not this one")):
-                place.work()
-            assert otto.shown(number)["state"] == "failed"
-            by, given = (clara, {}) if step == "withdraw" else (otto, {"message": "choose another"})
-            shown = by.step(number, step, **given)
-            assert shown["state"] == {"return": "returned", "reject": "rejected"}.get(
-                step, "withdrawn"
-            )
-            assert shown["frozen"] is None or step != "return"
+    place, number = asked
+    with place.client("otto") as otto, place.client("clara") as clara:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        with mock.patch.object(Approvers, "require", side_effect=RefusedError("not this one")):
+            place.work()
+        assert otto.shown(number)["state"] == "failed"
+        by, given = (clara, {}) if step == "withdraw" else (otto, {"message": "choose another"})
+        shown = by.step(number, step, **given)
+        assert shown["state"] == {"return": "returned", "reject": "rejected"}.get(step, "withdrawn")
+        assert shown["frozen"] is None or step != "return"
 
 
 def test_an_error_of_the_database_quotes_nothing_that_was_to_be_stored(tmp_path):
@@ -495,16 +494,112 @@ def test_an_error_of_the_database_quotes_nothing_that_was_to_be_stored(tmp_path)
     assert "argon2id" not in str(raised.value)
 
 
-def test_a_check_that_nobody_waits_for_is_made_once(tmp_path):
+def test_a_check_that_nobody_waits_for_is_made_once(asked):
     """The request was approved meanwhile: the agent checked the table five times, for nothing."""
-    with house(tmp_path) as place:
-        place.offer()
-        number = place.ask()
-        text = "configurations: {c: {age: {bucketize: {width: 40}}, sex: identity}}\n"
-        with place.client("otto") as otto:
-            otto.step(number, "choose", configuration=text)
-            job = otto.shown(number)["job"]["id"]
+    place, number = asked
+    text = "configurations: {c: {age: {bucketize: {width: 40}}, sex: identity}}\n"
+    with place.client("otto") as otto:
+        otto.step(number, "choose", configuration=text)
+        job = otto.shown(number)["job"]["id"]
+        otto.step(number, "approve")
+        place.work()
+        assert (otto.job(job)["state"], otto.job(job)["attempt"]) == ("cancelled", 1)
+        assert otto.shown(number)["state"] == "approved"
+
+
+def test_a_key_that_the_agent_does_not_know_is_refused_when_the_approval_is_given(asked, tmp_path):
+    """The approval counted, and the release failed at the agent: nobody could sign it again."""
+    place, number = asked
+    stranger = new_key(tmp_path, "stranger")
+    with Client(place.url, place.tokens["otto"], key=stranger) as otto:
+        with pytest.raises(CatalogError, match="which the provider's agent does not know"):
             otto.step(number, "approve")
-            place.work()
-            assert (otto.job(job)["state"], otto.job(job)["attempt"]) == ("cancelled", 1)
-            assert otto.shown(number)["state"] == "approved"
+        assert otto.shown(number)["state"] == "in review"
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        place.work()
+        assert otto.shown(number)["state"] == "released"
+
+
+def test_an_approval_by_an_unknown_key_is_signed_again(asked, tmp_path):
+    """The provider may list another key after the check; the wrong signature stood for ever."""
+    place, number = asked
+    stranger = new_key(tmp_path, "stranger")
+    with Client(place.url, place.tokens["otto"]) as otto:
+        otto.step(number, "approve")
+    with Client(place.url, place.tokens["otto"], key=stranger) as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        place.work()
+        shown = otto.shown(number)
+        assert (shown["state"], "aegis catalog retry" in shown["message"]) == ("failed", True)
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "retry")
+        place.work()
+        assert otto.shown(number)["state"] == "released"
+
+
+@pytest.mark.parametrize(("state", "code"), [("released", 0), ("failed", 1), ("returned", 1)])
+def test_a_script_sees_that_no_release_was_made(state, code, capsys):
+    """The command ended with 0 after "Request 4f2c9a is failed"."""
+    shown = {"state": state, "message": ""}
+    with (
+        mock.patch.object(Client, "step"),
+        mock.patch.object(Client, "wait", return_value=shown),
+    ):
+        assert run(["catalog", "run", "4f2c9a", "--url", "https://a.test", "--token", "x"]) == code
+    assert state in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"measure": "nope"}, "Unknown measure 'nope'"),
+        ({"measure": "held-out-r2"}, "Unknown measure 'held-out-r2'"),
+        ({"label": "age"}, "predicts income, not 'age'"),
+    ],
+)
+def test_what_no_release_can_be_chosen_for_is_refused_when_it_is_asked(place, about, words):
+    """The agent failed at the review; another label was ignored."""
+    with place.client("clara") as clara:
+        with pytest.raises((CatalogError, PolicyError), match=words):
+            clara.draft("census", "to learn", **about)
+        number = clara.draft("census", "to learn", measure="mi", label="income")["id"]
+        with pytest.raises((CatalogError, PolicyError), match=words):
+            clara.change_request(number, purpose="to learn more", **about)
+        clara.step(number, "withdraw")
+
+
+def test_no_text_with_a_nul_character_comes_in(place):
+    """SQLite stores it; PostgreSQL cannot, and the call ended with 500."""
+    with as_person(place, "clara") as clara:
+        asked = {"data_set": "census", "purpose": "a\0b"}
+        assert clara.post("/requests", json=asked).status_code == 422
+        told = clara.post("/requests", json={**asked, "purpose": r"a\u0000b"})
+        assert (told.status_code, told.json()["purpose"]) == (200, r"a\u0000b")
+        clara.post(f"/requests/{told.json()['id']}/withdraw")
+        for path in ("/data-sets/a%00b", "/requests?number=%00"):
+            assert clara.get(path).status_code == 400
+
+
+def test_an_expired_approval_is_signed_again(asked):
+    """A signature lasts 30 days. After that, the agent refused the release for ever."""
+    place, number = asked
+    with place.client("otto") as otto:
+        statement = otto.statement(number)["statement"]
+        otto.step(number, "approve")
+        with pytest.raises(CatalogError, match="cannot be approved"):
+            otto.step(number, "approve")
+        old = {**statement, "expires": (datetime.now(UTC) - timedelta(days=1)).isoformat()}
+        with place.catalog.database.writing() as session:
+            [approval] = session.scalars(select(Approval).where(Approval.request_id == number))
+            approval.signed = sign_statement(old, place.keys["otto"]).to_dict()
+        otto.step(number, "run")
+        place.work()
+        assert "has expired" in otto.shown(number)["message"]
+        otto.step(number, "approve")
+        otto.step(number, "retry")
+        place.work()
+        assert otto.shown(number)["state"] == "released"

@@ -107,6 +107,10 @@ def test_the_command_writes_what_the_service_tells(told, place, tmp_path, monkey
     capsys.readouterr()
     assert run(number, "--release", "--as", "datapackage") == 0
     assert json.loads(capsys.readouterr().out) == told["datapackage", "release"]
+    assert run(number[:8], "--as", "datapackage") == 0
+    assert json.loads(capsys.readouterr().out) == told["datapackage", "release"]
+    assert run("fade") == 2
+    assert "no data set and no request fade" in capsys.readouterr().err
     assert run("nothing", "-o", str(tmp_path / "none.json")) == 2
     assert not (tmp_path / "none.json").exists()
 

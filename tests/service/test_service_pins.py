@@ -259,7 +259,7 @@ def test_releases_of_a_day_hold_whatever_the_catalog_forgets(scene):
         scene.fake.serve("release", request=request, configuration=configuration, approvals=[given])
         scene.work()
     assert len(scene.fake.answered("/uploads/")) == 1
-    assert "1 releases of adult in 24 hours; allowed are 1" in scene.fake.reasons()
+    assert "1 release of adult in 24 hours; the limit is 1" in scene.fake.reasons()
 
 
 def test_earlier_releases_are_remembered_by_the_agent(scene):

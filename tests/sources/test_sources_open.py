@@ -457,3 +457,41 @@ def test_nested_json_integers_beyond_64_bits_are_refused(tmp_path: Path) -> None
     (tmp_path / "n.jsonl").write_text('{"p": {"id": 18446744073709551617}, "a": 1}\n')
     with pytest.raises(DataError, match="nested column 'p' holds whole numbers beyond 64 bits"):
         open_table(tmp_path / "n.jsonl")
+
+
+def collected(table: Any) -> pa.Table:
+    """Return the rows of a table as Aegis reads them."""
+    source = open_table(table)
+    return source.collect(source.table)
+
+
+def test_intervals_and_periods_of_pandas_are_texts() -> None:
+    """`pandas.cut` returns intervals: their frame ended in an error of Arrow, a period's in a KeyError."""
+    ages = pd.Series([20, 40, None, 60])
+    frame = pd.DataFrame(
+        {
+            "cut": pd.cut(ages, [0, 30, 90]),
+            7: pd.interval_range(0, 4),
+            "month": pd.period_range("2026-01", periods=4, freq="M"),
+        }
+    )
+    rows = collected(frame)
+    assert rows["cut"].to_pylist() == ["(0, 30]", "(30, 90]", None, "(30, 90]"]
+    assert rows["7"].to_pylist() == ["(0, 1]", "(1, 2]", "(2, 3]", "(3, 4]"]
+    assert rows["month"].to_pylist() == ["2026-01", "2026-02", "2026-03", "2026-04"]
+    assert str(frame["cut"].dtype) == "category"
+
+
+def test_durations_come_back() -> None:
+    """The engine has intervals of months, days and seconds, which Arrow casts to no duration."""
+    spans = pd.Series(pd.to_timedelta([0, 36, 24 * 400, None], unit="h"))
+    for table in (pd.DataFrame({"a": spans}), pa.table({"a": pa.array(spans)})):
+        back = collected(table)["a"].cast(pa.duration("ns"))
+        assert back.to_pandas().equals(spans.astype("timedelta64[ns]"))
+
+
+def test_what_no_column_can_hold_is_an_error_of_the_data() -> None:
+    with pytest.raises(DataError, match="too large"):
+        open_table(pd.DataFrame({"a": [2**70, 1]}))
+    with pytest.raises(DataError, match="Column number 2 of the table has no name"):
+        open_table(pd.DataFrame({"a": [1], "": [2]}))

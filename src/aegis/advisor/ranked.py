@@ -11,14 +11,14 @@ from aegis.advisor.scores import AttributeScore, mean_change
 from aegis.advisor.utility import UtilityFigure
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
-from aegis.words import json_fields
+from aegis.words import json_fields, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.estimates import Estimate
     from aegis.advisor.record_level import RecordLevel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranked:
     """An entry of the ranking: a configuration or a record-level release, with its score and the
     verdict whether it meets the rule.
@@ -134,6 +134,12 @@ class Ranked:
             return dict(self.declared)
         masks = self.configuration.masks
         return {n: self.declared[n] if n in self.declared else str(m) for n, m in masks.items()}
+
+    def __repr__(self) -> str:
+        share = "" if self.utility_kept is None else f", {percent(self.utility_kept)} kept"
+        verdict = {True: "meets the rule", False: "fails the rule", None: "rule not checked"}
+        head = f"Ranked({self.name!r}: score {self.score:.6g}{share}, {verdict[self.admissible]})"
+        return "\n".join([head, *(f"  {name}: {mask}" for name, mask in self.shown.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as the list `ranking` in the JSON form of an advice has it."""

@@ -71,6 +71,12 @@ class AttributeScores(Mapping[str, AttributeScore]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
+    def __reduce__(
+        self,
+    ) -> tuple[type[dict[str, AttributeScore]], tuple[dict[str, AttributeScore]]]:
+        """Compute all scores, to copy or pickle them without the table's counts."""
+        return dict, (dict(self),)
+
 
 def mean_change(attributes: Mapping[str, AttributeScore]) -> float:
     """Return the predictive utility deviation: the mean over attributes of |unmasked - masked|, the

@@ -41,7 +41,12 @@ class Truncate(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{truncate: {unit: month}}"
 
-    unit: str = field(metadata={"doc": "day, week, month, quarter or year"})
+    unit: str = field(
+        metadata={
+            "doc": "day, week, month, quarter or year; a time with a time zone counts in UTC (on a "
+            "server: in the time zone of the connection)"
+        }
+    )
     count: int = field(default=1, metadata={"doc": "with unit year: how many years to group"})
     show: str = field(
         default="date",

@@ -121,8 +121,35 @@ def read_document(path: str | Path, what: str) -> Located:
     return read_yaml(text, str(file), remedy=_WRITERS[what])
 
 
+def _refuse_other_documents(
+    file: Path, data: Mapping[str, Any], attributes: Mapping[str, Attribute]
+) -> None:
+    """Raise an error if a file of configurations is a recipe, a certificate or a policy."""
+    if "method" in data and "method" not in attributes:
+        raise PolicyError(
+            f"{file} holds the recipe of a record-level release, not masking configurations.",
+            hint="`aegis anonymize TABLE --policy POLICY --recipe FILE -o OUTPUT` follows it.",
+        )
+    if {"certificate", "configuration"} <= data.keys() - attributes.keys():
+        raise PolicyError(
+            f"{file} is the certificate of a release, not a configuration.",
+            hint="Give the file that `aegis advise -o` wrote. `aegis compose` and `--after` take "
+            "certificates.",
+        )
+    if {"attributes", "label"} <= data.keys() - attributes.keys() and (
+        "configurations" not in data
+    ):
+        raise PolicyError(
+            f"{file} is a policy without configurations; a configuration names one mask for each "
+            "attribute.",
+            hint=_BY_HAND,
+        )
+
+
 @checks_types
-def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
+def load_configurations(
+    source: str | Path | Located, policy: Policy | str | Path | Mapping[str, Any]
+) -> dict[str, Configuration]:
     """Read explicit configurations for `policy` from a file with the form `configurations: {name:
     {attribute: mask}}`.
 
@@ -145,40 +172,22 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
     ...     list(aegis.load_configurations(path, policy))
     ['hidden', 'shown']
     """
-    located = _document(source, "configuration")
+    located, attributes = _document(source, "configuration"), as_policy(policy).attributes
     file, data = Path(located.origin), located.data
     if not isinstance(data, dict):
         raise PolicyError(
             f"{file} is not a mapping.", hint="Write `configurations: {NAME: {ATTRIBUTE: MASK}}`."
         )
-    if "method" in data and "method" not in policy.attributes:
-        raise PolicyError(
-            f"{file} holds the recipe of a record-level release, not masking configurations.",
-            hint="`aegis anonymize TABLE --policy POLICY --recipe FILE -o OUTPUT` follows it.",
-        )
-    if {"certificate", "configuration"} <= data.keys() - policy.attributes.keys():
-        raise PolicyError(
-            f"{file} is the certificate of a release, not a configuration.",
-            hint="Give the file that `aegis advise -o` wrote. `aegis compose` and `--after` take "
-            "certificates.",
-        )
-    if {"attributes", "label"} <= data.keys() - policy.attributes.keys() and (
-        "configurations" not in data
-    ):
-        raise PolicyError(
-            f"{file} is a policy without configurations; a configuration names one mask for each "
-            "attribute.",
-            hint=_BY_HAND,
-        )
+    _refuse_other_documents(file, data, attributes)
     if "configurations" not in data:
-        return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
+        return {file.stem: _configuration(file.stem, data, attributes, located, ())}
     listed = data["configurations"]
     if not isinstance(listed, dict) or not listed:
         raise PolicyError(
             f"{located.where('configurations')}: no configurations.", hint="Give at least one."
         )
     return {
-        name: _configuration(name, masks, policy.attributes, located, ("configurations", name))
+        name: _configuration(name, masks, attributes, located, ("configurations", name))
         for name, masks in listed.items()
     }
 

@@ -411,13 +411,11 @@ def report(
         k=int(sizes.min()) if rows else 0,
         uniques=int((sizes == 1).sum()),
         mean_class_size=members / len(sizes) if rows else None,
-        at_risk=MappingProxyType({f"{tau:g}": rows_at_risk(sizes, tau) for tau in AT_RISK}),
+        at_risk={f"{tau:g}": rows_at_risk(sizes, tau) for tau in AT_RISK},
         prosecutor=Risk(1.0 / int(sizes.min()), len(sizes) / members) if rows else Risk(None, None),
         journalist=Risk(float(risks.max()), mean) if rows else Risk(None, None),
         homogeneous_rows_any=int(sizes[np.logical_or.reduce(constant)].sum()) if constant else None,
-        attributes=MappingProxyType(
-            {name: _measure(classes_of) for name, classes_of in table.sensitive.items()}
-        ),
+        attributes={name: _measure(classes_of) for name, classes_of in table.sensitive.items()},
         class_size_histogram=histogram(sizes),
         notes=_notes(table),
         persons=None if table.persons is None else table.persons.total,
@@ -512,7 +510,7 @@ def _measure(counts: SensitiveCounts) -> AttributeFigures:
         diversity=Diversity(
             int(distinct_values(counts).min()),
             float(effective_values(counts).min()),
-            MappingProxyType(recursive),
+            recursive,
         ),
         closeness=Closeness(
             float(equal_distance(counts).max()),

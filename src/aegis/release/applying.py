@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -42,7 +42,12 @@ from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
 from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
-from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
+from aegis.release.choice import (
+    configuration_to_apply,
+    hidden_columns,
+    learnt_bounds,
+    release_masks,
+)
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned, seed_note
 from aegis.release.sql.query import create_statements, require_database
 from aegis.release.weighing import KeptWeight, kept_weight, not_released
@@ -54,6 +59,9 @@ from aegis.summary.classes import WEIGHT
 from aegis.summary.coded_rows import holding
 from aegis.summary.leaves import shown_leaves
 from aegis.words import brief, json_fields
+
+if TYPE_CHECKING:  # so `checks_types` leaves the configuration to `configuration_to_apply`
+    from aegis.advisor import Advice, Ranked
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -139,7 +147,7 @@ class Release(Released):
 def apply(
     table: Any,
     policy: Policy | str | Path | Mapping[str, Any],
-    configuration: Configuration,
+    configuration: Configuration | Ranked | Advice,
     request: ApplyRequest | None = None,
     *,
     progress: Progress = SILENT,
@@ -157,8 +165,9 @@ def apply(
     policy
         Roles, the privacy rule, and the treatment of unseen values.
     configuration
-        One mask per scored attribute. If a mask learns from data and is not fitted yet, Aegis
-        fits it to this table. The release contains the fitted configuration.
+        One mask per scored attribute: a configuration, an entry of a ranking, or an advice, whose
+        best entry Aegis applies. If a mask learns from data and is not fitted yet, Aegis fits it to
+        this table. The release contains the fitted configuration.
     request, options
         Where to write the release and how to make it: an `ApplyRequest`, or its fields as
         keywords.
@@ -189,7 +198,11 @@ def apply(
     (True, 32561)
     """
     given = asked(ApplyRequest, request, options)
-    return _apply(table, as_policy(policy), configuration, given, progress)
+    chosen, measure, owner = configuration_to_apply(configuration)
+    given = replace(given, made_under=given.made_under or owner)
+    if given.output is not None:
+        given = replace(given, measure=given.measure or measure)
+    return _apply(table, as_policy(policy), chosen, given, progress)
 
 
 def _apply(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
@@ -24,17 +24,18 @@ from aegis.errors import AegisError, DataError, InternalError
 from aegis.masking import noise_of
 from aegis.masks import Mask, parse_mask
 from aegis.measures import MEASURES, Measure
+from aegis.options import checks_types
 from aegis.policy import (
     Configuration,
     Policy,
     Role,
     Unseen,
     as_policy,
+    load_policy,
     policy_digest,
     policy_mapping,
     rule_of,
 )
-from aegis.policy.load import load_policy
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.privacy.report import FORMER_NOTES
 from aegis.progress import SILENT, Progress
@@ -50,6 +51,7 @@ from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
 from aegis.release.mismatch import (
     NOTHING,
+    CertificateCheck,
     Mismatch,
     alike,
     as_json,
@@ -65,7 +67,7 @@ from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
-from aegis.words import joined, json_fields
+from aegis.words import joined
 
 CERTIFIED = (
     "certificate",
@@ -100,34 +102,7 @@ NEEDED = ("input", "output", "policy", "privacy")
 """Keys that every certificate has; a document without them is refused."""
 
 
-@dataclass(frozen=True, eq=False)
-class CertificateCheck:
-    """Result of comparing a table with a certificate.
-
-    Attributes
-    ----------
-    mismatches
-        The differences; empty if the certificate matches this table.
-    unchecked
-        Sentences on the fields that could not be checked from the table.
-    audit
-        The measured privacy figures; None if the table lacks a column that they need.
-    """
-
-    mismatches: tuple[Mismatch, ...]
-    unchecked: tuple[str, ...]
-    audit: Audit | None
-
-    @property
-    def passed(self) -> bool:
-        """Whether there are no differences."""
-        return not self.mismatches
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return json_fields(self, "passed", "mismatches", "unchecked")
-
-
+@checks_types
 def check_certificate(
     table: Any,
     certificate: str | Path | Mapping[str, Any],

@@ -1,12 +1,48 @@
-"""Choose the masks of a release."""
+"""Choose the configuration and the masks of a release."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aegis.advisor import Advice, Ranked
 from aegis.errors import PolicyError
 from aegis.masks import Mask, Suppress, parts_of
-from aegis.policy import Configuration, Policy, Role, SuppressedColumns
+from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns
+
+
+def configuration_to_apply(
+    given: Configuration | Ranked | Advice,
+) -> tuple[Configuration, str | None, OwnerRule | None]:
+    """Return a configuration, the measure that chose it, and the owner's rule of its summary.
+
+    The measure and the rule are None if they are not known.
+
+    Raises
+    ------
+    NoAdmissibleConfiguration
+        The advice has no admissible configuration.
+    PolicyError
+        `given` has another type, or the best entry is a record-level release, which has no masks.
+    """
+    if isinstance(given, Configuration):
+        return given, None, None
+    if not isinstance(given, Ranked | Advice):
+        raise PolicyError(
+            f"{given!r} is not a configuration.",
+            hint="Give the advice, an entry of its ranking, or one of "
+            "aegis.load_configurations(path, policy).",
+        )
+    measure, owner = None, None
+    if isinstance(given, Advice):
+        measure, owner, given = given.measure, given.owner_rule, given.require_best()
+    elif given.utility is not None:
+        measure = given.utility.measure
+    if given.method is not None:
+        raise PolicyError(
+            f"{given.name} is a record-level release, so it has no masks to apply.",
+            hint="Give its recipe to `anonymize`.",
+        )
+    return given.configuration, measure, owner
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aegis.words import json_fields
+from aegis.release.auditing import Audit
+from aegis.words import counted, json_fields
 
 NOTHING = "nothing"
 
@@ -43,6 +44,39 @@ class Mismatch:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return json_fields(self, "what", "certified", "measured")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertificateCheck:
+    """Result of comparing a table with a certificate.
+
+    Attributes
+    ----------
+    mismatches
+        The differences; empty if the certificate matches this table.
+    unchecked
+        Sentences on the fields that could not be checked from the table.
+    audit
+        The measured privacy figures; None if the table lacks a column that they need.
+    """
+
+    mismatches: tuple[Mismatch, ...]
+    unchecked: tuple[str, ...]
+    audit: Audit | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are no differences."""
+        return not self.mismatches
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return json_fields(self, "passed", "mismatches", "unchecked")
+
+    def __repr__(self) -> str:
+        verdict = "matches" if self.passed else counted(len(self.mismatches), "difference")
+        lines = [f"CertificateCheck({verdict})", *(f"  {each}" for each in self.mismatches)]
+        return "\n".join([*lines, *(f"Not checked: {each}" for each in self.unchecked)])
 
 
 def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

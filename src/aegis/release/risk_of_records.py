@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
-from aegis.options import asked
+from aegis.options import asked, checks_types
 from aegis.policy import as_policy
 from aegis.privacy.individual import (
     eigenvalue_distance,
@@ -187,6 +187,7 @@ class RecordRisk:
         return pa.table(columns)
 
 
+@checks_types
 def record_risk(
     table: Any,
     request: RiskRequest | None = None,

@@ -6,6 +6,7 @@ import reprlib
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import ibis
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from aegis.advisor import Advice, Ranked
 from aegis.errors import DataError, PolicyError
 from aegis.masking import (
     count_unseen,
@@ -25,7 +27,9 @@ from aegis.masking import (
 )
 from aegis.masks import SHARED_ROWS, Mask, parse_mask
 from aegis.masks.base import Kind
-from aegis.policy import Configuration, Policy, Unseen
+from aegis.options import check_arguments
+from aegis.policy import Configuration, Policy, Unseen, as_policy
+from aegis.release.choice import configuration_to_apply
 from aegis.release.released import SEEDED
 from aegis.sources import Source, open_table
 
@@ -42,9 +46,11 @@ class MaskingTransformer:
     Parameters
     ----------
     configuration
-        A `Configuration`, or `{column: mask}` with masks written as in a policy.
+        A `Configuration`, or `{column: mask}` with masks written as in a policy. You can also give an
+        advice, whose best configuration is used, or an entry of its ranking.
     policy
-        Provides hierarchies for `level` masks and the treatment of unseen values.
+        Provides hierarchies for `level` masks and the treatment of unseen values: a `Policy`, or the
+        path of its YAML file.
     keep_others
         Whether to keep columns that the configuration does not name. Otherwise the transformer
         drops them.
@@ -68,14 +74,14 @@ class MaskingTransformer:
 
     def __init__(
         self,
-        configuration: Configuration | Mapping[str, Any],
-        policy: Policy | None = None,
+        configuration: Configuration | Ranked | Advice | Mapping[str, Any],
+        policy: Policy | str | Path | Mapping[str, Any] | None = None,
         *,
         keep_others: bool = False,
         unseen: str | None = None,
         seed: int | None = None,
     ) -> None:
-        self.configuration = configuration
+        self.configuration = _plain(configuration)
         self.policy = policy
         self.keep_others = keep_others
         self.unseen = unseen
@@ -108,7 +114,8 @@ class MaskingTransformer:
         source = open_table(_named(X))
         if source.rows == 0:
             raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-        shared = SHARED_ROWS if self.policy is None else self.policy.shared_rows
+        policy = self._policy()
+        shared = SHARED_ROWS if policy is None else policy.shared_rows
         fitted = fit_masks(source, masks, shared)
         self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
         noised = seeded_noise(self.masks_, self.seed)
@@ -261,7 +268,7 @@ class MaskingTransformer:
         for name, value in parameters.items():
             if name not in known:
                 raise PolicyError.unknown("parameter", name, known)
-            setattr(self, name, value)
+            setattr(self, name, _plain(value) if name == "configuration" else value)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -283,21 +290,11 @@ class MaskingTransformer:
         return f"MaskingTransformer({', '.join(f'{n}={m}' for n, m in masks.items())})"
 
     def _masks(self) -> dict[str, Mask | None]:
-        if not isinstance(self.configuration, Configuration | Mapping):
-            raise PolicyError(
-                f"A configuration is expected, but {reprlib.repr(self.configuration)} is of type "
-                f"{type(self.configuration).__qualname__!r}.",
-                hint="Give a Configuration, such as advice.best.configuration, or {column: mask}.",
-            )
-        if self.policy is not None and not isinstance(self.policy, Policy):
-            raise PolicyError(
-                f"A policy is expected, but {reprlib.repr(self.policy)} is of type "
-                f"{type(self.policy).__qualname__!r}.",
-                hint="Give what load_policy returns, or none.",
-            )
+        check_arguments(type(self).__init__, self.get_params())
         if isinstance(self.configuration, Configuration):
             return dict(self.configuration.masks)
-        attributes = self.policy.attributes if self.policy else {}
+        policy = self._policy()
+        attributes = {} if policy is None else policy.attributes
         return {
             name: spec
             if isinstance(spec, Mask)
@@ -314,7 +311,19 @@ class MaskingTransformer:
             if self.unseen not in tuple(Unseen):
                 raise PolicyError.unknown("treatment of unseen values", self.unseen, tuple(Unseen))
             return Unseen(self.unseen)
-        return self.policy.unseen if self.policy else Unseen.ERROR
+        policy = self._policy()
+        return Unseen.ERROR if policy is None else policy.unseen
+
+    def _policy(self) -> Policy | None:
+        return None if self.policy is None else as_policy(self.policy)
+
+
+def _plain(given: Any) -> Any:
+    """Return the configuration of an advice or of an entry of its ranking; anything else as given.
+
+    scikit-learn copies and pickles the parameters of an estimator, and an advice is large.
+    """
+    return configuration_to_apply(given)[0] if isinstance(given, Ranked | Advice) else given
 
 
 _ROW = "__aegis_row__"

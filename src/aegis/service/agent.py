@@ -304,7 +304,8 @@ class Agent:
             holds=bool(answer["holds"]),
             releases=[release["number"] for release in own],
         )
-        self.client.checked(job.id, job.attempt, answer)
+        signers = sorted(key.text for key in self.settings.approvers.keys.values())
+        self.client.checked(job.id, job.attempt, answer | {"signers": signers})
 
     def _masks_seen(self, job: PinnedJob) -> dict[str, list[Any]]:
         """Return the masks, by attribute, of the configurations that this agent has checked and

@@ -24,6 +24,7 @@ from aegis.safe.protect.accounting import budget_of
 from aegis.service.catalog.statements import digest
 from aegis.service.pins import Floor, RefusedError
 from aegis.signing import PrivateKey
+from aegis.words import counted
 
 _BOUNDLESS = 1e9
 """Ceiling of populations in this ledger; the floor in the agent's file sets the real limit, in epsilon."""
@@ -142,8 +143,8 @@ class AgentBook:
         made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
         if len(made) >= floor.releases_a_day:
             raise RefusedError(
-                f"The agent has made {len(made)} releases of {source} in 24 hours; allowed are "
-                f"{floor.releases_a_day}.",
+                f"The agent has made {counted(len(made), 'release')} of {source} in 24 hours; the limit "
+                f"is {floor.releases_a_day}.",
                 hint="Wait, or have the provider raise `releases_a_day` of the floor.",
             )
 

@@ -146,6 +146,8 @@ def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str])
         return problem(
             403, "ForeignForm", "The call comes from another site.", "Use the service's own pages."
         )
+    if "\0" in request.scope["path"] or b"%00" in request.scope.get("query_string", b""):
+        return problem(400, "Invalid", "The address has a NUL character.", "Leave it out.")
     length = request.headers.get("content-length", "0")
     is_upload = request.scope["path"].startswith(_UPLOADS)
     if not is_upload and length.isdecimal() and int(length) > _FORM_BYTES:

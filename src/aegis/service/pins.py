@@ -245,7 +245,8 @@ class Approvers:
             raise RefusedError(
                 f"The agent wants {counted(self.needed, 'signed approval')} of this release and has "
                 f"{len(good)}{why}.",
-                hint="Approve with a key that the agent knows: aegis catalog approve --key.",
+                hint="Approve with a key that the agent knows (aegis catalog approve --key), then retry "
+                "the release (aegis catalog retry).",
             )
 
     def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:

@@ -190,8 +190,8 @@ def _to_arrow(table: Any) -> tuple[pa.Table, str]:
 
 def _from_pandas(frame: Any) -> pa.Table:
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError) as error:
+        return pa.Table.from_pandas(_with_texts(frame), preserve_index=False)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
         raise DataError(
             f"A column of the pandas DataFrame has mixed types or a type that Aegis does not support: "
             f"{', '.join(map(str, error.args)) or error}.",
@@ -199,8 +199,27 @@ def _from_pandas(frame: Any) -> pa.Table:
         ) from error
 
 
+def _with_texts(frame: Any) -> Any:
+    """Return a pandas frame whose intervals and periods are texts, as in a CSV file of the frame.
+
+    `pandas.cut` returns intervals. No engine has columns of either type.
+    """
+    changed = frame.copy(deep=False)
+    for name, kind in frame.dtypes.items():
+        values = kind.categories.dtype if hasattr(kind, "categories") else kind
+        if type(values).__name__ in ("IntervalDtype", "PeriodDtype"):
+            texts = frame[name].astype(object).map(str, na_action="ignore")
+            changed[name] = texts.astype("string")
+    return changed
+
+
 def _register(arrow: pa.Table) -> ir.Table:
     """Register an Arrow table in the embedded engine, after decoding dictionary columns."""
+    if "" in arrow.column_names:
+        raise DataError(
+            f"Column number {arrow.column_names.index('') + 1} of the table has no name.",
+            hint="Give each column a name.",
+        )
     fields = [
         pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
         for f in arrow.schema

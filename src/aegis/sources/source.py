@@ -284,12 +284,28 @@ def _batches(engine: Engine, expression: ir.Table, rows: int) -> Iterator[pa.Rec
         yield batch if batch.schema.equals(schema) else _conformed(batch, schema)
 
 
+_DAY = 24 * 60 * 60 * 10**9
+"""Nanoseconds of a day. The embedded engine counts 30 days as a month."""
+
+
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        pa.nulls(len(batch)) if pa.types.is_null(field.type) else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
+        _typed(column, field.type) for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column with another type. Arrow cannot cast the intervals of an engine to durations."""
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column))
+    if pa.types.is_duration(kind) and pa.types.is_interval(column.type):
+        spans = (
+            v if v is None else (v.days + 30 * v.months, v.nanoseconds) for v in column.to_pylist()
+        )
+        whole = [v if v is None else v[0] * _DAY + v[1] for v in spans]
+        return pa.array(whole, pa.duration("ns")).cast(kind)
+    return column.cast(kind)
 
 
 def _column_bytes(column: pa.Array) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
 from aegis.errors import DataError
 from aegis.measures import MEASURES
-from aegis.options import asked
+from aegis.options import asked, checks_types
 from aegis.policy import Configuration, Policy
 from aegis.progress import Progress
 from aegis.requests import SEARCH_WORK, RankOptions, RankRequest, SearchOptions, SearchRequest, Span
@@ -363,6 +363,7 @@ class Advising(ABC):
             raise DataError("The search was stopped before it computed the front.")
         return advice.front
 
+    @checks_types
     def estimate(
         self,
         configurations: Configuration | Sequence[Configuration],

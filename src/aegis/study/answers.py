@@ -18,7 +18,8 @@ from aegis.advisor.rank import with_label_mask
 from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.advisor.several import scorer_of
 from aegis.errors import PolicyError
-from aegis.policy import Configuration, OwnerRule, Policy
+from aegis.options import checks_types
+from aegis.policy import Configuration, Policy
 from aegis.requests import ApplyRequest, RankRequest, SearchRequest
 from aegis.study.questions import AddedSummary
 from aegis.study.subject import Subject
@@ -133,6 +134,7 @@ def complete_advice(
     return with_label_mask(advice, summary, policy)
 
 
+@checks_types
 def check_report(path: str | Path | None, *, force: bool) -> None:
     """Raise `PolicyError` if no report can be written to this path, before any work is done."""
     from aegis.files import check_output
@@ -186,48 +188,6 @@ def release_table(
     """
     from aegis.release import apply
 
-    chosen, measure, owner = configuration_to_apply(configuration)
-    given = replace(
-        request,
-        made_under=request.made_under or owner,
-        rule_override=request.rule_override or subject.rule_override,
-    )
-    if given.output is not None:
-        given = replace(given, measure=given.measure or measure)
-    rows = subject.rows_to("mask")
-    return apply(rows, subject.policy, chosen, given, progress=subject.progress)
-
-
-def configuration_to_apply(
-    given: Configuration | Ranked | Advice,
-) -> tuple[Configuration, str | None, OwnerRule | None]:
-    """Return a configuration, the measure that chose it, and the owner's rule of its summary.
-
-    The measure and the rule are None if they are not known.
-
-    Raises
-    ------
-    NoAdmissibleConfiguration
-        The advice has no admissible configuration.
-    PolicyError
-        `given` has another type, or the best entry is a record-level release, which has no masks.
-    """
-    if isinstance(given, Configuration):
-        return given, None, None
-    if not isinstance(given, Ranked | Advice):
-        raise PolicyError(
-            f"{given!r} is not a configuration.",
-            hint="Give the advice, an entry of its ranking, or one of "
-            "aegis.load_configurations(path, policy).",
-        )
-    measure, owner = None, None
-    if isinstance(given, Advice):
-        measure, owner, given = given.measure, given.owner_rule, given.require_best()
-    elif given.utility is not None:
-        measure = given.utility.measure
-    if given.method is not None:
-        raise PolicyError(
-            f"{given.name} is a record-level release, so it has no masks to apply.",
-            hint="Give its recipe to `anonymize`.",
-        )
-    return given.configuration, measure, owner
+    override = request.rule_override or subject.rule_override
+    given, rows = replace(request, rule_override=override), subject.rows_to("mask")
+    return apply(rows, subject.policy, configuration, given, progress=subject.progress)

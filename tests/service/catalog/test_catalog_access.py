@@ -111,15 +111,15 @@ def test_a_refusal_says_whom_it_is_for():
         authorise(Actor("me", "me", operator, frozenset({"run", "browse"})), Action.APPROVE)
     assert "It is for: browse, run." in str(refused.value.hint)
     consumer = Actor("me", "me", frozenset({AccountRole.CONSUMER}), frozenset({"browse"}))
-    with pytest.raises(NotAllowed, match="me has no right to accounts here") as refused:
+    with pytest.raises(NotAllowed, match="me lacks the right 'accounts' here") as refused:
         authorise(consumer, Action.ACCOUNTS)
-    assert refused.value.hint == "That is for: admin."
-    with pytest.raises(NotAllowed, match="me has no right to own tokens") as refused:
+    assert refused.value.hint == "It is for: admin."
+    with pytest.raises(NotAllowed, match="me lacks the right 'own-tokens'") as refused:
         authorise(Actor("me", "me", frozenset()), Action.OWN_TOKENS)
     assert "provider, operator, approver" in str(refused.value.hint)
-    with pytest.raises(NotAllowed, match="me has no right to hand over") as refused:
+    with pytest.raises(NotAllowed, match="me lacks the right 'hand-over'") as refused:
         authorise(Actor("me", "me", operator), Action.HAND_OVER)
-    assert refused.value.hint == "That is for: provider, admin."
+    assert refused.value.hint == "It is for: provider, admin."
 
 
 def test_the_table_has_every_action_and_role():
@@ -130,7 +130,7 @@ def test_the_table_has_every_action_and_role():
 def test_nobody_without_a_role_may_anything():
     actor = Actor("me", "me", frozenset())
     for action in Action:
-        with pytest.raises(NotAllowed, match="has no right to"):
+        with pytest.raises(NotAllowed, match="lacks the right"):
             authorise(actor, action, SUBJECTS["granted"])
 
 

@@ -129,6 +129,11 @@ def test_only_admins_make_accounts(place):
         assert accounts.create(session, "new", ["auditor"], by=place.ada).roles == ["auditor"]
         with pytest.raises(CatalogError, match="already"):
             accounts.create(session, "new", ["auditor"], by=place.ada)
+        for name in ("NEW", "ｎｅｗ"):  # in the log, nobody tells it from the other
+            with pytest.raises(CatalogError, match="differs only in capitals"):
+                accounts.create(session, name, ["auditor"], by=place.ada)
+        with pytest.raises(CatalogError, match="cannot be an account's name"):
+            accounts.create(session, "..", ["auditor"], by=place.ada)  # part of a path
         with pytest.raises(CatalogError, match="Unknown role"):
             accounts.create(session, "other", ["king"], by=place.ada)
 

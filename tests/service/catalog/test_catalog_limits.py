@@ -255,9 +255,9 @@ def test_a_request_is_changed_while_it_is_the_consumers(place):
     offered(place)
     with place.catalog.database.writing() as session:
         made = requests.draft(session, place.clara, "census", purpose="to learn", models=["lr"])
-        requests.change(session, place.clara, made.id, measure="auc", terms_accepted=1)
+        requests.change(session, place.clara, made.id, measure="mi", terms_accepted=1)
         told = (made.purpose, made.label, made.measure, made.models, made.terms_accepted)
-        assert told == ("to learn", None, "auc", ["lr"], True)
+        assert told == ("to learn", None, "mi", ["lr"], True)
         for other, error in ((place.carl, NotThere), (place.otto, NotAllowed)):
             with pytest.raises(error):
                 requests.change(session, other, made.id, purpose="mine")

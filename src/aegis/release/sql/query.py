@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import ibis
 import ibis.expr.types as ir
@@ -26,13 +27,16 @@ from aegis.errors import DataError, EngineError, PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.options import checks_types
-from aegis.policy import Configuration, Policy, Unseen, policy_digest
-from aegis.release.choice import hidden_columns, release_masks
+from aegis.policy import Configuration, Policy, Unseen, as_policy, policy_digest
+from aegis.release.choice import configuration_to_apply, hidden_columns, release_masks
 from aegis.release.sql.rule import PERSON, rule_query
 from aegis.release.sql.steps import LOST, assemble, counting, limits, plain, with_columns
 from aegis.requests import Dialect, Form
 from aegis.sources import Source, open_table, table_names
 from aegis.sources.compiling import compile_query
+
+if TYPE_CHECKING:  # so `checks_types` leaves the configuration to `configuration_to_apply`
+    from aegis.advisor import Advice, Ranked
 
 _BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Characters at which a text is split into lines."""
@@ -95,8 +99,8 @@ def _fitted(source: Source, policy: Policy, configuration: Configuration) -> dic
 @checks_types
 def release_sql(
     table: Any,
-    policy: Policy,
-    configuration: Configuration,
+    policy: Policy | str | Path | Mapping[str, Any],
+    configuration: Configuration | Ranked | Advice,
     *,
     dialect: Dialect | str,
     name: str,
@@ -111,7 +115,7 @@ def release_sql(
         Anything that `aegis.sources.open_table` opens, with the columns and types of the table that
         the SQL will run on. Aegis reads its rows only to fit masks that are not fitted yet.
     policy, configuration
-        Roles, privacy rule and treatment of unseen values; and a mask for each scored attribute.
+        Roles, rule, treatment of unseen values; and a configuration, an entry of a ranking or an advice.
     dialect, form
         The SQL dialect; and whether to write a query or a statement that creates a view or table.
     name
@@ -137,20 +141,19 @@ def release_sql(
     >>> "CREATE VIEW" in str(query)
     True
     """
-    chosen = _member(Dialect, "SQL dialect", dialect)
-    shape = _member(Form, "form of the SQL", form)
-    source = open_table(table, reading=policy.reading)
-    fitted = _fitted(source, policy, configuration)
+    chosen, shape = _member(Dialect, "SQL dialect", dialect), _member(Form, "form of the SQL", form)
+    rules, (asked, _, _) = as_policy(policy), configuration_to_apply(configuration)
+    source = open_table(table, reading=rules.reading)
+    fitted = _fitted(source, rules, asked)
     columns = tuple(column for column in source.columns if column in fitted)
     _check_columns(columns, chosen)
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
-    writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
-    fitted_choice = _choice(configuration, fitted, policy.label.column)
-    target = _target(into, place, chosen)
-    head, opening = _comment(policy, fitted_choice), _opening(shape, target, chosen)
-    lines = [head, *opening, writer.select(place)]
-    hidden = hidden_columns(policy, fitted)
+    writer = _QueryWriter(chosen, rules, columns, source.table.schema(), fitted)
+    fitted_choice = _choice(asked, fitted, rules.label.column)
+    opening = _opening(shape, _target(into, place, chosen), chosen)
+    lines = [_comment(rules, fitted_choice), *opening, writer.select(place)]
+    hidden = hidden_columns(rules, fitted)
     shown = tuple(column for column in columns if column not in hidden)
     return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, fitted_choice)
 

@@ -28,6 +28,8 @@ from aegis.words import json_fields
 
 _NAME = Field(min_length=1, max_length=120)
 _PASSWORD = Field(max_length=256)
+NO_NUL = r"^[^\x00]*$"
+"""Pattern of the texts of a form. PostgreSQL stores no NUL character."""
 _DEEPEST = 64
 """Largest number of lists and mappings within one another in a body."""
 Epsilon = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
@@ -44,9 +46,9 @@ class Sent(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
-        """Refuse NaN, infinite numbers, unpaired surrogates and deep nesting.
+        """Refuse NaN, infinite numbers, half characters, NUL characters and deep nesting.
 
-        Python reads such values from a body, but cannot write them to a database or an answer.
+        Python reads them from a body, but cannot write them to a database or an answer.
         """
         level: list[Any] = [[given]]
         for _ in range(_DEEPEST):
@@ -57,9 +59,12 @@ class Sent(BaseModel):
         else:
             raise ValueError(f"more than {_DEEPEST} lists and mappings within one another")
         try:
-            json.dumps(given, ensure_ascii=False, allow_nan=False, default=str).encode()
+            text = json.dumps(given, ensure_ascii=False, allow_nan=False, default=str)
+            text.encode()
         except ValueError as error:
             raise ValueError("a number is not finite, or a text is not Unicode") from error
+        if "\\u0000" in text.replace("\\\\", ""):
+            raise ValueError("a text has a NUL character")
         return given
 
 

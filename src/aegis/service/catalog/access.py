@@ -187,8 +187,8 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
             )
         roles = ", ".join(PERMISSIONS.get(action, {})) or "nobody"
         raise NotAllowed(
-            f"{actor.name} has no right to {action.replace('-', ' ')} here.",
-            hint=f"That is for: {roles}.",
+            f"{actor.name} lacks the right {str(action)!r} here.",
+            hint=f"It is for: {roles}.",
         )
 
 

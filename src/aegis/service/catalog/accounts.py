@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -111,14 +112,7 @@ def create(
     """
     if by is not None:
         authorise(by, Action.ACCOUNTS)
-    name = name.strip()
-    if not name or len(name) > 120 or not name.isprintable() or "/" in name:
-        raise CatalogError(
-            f"{name!r} cannot be an account's name.",
-            hint="Use 1 to 120 printable characters, and no slash.",
-        )
-    if not _is_free(session, name):
-        raise CatalogError(f"There is an account {name!r} already.", hint="Choose another name.")
+    name = _new_name(session, name)
     account = Account(
         name=name,
         roles=_roles(roles),
@@ -497,11 +491,32 @@ def _free(session: Session, name: str, subject: str) -> str:
     return printable if _is_free(session, printable) else f"{printable} {hash_of(subject)[:12]}"
 
 
+def _new_name(session: Session, name: str) -> str:
+    """Return a name for a new account, without blanks around it; raise an error if it cannot be one."""
+    name = name.strip()
+    if not name.strip(".") or len(name) > 120 or not name.isprintable() or "/" in name:
+        raise CatalogError(
+            f"{name!r} cannot be an account's name.",
+            hint="Use 1 to 120 printable characters, no slash, and not only dots.",
+        )
+    if not _is_free(session, name):
+        raise CatalogError(
+            f"There is an account {name!r} already, or one whose name differs only in capitals.",
+            hint="Choose another name.",
+        )
+    return name
+
+
 def _is_free(session: Session, name: str) -> bool:
-    """Return whether an account may get this name."""
-    if name.casefold() in _OF_LOG:
-        return False
-    return session.scalar(select(Account.id).where(Account.name == name)) is None
+    """Return whether an account may get this name: no other looks like it but for capitals and width."""
+    folded = _folded(name)
+    return folded not in _OF_LOG and folded not in map(
+        _folded, session.scalars(select(Account.name))
+    )
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def open_session(session: Session, account: Account) -> OpenSession:

@@ -15,6 +15,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
+from aegis.errors import PolicyError
+from aegis.measures import measures_of
+from aegis.policy import load_policy
+from aegis.policy.lines import read_yaml
 from aegis.service.catalog import data_sets, statements
 from aegis.service.catalog.access import AccountRole, ActedOn, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import actor_of
@@ -78,6 +82,7 @@ def draft(
         purpose="",
         state=RequestState.DRAFT,
     )
+    _require_possible(version, data_set.label, label, measure)
     _fill(request, purpose, label, measure, models, terms_accepted)
     session.add(request)
     session.flush()
@@ -94,7 +99,9 @@ def change(session: Session, by: Actor, request_id: str, **given: Any) -> Reques
             hint="Withdraw it, or ask the operator to return it.",
         )
     names = ("purpose", "label", "measure", "models", "terms_accepted")
-    _fill(request, **{name: getattr(request, name) for name in names} | given)
+    asked = {name: getattr(request, name) for name in names} | given
+    _require_possible(request.version, request.data_set.label, asked["label"], asked["measure"])
+    _fill(request, **asked)
     tell(session, by, request, "request changed")
     return request
 
@@ -158,7 +165,7 @@ def approve(
     signed
         The statement from `statement`, signed on the approver's machine. An approval without a
         signed statement counts in the service, but not for agents that require signatures. The
-        signed statement can be added later.
+        signed statement can be added later, and a statement signed with another key replaced.
 
     Raises
     ------
@@ -169,11 +176,11 @@ def approve(
         set has changed since this check, or the request has changed since another person approved
         it.
     CatalogError
-        The signature is not for the content of this release.
+        The signature is not for the content of this release, or the agent does not know its key.
     """
     request = seen(session, by, Action.APPROVE, request_id)
     own = _own(session, by, request)
-    if own is not None and own.signed is None and signed is not None:
+    if own is not None and signed is not None and _signs_anew(own, signed):
         return _sign(session, by, request, own, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
     frozen = _frozen(session, request)
@@ -488,12 +495,36 @@ def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]
         )
     if not given.verified():
         raise CatalogError("The signature does not fit its statement.", hint="Sign it again.")
+    _require_known(request, given)
     if not now() < given.expires <= now() + timedelta(days=statements.MOST_DAYS):
         raise CatalogError(
             f"The signed approval ends at {given.statement['expires']}.",
             hint=f"Let it end within {statements.MOST_DAYS} days from now.",
         )
     return given.to_dict()
+
+
+def _require_known(request: Request, given: statements.SignedStatement) -> None:
+    """Raise an error if the agent did not list the signer's key when it checked the configuration.
+
+    After the review, the agent decides alone: the provider may have listed another key meanwhile, and
+    nobody can have the configuration checked again.
+    """
+    signers, key = (request.answer or {}).get("signers"), given.signature.key
+    if signers and key not in signers and request.state == RequestState.IN_REVIEW:
+        raise CatalogError(
+            f"You signed with the key {key[:8]}..., which the provider's agent does not know.",
+            hint="Sign with the key that the provider lists in the agent's file. If the provider has just "
+            "added yours, have the configuration chosen again first.",
+        )
+
+
+def _signs_anew(approval: Approval, signed: Mapping[str, Any]) -> bool:
+    """Return whether an approval has no signature yet, an expired one, or one by another key."""
+    if approval.signed is None:
+        return True
+    before, anew = map(statements.SignedStatement.of, (approval.signed, signed))
+    return before.expires <= now() or before.signature.key != anew.signature.key
 
 
 def _sign(
@@ -503,7 +534,7 @@ def _sign(
     approval: Approval,
     signed: Mapping[str, Any],
 ) -> Request:
-    """Add a signature to an approval that had none."""
+    """Add a signature to an approval, or replace one that has expired or is by another key."""
     if request.state not in SIGNED_IN:
         raise WrongState(
             f"A request that is {request.state} can no longer be approved.", hint="See its state."
@@ -583,6 +614,28 @@ def visible(by: Actor) -> ColumnElement[bool]:
         own = select(DataSet.id).where(DataSet.provider_id == by.account)
         ties.append(Request.data_set_id.in_(own))
     return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
+
+
+def _require_possible(
+    version: Version,
+    predicted: str | None,
+    label: str | None,
+    measure: str | None,
+) -> None:
+    """Raise an error unless a release can be chosen for what a request names.
+
+    Otherwise the agent fails at the review, or nobody notices that the release predicts another label.
+    """
+    if label is not None and label != predicted:
+        raise CatalogError(
+            f"The data set predicts {predicted or 'each column from the others'}, not {label!r}.",
+            hint="Leave the label out, or ask the provider for a data set with this label.",
+        )
+    if measure is not None:
+        kind = load_policy(read_yaml(version.policy, "the policy").data).label.kind
+        fitting = [each.name for each in measures_of(kind)]
+        if measure not in fitting:
+            raise PolicyError.unknown("measure", measure, fitting)
 
 
 def _fill(

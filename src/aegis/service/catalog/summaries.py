@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from aegis.errors import AegisError
 from aegis.policy import Configuration, Policy, dump_configurations
 from aegis.progress import SILENT, Progress
@@ -22,6 +24,7 @@ from aegis.safe.protect import (
     protect,
     search_protected,
 )
+from aegis.safe.protect.model import ProtectedAttribute
 from aegis.safe.protect.scores import FINEST
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.objects import Objects
@@ -112,14 +115,15 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
     """Return, for each candidate mask of a protected summary, how many percent of the predictive
     utility are lost if only this mask is applied.
 
-    The cost is None if all masks of an attribute show a single value. Then the protection hides the
-    values of the attribute, and the cost is not known.
+    The percentage refers to the utility that the summary shows, not to that of the table. `hidden` is
+    the percent of the rows whose value of the attribute the summary does not name. The cost is None,
+    and `hidden` is 100, if all masks of an attribute show a single value: then the cost is not known.
     """
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
     best = []
     for index, attribute in enumerate(summary.attributes.values()):
-        hidden = max(candidate.size for candidate in attribute.candidates) <= 1
+        hidden = _hidden(attribute)
         for place, candidate in enumerate(attribute.candidates):
             choice = tuple(place if i == index else FINEST for i in range(len(summary.attributes)))
             utility_kept = min(max(scorer.score(choice) / whole, 0.0), 1.0) if whole > 0 else 0.0
@@ -128,10 +132,19 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
                     "attribute": attribute.name,
                     "mask": str(candidate.declared),
                     "levels": candidate.size,
-                    "lost": None if hidden else 100 * (1 - utility_kept),
+                    "lost": None if hidden == 100 else 100 * (1 - utility_kept),
+                    "hidden": hidden,
                 }
             )
     return best
+
+
+def _hidden(attribute: ProtectedAttribute) -> float:
+    """Return the percent of the rows whose value of an attribute the summary does not name."""
+    if max(candidate.size for candidate in attribute.candidates) <= 1:
+        return 100.0
+    unnamed = attribute.table[attribute.units > 1].sum()
+    return 100.0 * float(np.clip(unnamed / max(attribute.table.sum(), 1), 0, 1))
 
 
 def candidates(

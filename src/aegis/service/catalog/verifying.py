@@ -171,6 +171,7 @@ def _at_most(measured: float | None, asked: float) -> bool:
 
 
 _Texts = list[Annotated[str, Field(max_length=1999)]]
+_Keys = Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=1000)]
 _MOST_COUNTED = 2**63 - 1
 _Count = Annotated[int, Field(ge=0, le=_MOST_COUNTED)]
 
@@ -195,6 +196,7 @@ class Answer(BaseModel):
     joint_smallest_class: _Count | None = None
     joint_rows_below: _Count | None = None
     joint_attributes: _Texts = []
+    signers: _Keys = []
 
 
 _OF_HELD = ("rows", "suppressed_rows", "smallest_class")

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Form, Query
 from starlette.responses import Response
 
-from aegis.service.api.shapes import Epsilon, Protection
+from aegis.service.api.shapes import NO_NUL, Epsilon, Protection
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
 from aegis.service.catalog.access import AccountRole, authorise, may
 from aegis.service.catalog.errors import CatalogError
@@ -17,7 +17,7 @@ from aegis.service.pages.render import page, see
 from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
-Long = Annotated[str, Form(max_length=1 << 20)]
+Long = Annotated[str, Form(max_length=1 << 20, pattern=NO_NUL)]
 _PAGE = 50
 
 

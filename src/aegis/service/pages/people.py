@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from aegis.service import oidc
 from aegis.service.api.accounts import end_session, set_cookie, start_session
+from aegis.service.api.shapes import NO_NUL
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
@@ -24,7 +25,7 @@ _BEGUN, _HALF = "begun", "half"
 _REDIRECTED = timedelta(minutes=10)
 """Time for signing in at the identity provider."""
 Key = Annotated[str, Form(max_length=64)]
-Text = Annotated[str, Form(max_length=256)]
+Text = Annotated[str, Form(max_length=256, pattern=NO_NUL)]
 Offset = Annotated[int, Query(ge=0, le=1 << 40)]
 """Number of entries before the first one of a page."""
 

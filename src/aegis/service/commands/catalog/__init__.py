@@ -36,7 +36,7 @@ VERBS: Mapping[str, Verb] = {
     "versions": Verb(data_sets.versions, ("aegis catalog versions census-2026", "aegis catalog versions census-2026 --format json")),
     "policy": Verb(data_sets.policy, ("aegis catalog policy census-2026", "aegis catalog policy census-2026 > policy.yaml")),
     "costs": Verb(data_sets.costs, ("aegis catalog costs census-2026", "aegis catalog costs census-2026 --format csv")),
-    "export": Verb(data_sets.export, ("aegis catalog export census-2026 -o croissant.json", "aegis catalog export 4f2c9a --release --as datapackage")),
+    "export": Verb(data_sets.export, ("aegis catalog export census-2026 -o croissant.json", "aegis catalog export 4f2c9a --as datapackage")),
     "register": Verb(data_sets.register, ("aegis catalog register census-2026 --source adult --key agent.pub -p policy.yaml", "aegis catalog register census-2026 --source adult --key agent.pub -p policy.yaml --approvals 2 --ceiling 4")),
     "change": Verb(data_sets.change, ("aegis catalog change census-2026 --approvals 2", 'aegis catalog change census-2026 --terms "For research only" --days 90')),
     "summary": Verb(data_sets.summary, ("aegis catalog summary census-2026 -p policy.yaml", "aegis catalog summary census-2026 -p policy.yaml --protect noise --epsilon 2")),

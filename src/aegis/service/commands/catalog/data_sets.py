@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aegis.service.client import Client
 
 _HEAD = re.compile("[0-9a-f]{64}")
+_NUMBER = re.compile("[0-9a-f]{1,32}", re.IGNORECASE)
 PolicyFile = Annotated[
     Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
 ]
@@ -178,9 +179,15 @@ def costs(client: Client, data_set: DataSet) -> Rows:
 
     For each mask, Aegis prints the percent of predictive utility that you lose if you
     use only this mask. It prints "unknown" if the summary hides all values of the column.
+    The last column says in how many percent of the rows the summary hides the value. If it
+    hides much, the true losses can be much smaller or larger.
     """
     return [
-        {**cost, "lost": "unknown" if cost["lost"] is None else percent(cost["lost"])}
+        {
+            **cost,
+            "lost": "unknown" if cost["lost"] is None else percent(cost["lost"]),
+            "hidden": percent(cost["hidden"]),
+        }
         for cost in client.costs(data_set)
     ]
 
@@ -273,7 +280,7 @@ def export(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="A data set, or with --release the number of a request."
+            metavar="NAME", help="A data set, or the number of a request that was released."
         ),
     ],
     kind: Annotated[
@@ -282,7 +289,7 @@ def export(
     release: Annotated[
         bool,
         typer.Option(
-            "--release", help="NAME is the number of a request, and Aegis describes its release."
+            "--release", help="NAME is the number of a request, even if a data set has this name."
         ),
     ] = False,
     output: Annotated[
@@ -297,12 +304,31 @@ def export(
     """
     if output is not None:
         check_output(output, force=force, formats=None)
-    told = (client.export_release if release else client.export)(subject, kind.value)
+    told = client.export_release(subject, kind) if release else _described(client, subject, kind)
     if output is None:
         Output().json(told)
         return
     write_text(output, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
     Output().say(f"Wrote {output}")
+
+
+def _described(client: Client, subject: str, kind: ExportKind) -> dict[str, Any]:
+    """Return the description of a data set, or of a release if only a request has this number."""
+    from aegis.service.catalog.errors import NotThere
+
+    try:
+        return client.export(subject, kind)
+    except NotThere:
+        if not _NUMBER.fullmatch(subject):
+            raise
+    try:
+        client.number(subject)
+    except NotThere as error:
+        raise NotThere(
+            f"There is no data set and no request {subject} that you may see.",
+            hint="See the lists: aegis catalog list, aegis catalog requests.",
+        ) from error
+    return client.export_release(subject, kind)
 
 
 Withdraw = Annotated[bool, typer.Option("--withdraw", help="Undo it.")]

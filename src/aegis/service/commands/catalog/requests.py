@@ -243,7 +243,10 @@ def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = ""
     with connected(url, token, held) as client:
         moved = client.step(number, "approve")
     signed = "with your signature" if key is not None else "without a signature"
-    Output().say(f"You approved request {number} {signed}; it is {moved['state']}")
+    shell, state = Output(), moved["state"]
+    shell.say(f"You approved request {number} {signed}; it is {state}")
+    if state == "failed":
+        shell.say(f"Have the release made again: aegis catalog retry {number}")
 
 
 def sign(
@@ -281,13 +284,15 @@ def sign(
 def run(client: Client, number: RequestId) -> None:
     """Let the agent make an approved release, and wait for it.
 
-    Give the number of an approved request. Aegis waits until the agent has made the
-    release, and prints the state of the request. If the data set has changed
-    since the approval, the request goes back to review.
+    You give an approved request. Aegis prints its state. If the data set has changed
+    since the approval, the request goes back to its consumer. If no release was made, the
+    exit code is 1.
     """
     client.step(number, "run")
     waited = client.wait(number)
     Output().say(f"Request {number} is {waited['state']}. {clean(waited['message'])}".rstrip())
+    if waited["state"] != "released":
+        raise typer.Exit(1)
 
 
 def download(
