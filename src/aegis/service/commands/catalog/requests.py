@@ -284,9 +284,9 @@ def sign(
 def run(client: Client, number: RequestId) -> None:
     """Let the agent make an approved release, and wait for it.
 
-    You give an approved request. Aegis prints its state. If the data set has changed
-    since the approval, the request goes back to its consumer. If no release was made, the
-    exit code is 1.
+    Give the number of an approved request. Aegis prints the state of the request once
+    the agent has finished. If the data set has changed since the approval, the request
+    goes back to its consumer. If no release was made, the exit code is 1.
     """
     client.step(number, "run")
     waited = client.wait(number)
