@@ -80,8 +80,8 @@ class ClassCounts:
 
     @property
     def whole(self) -> Floats:
-        """The counts of each of the C classes, shape (K, C, q, d): K folds, pairs of q levels
-        (masked values) with d levels.
+        """How many rows have both levels (masked values) of a pair, by fold, class and pair, shape
+        (K, C, q, d). A pair consists of one of q levels and one of d levels.
         """
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
@@ -388,8 +388,9 @@ class OtherParts:
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return the ridges to add to the covariance of all rows outside the fold with index
-        `part`: each of the `penalties`, in rows, divided by the number of these rows.
+        """Return each ridge penalty as the number to add to the diagonal of a covariance of the
+        rows outside the fold `part`. `penalties` are in rows, so they are divided by the number of
+        these rows.
         """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
@@ -553,9 +554,11 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors of the common levels (masked values) for the classes `targets` and the
-        ridge `penalties`, cached or newly computed. `right` has the differences of means of class
-        and rest for the c common levels, shape (K, c, G).
+        """Return the Cholesky factors of the covariance of the common levels (the masked values
+        that many configurations share), by fold and penalty, and the solutions for `right`. Results
+        are cached by class and penalties. `right` has the differences of means between the G
+        classes `targets` and their rest for c common levels and K folds, shape (K, c, G). `squares`
+        has the counts of pairs of levels, for all rows, or for the rest and the class.
         """
         key = targets.start, penalties
         if key not in self._bases:

@@ -56,9 +56,10 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        Shape (d, k): how much more the counts of drawn rows vary than expected counts, see
-        `Cooccurrence`. The residual sum of squares becomes that of drawn rows. None: the counts are
-        not expected counts.
+        Only for expected counts under masks that draw values at random: how much more the counts
+        vary if values are drawn, for each level and each of k columns, shape (d, k), see
+        `Cooccurrence`. The residual sum of squares becomes that of drawn values. None if the counts
+        are of actual rows.
 
     Raises
     ------

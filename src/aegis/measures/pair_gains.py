@@ -111,12 +111,11 @@ def strongest(gains: Floats) -> Floats:
     """Return the gain of the strongest pair of attributes, first over all K folds, then without
     each fold, shape (1 + K,).
 
-    Each pair has a gain over all folds, and one without each fold. Pairs are compared by the
-    smallest of these gains, because a gain in a single fold is chance. The smallest gain of the
-    strongest pair is the first entry. The difference between another entry and the first one is the
-    difference between the pair's gain without that fold and its gain over all folds. Gains of
-    several pairs overlap, so they are not added up. The strongest pair is chosen for each class.
-    The result is the mean over classes, and 0 if no pair has a positive gain.
+    Each pair has a gain g over all folds, and a gain g_k without each fold k. The strongest pair is
+    the one whose smallest gain m is largest, because a gain in a single fold is chance. The first
+    entry is m, and the entry without fold k is m + g_k - g, at least 0. Gains of several pairs
+    overlap, so they are not added up. The strongest pair is chosen for each class. The result is
+    the mean over classes, and 0 if no pair has a positive gain.
 
     Parameters
     ----------
@@ -133,10 +132,11 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return the gains of M pairs of attributes for one class against all other rows, shape (M, 1 +
-    K), as `pair_gains` defines them. `tables` has the rows by pair, fold, class and values, shape
-    (M, K, C, A, B); `target` is the index of the class, and `scored` says which of the K folds can
-    be scored.
+    """Return how much better the joint table of each of M pairs of attributes tells one class from
+    all other rows than the sum of their effects, over all K folds and without each fold, shape (M,
+    1 + K). `pair_gains` has the formula. `tables` has the rows by pair, fold, class and the A and B
+    values of both attributes, shape (M, K, C, A, B). `target` is the index of the class, and
+    `scored` says which folds can be scored, shape (K,).
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
@@ -187,8 +187,10 @@ def _areas(score: Floats, inside: Floats) -> Floats:
 
 
 def _fitted(outside: Floats) -> tuple[Floats, Floats]:
-    """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), from
-    the rows outside a fold, shape (.., 2, A, B), of all other classes and of the class.
+    """Return, for each pair (a, b) of values of two attributes, the sum of their effects and their
+    interaction, each of shape (.., A, B). `outside` has the rows outside a fold by pair of values,
+    shape (.., 2, A, B): first of all other classes, then of the class. `pair_gains` has the
+    formulas.
     """
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])

@@ -71,9 +71,9 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
 
 
 def grid_points(attributes: int) -> int:
-    """Return the number of grid points for the distribution of one attribute's contribution to a
-    score, if a score adds the contributions of this many attributes. Half of the points are for
-    negative differences.
+    """Return the number of points of the grid on which the distribution of one attribute's
+    contribution to a score is rounded. A score adds the contributions of `attributes` attributes.
+    Half of the points are below 0, for differences between two rows.
 
     >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
     [8192, 2048, 512, 1024]

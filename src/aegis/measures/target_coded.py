@@ -146,7 +146,9 @@ def trace_by_separation(
 
 
 def _solved_square(matrix: Floats, right: Floats) -> float:
-    """Return right' matrix^+ right for a covariance; directions without variance are left out."""
+    """Return r' S^+ r, for the covariance S (`matrix`), its pseudo-inverse S^+ and the vector r
+    (`right`); directions without variance are left out.
+    """
     variance = matrix.diagonal()
     varies = np.flatnonzero(variance > 0)
     scale = 1 / np.sqrt(variance[varies])

@@ -85,7 +85,9 @@ class Tridiagonal:
         return float(len(shifted) - penalty * inverse.sum())
 
     def solve(self, penalty: float) -> Floats:
-        """Return (T + p I)^-1 `right` for a penalty p that makes T + p I positive definite."""
+        """Return (T + p I)^-1 `right`, for the tridiagonal matrix T (`self`) and a `penalty` p for
+        which T + p I is positive definite.
+        """
         from scipy.linalg.lapack import dptsv
 
         if len(self.diagonal) == 1:

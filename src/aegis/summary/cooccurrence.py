@@ -88,7 +88,9 @@ class FoldCounts:
     count: Mapping[tuple[int, int], Array]
 
     def in_rows(self, weights: WeightSums) -> FoldCounts:
-        """Return the counts in effective rows, if they are sums of weights."""
+        """Convert counts that are sums of row weights to effective rows: sums scaled so that all
+        rows together count as (sum of w)^2 / (sum of w^2), for the weights w.
+        """
         return replace(
             self,
             rows=weights.in_rows(self.rows),

@@ -124,11 +124,13 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
-        """Add the numeric label, which may be negative, and the weight of each row to the row's
-        first (`place` 0) or second (`place` 1) sum.
+        """Add the numeric label (`number`, may be negative) and the `weight` of each row to one of
+        the two sums from which the fold of the row is computed: the first (`place` 0) or the second
+        (`place` 1).
 
-        `total` has the sums without both. Because the weight is added, rows that differ only in
-        weight get the same folds in any order of the rows.
+        `total` has this sum so far, without label and weight; either may be None. Because the
+        weight is added, rows that differ only in weight get the same folds in any order of the
+        rows.
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder

@@ -391,11 +391,12 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Int32s, Int32s]:
-        """Return, for a column of the merged frequency table, the code of each cell of all parts,
-        and for each code the index of a value that has it.
+        """Return the codes of a column for the frequency tables of all parts, joined one after the
+        other. The first array has the code of each cell, and the second one a value (index) for
+        each code.
 
-        The codes are the groups or values by which the whole table would be counted. If a part does
-        not distinguish all values, the codes are the sets of values that no candidate
+        Codes stand for the same groups or values as if the whole table were counted at once. If a
+        part does not distinguish all values, a code stands for a set of values that no candidate
         distinguishes.
         """
         finest = attribute.finest_key

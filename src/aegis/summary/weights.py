@@ -93,7 +93,10 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: Array) -> Floats:
-        """Convert sums of weights, in units, to numbers of effective rows."""
+        """Convert sums of row weights, whole multiples of the unit of weight, to numbers of
+        effective rows. All rows together have (sum of w)^2 / (sum of w^2) effective rows, for
+        weights w.
+        """
         return (counts // self.divisor) * self.step
 
     @property

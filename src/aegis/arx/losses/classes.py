@@ -101,8 +101,9 @@ class Discernibility(ClassLoss):
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
     option `factor`, from 0 to 1, weights masking against suppression: 0.5 counts both in full, 0
-    only masking, and 1 only suppression. Of the N that a suppressed row costs, the size of its
-    class counts as masking, and the rest as suppression.
+    only masking, and 1 only suppression. The cost N of a suppressed row has two parts: the size of
+    its class, and the rest. Below 0.5, `factor` lowers only the rest; above 0.5, it lowers only the
+    costs of kept rows.
     """
 
     name = "discernibility"

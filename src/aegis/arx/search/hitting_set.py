@@ -332,9 +332,10 @@ class Sieve(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return, for each variable and each of its candidates, the steps to ever coarser
-        candidates, the most valuable first. A step is valuable if it covers much of `window`, the
-        list of open configurations.
+        """Return, for each variable (attribute) and each of its candidate masks, a list of coarser
+        candidates, step by step up to the coarsest. A step is more valuable if the coarser mask is
+        at least as coarse as those of many configurations in `window`, the list of open
+        configurations.
         """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)

@@ -379,9 +379,11 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
 def _find_once_each(
     source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
 ) -> dict[str, str]:
-    """Find columns whose values occur at most once at each time, only on complete tables.
+    """Find columns such as a person number, each value of which occurs at most once at each time.
+    Return the name of each such column with the name of its column of times.
 
-    In a sample, a value that occurs once may occur more often in the table.
+    In a sample, a value that occurs once may occur more often in the table. So the result is empty
+    if the table is too large to be read completely.
     """
     if source.rows > EXACT_ROWS:
         return {}

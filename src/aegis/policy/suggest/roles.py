@@ -340,9 +340,10 @@ def _is_bare(facts: ColumnFacts) -> bool:
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
-    """Return whether many values have few rows each and none has many rows, as for keys of persons.
+    """Return whether the column has many values with a few rows each, and no value with many rows.
+    Identifiers of persons with several rows look like this.
 
-    Columns of codes with the same weak names, such as `id`, have many rows for some values.
+    A column of codes may also be named `id`, but some of its values have many rows.
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     return few_rows and 0 < facts.peak <= KEY_PEAK and facts.kind in (Kind.INTEGER, Kind.TEXT)
