@@ -214,8 +214,9 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """How much more the counts of d levels (masked values) vary in drawn rows than these
-        expected counts, shape (d, k); k is 0 without noise.
+        """A matrix B with k columns, shape (d, k), for d levels (masked values). The counts are
+        means over the noise of masks; after the noise is drawn, their variance is larger by B B'.
+        Without noise, k is 0.
         """
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
@@ -244,8 +245,9 @@ class _Others:
         sides
             All other rows, and the rows of the class.
         fitted
-            Returns, for the position of a class in `told` and a fold, how much its slopes vary,
-            shape (P, d, k), if the counts of d levels (masked values) vary by `PartCounts.chance`.
+            Returns, for the position of a class in `told` and a fold, a matrix V for each
+            direction, shape (P, d, k): noise gives the slopes of d levels (masked values) the
+            covariance V V'.
         width
             Number of directions, P.
         """
@@ -275,7 +277,8 @@ class _Others:
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
-        """Return the moments of scores, for one class against the rest, or for many at once.
+        """Return the moments of the scores of all classes, each against the rest. Directions are
+        computed for one class at a time, or for all at once if they share a covariance.
 
         Parameters
         ----------
@@ -499,8 +502,9 @@ class _Fitted:
         return self._known[1]
 
     def varied(self, place: int, part: int) -> Floats:
-        """Return how much the slopes of a class and a fold vary with the noise of the counts, shape
-        (P, d, k). `place` is the position of the class in `told`, `part` the index of the fold.
+        """Return a matrix V for each of P penalties, shape (P, d, k): noise gives the slopes of a
+        class in a fold the covariance V V'. `place` is the class's position in `told`, `part` the
+        fold.
 
         Call `slopes` first.
         """
@@ -589,13 +593,13 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
 
 
 def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
-    """Return what the variation of directions adds to the sum of squared scores in one fold, shape
-    (P,).
+    """Return how much noise in the fit of directions adds to the sum of squared scores in one fold,
+    shape (P,).
 
-    Directions that are fitted to drawn rows vary. Their covariance is `varied`, shape (P, d, k),
-    times its transpose, for P directions and d levels (masked values). `of` are the counts of the
-    rows, `part` the index of the fold, and `below` says that counts of pairs have only the entries
-    on and below the diagonal.
+    Directions that are fitted to noisy values vary with the noise. Their covariance is `varied`,
+    shape (P, d, k), times its transpose, for P directions and d levels (masked values). `of` are
+    the counts of the rows, `part` the index of the fold, and `below` says that counts of pairs have
+    only the entries on and below the diagonal.
     """
     n = of.rows[part]
     if n <= 0:

@@ -56,10 +56,9 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        Only for expected counts under masks that draw values at random: how much more the counts
-        vary if values are drawn, for each level and each of k columns, shape (d, k), see
-        `Cooccurrence`. The residual sum of squares becomes that of drawn values. None if the counts
-        are of actual rows.
+        If the counts are means over the noise of masks: a matrix B with k columns, shape (d, k).
+        After the noise is drawn, the covariance of `joint` is larger by B B' times the variance of
+        a class; the residual sum of squares becomes that of drawn values. None without noise.
 
     Raises
     ------
@@ -144,9 +143,10 @@ def held_out(counts: Cooccurrence) -> float:
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the largest trace that a model can reach, at least 0, averaged over models.
+    """Return the largest of the `traces`, one per ridge penalty, that a model can reach, at least
+    0, averaged over models.
 
-    The k-th of these models can choose among the first k penalties.
+    The k-th of these models can choose only among the first k penalties.
     """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
 

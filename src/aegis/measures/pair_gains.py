@@ -120,7 +120,8 @@ def strongest(gains: Floats) -> Floats:
     Parameters
     ----------
     gains
-        The gains of M pairs for T classes, shape (M, T, 1 + K), as `pair_gains` returns them.
+        The gains of M pairs for T classes, over all folds and without each fold, shape (M, T, 1 +
+        K).
     """
     if not gains.size:
         return np.zeros(gains.shape[2])
@@ -159,8 +160,9 @@ def _areas(score: Floats, inside: Floats) -> Floats:
     """Return the AUC of each pair of attributes in each fold, shape (M, K): P(score of a row of the
     class > score of another row) + P(equal) / 2.
 
-    `score` has the score of each cell, shape (M, K, A, B); scores that differ only by rounding
-    count as equal. `inside` has the rows of the fold, of all other classes and of the class.
+    `score` has the score of each pair of values, shape (M, K, A, B); scores that differ only by
+    rounding count as equal. `inside` has the rows of the fold, of all other classes and of the
+    class.
     """
     pairs, parts = score.shape[:2]
     flat, cells = score.reshape(pairs, parts, -1), score[0, 0].size
@@ -199,8 +201,9 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), shape
-    (.., A, B), from w (`weight`) and y (`aim`) of each cell and the penalty `ridge`.
+    """Return, for each pair (a, b) of values of two attributes, the sum of effects f(a, b) and the
+    interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab, `aim` the
+    sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
     """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]
