@@ -49,8 +49,8 @@ def describe(
     max_levels
         Largest number of levels of a candidate in measures of several attributes.
     like
-        The same attribute in the summary of another part of the data. Its pooled groups and the
-        bounds of its ranges are reused.
+        The same attribute in the summary of another part of the data. The new summary pools the
+        same groups in one level, and uses the same bounds of ranges.
     groupings
         The grouping of the values by each mask, and as the last entry by the identity. If None,
         groupings are computed.

@@ -504,7 +504,9 @@ class Builder:
             )
 
     def _held(self, sample_rows: int | None) -> bool:
-        """Return whether pairs of attributes are counted from all rows in memory."""
+        """Return whether pairs of attributes are counted from all rows in memory, not from a sample
+        of `sample_rows` rows (None: no sample) or by the engine.
+        """
         by_row = self.coded is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows)
 

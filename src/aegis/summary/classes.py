@@ -127,8 +127,9 @@ class CountedClasses:
     def _protected(
         self, columns: Mapping[str, str]
     ) -> tuple[dict[str, tuple[Ints, tuple[str, ...]]], dict[str, Ints]]:
-        """Return, for each sensitive attribute, the code of each cell's value with the text of each
-        code; and the levels of its hierarchy if it has one.
+        """Return two mappings by sensitive attribute. The first has the code of each cell's value,
+        and the text of each code. The second has the group of each value on each level of the
+        hierarchy, for attributes with one.
 
         `columns` names the column of each attribute.
         """

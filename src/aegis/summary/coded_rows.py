@@ -170,8 +170,9 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return the frequency table of these rows, as `count_cells` would return it, and the
-        number of the cell (combination of values) of each row, shape (N,).
+        """Return the frequency table of these rows (how many rows have each combination of
+        quasi-identifiers, sensitive attributes and label), and the index of the combination (cell)
+        of each of the N rows, shape (N,).
         """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, Integers] = {}

@@ -128,7 +128,8 @@ class PairCounts:
         Sums of the weights of the rows, if all counts are sums of weights; None if each row counts
         once.
     in_rows
-        Whether sums of weights were converted to numbers of effective rows, which scores need.
+        Whether sums of weights were converted to numbers of effective rows (see `n`), which scores
+        need.
     """
 
     names: tuple[str, ...]
@@ -152,14 +153,14 @@ class PairCounts:
 
     @property
     def n(self) -> float:
-        """The number of rows on which scores are based. If rows have weights, it is the number of
-        effective rows.
+        """The number of rows on which scores are based. If rows have weights w, it is the effective
+        number of rows, (sum of w)^2 / (sum of w^2).
         """
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts with sums of weights converted to effective rows. If rows have no
-        weights, return the counts unchanged.
+        """Return the counts with sums of weights w scaled so that all rows together count as (sum
+        of w)^2 / (sum of w^2) effective rows. If rows have no weights, return the counts unchanged.
         """
         if self.weights is None or self.in_rows:
             return self

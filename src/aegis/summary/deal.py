@@ -141,8 +141,8 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Compute the fold of a row from the two sums of its content (`first` and `second`, see
-        `sums`) and from `turn`, the number of equal rows before it.
+        """Compute the fold of a row from the two sums of its content modulo a prime (`first` and
+        `second`) and from `turn`, the number of equal rows before it.
 
         The combined sum is squared, so that similar rows get unrelated folds.
         """

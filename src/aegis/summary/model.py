@@ -445,8 +445,8 @@ class Summary:
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def in_effective_rows(self) -> Summary:
-        """Return a copy of the summary for computing scores, with sums of weights converted to
-        effective rows.
+        """Return a copy of the summary for computing scores, with sums of weights w scaled so that
+        all rows together count as (sum of w)^2 / (sum of w^2) effective rows.
 
         If rows have no weights, return this summary.
 

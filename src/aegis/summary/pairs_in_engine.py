@@ -81,7 +81,8 @@ def count_pairs_in_engine(
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        Functions that return the numeric label, and the weight, of each row in units, or None.
+        Functions that return, for a table, the numeric label and the weight of each row in units;
+        None if the label has classes, or if rows have no weights.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
@@ -120,7 +121,9 @@ def _counted(table: ir.Table) -> ir.Value:
 
 
 def _weights(source: Source, small_table: ir.Table) -> tuple[int, WeightSums]:
-    """Return the number of rows and the sums of their weights, from the number of rows of each weight."""
+    """Return the number of rows and the sums of their weights. `small_table` has the weight of each
+    row in the column `w`.
+    """
     result = source.collect(small_table.group_by("w").aggregate(n=small_table.count()))
     pairs = list(zip(result["w"].to_pylist(), result["n"].to_pylist(), strict=True))
     rows = sum(int(n) for _, n in pairs)

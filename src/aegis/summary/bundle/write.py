@@ -28,8 +28,8 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the text with which the names of all bundle members of the attribute at this index
-    begin.
+    """Return the prefix of file names in the bundle (a zip archive) for one attribute; `index` is
+    the attribute's position.
     """
     return f"attribute_{index}"
 
