@@ -91,7 +91,7 @@ class Found:
         The signed values of the best configurations, with the configurations as boxes of single
         candidates, best first.
     bound
-        Upper bound of the signed values of all configurations that were not returned.
+        Upper bound of the signed values of all configurations, including those in `best`.
     nodes
         Number of boxes that were split.
     complete
@@ -286,7 +286,9 @@ class BranchAndBound:
         return bool(self._heap) and -self._heap[0][0] > self._threshold()
 
     def _threshold(self) -> float:
-        """Return the value that a configuration must exceed to be among the best."""
+        """Return the value (negated if smaller values are better) that a configuration must exceed
+        to be among the best.
+        """
         best = self.found.best
         return best[self.top - 1][0] + TOLERANCE if len(best) >= self.top else -math.inf
 
@@ -308,8 +310,9 @@ class BranchAndBound:
             self._at_work = None
 
     def _division(self, box: Box) -> Division | None:
-        """Return the index of a variable whose candidates are best divided into many subsets at
-        once, and the subsets as bit masks; None if there is no such variable.
+        """Return the index of a variable (attribute) whose candidate masks are best divided into
+        many subsets at once, and the subsets as bit masks; None if there is no such variable. `box`
+        has a set of candidates for each variable.
         """
         return self.problem.division(box) if self.objective.divides else None
 
@@ -495,8 +498,8 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _upper(self, box: Box) -> float:
-        """Return an upper bound of the signed value of a configuration; -inf if computing the bound
-        would take too long.
+        """Return an upper bound of the value of a configuration, negated if smaller values are
+        better; -inf if computing the bound would take too long.
         """
         self._go_on()
         in_time = self.clock.allows(self.objective.effort(box))
@@ -510,8 +513,8 @@ class BranchAndBound:
         self.step.advance(0)
 
     def _value(self, box: Box) -> float:
-        """Record a configuration and return its signed value (larger is better); -inf if it is not
-        admissible.
+        """Record a configuration and return its value, negated if smaller values are better; -inf
+        if it is not admissible.
         """
         return self.objective.bound(box) if self._keep(box) else -math.inf
 

@@ -124,8 +124,9 @@ class OfMeasure(Objective):
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the signed measure for all configurations in a box (a set of
-        candidate masks for each attribute). For a single configuration, return its exact value.
+        """Return an upper bound of the measure, negated if smaller values are better, for all
+        configurations in a box (a set of candidate masks for each attribute). For a single
+        configuration, return its exact value.
         """
         if not is_leaf(box):
             return self._over(box)
@@ -138,8 +139,8 @@ class OfMeasure(Objective):
 
     @abstractmethod
     def _over(self, box: Box) -> float:
-        """Return an upper bound of the signed measure for all configurations in a box (a set of
-        candidate masks for each attribute).
+        """Return an upper bound of the measure, negated if smaller values are better, for all
+        configurations in a box (a set of candidate masks for each attribute).
         """
 
     def effort(self, box: Box) -> float:

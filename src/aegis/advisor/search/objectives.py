@@ -266,8 +266,9 @@ class Pairwise(OfMeasure):
 
     @cached_property
     def _halves(self) -> Floats:
-        """Half of the signed value of each pair of candidates, divided by the number of pairs of
-        attributes, shape (M, M) for M candidates of all attributes together.
+        """Half of the value of each pair of candidate masks, divided by the number of pairs of
+        attributes, shape (M, M) for M candidates of all attributes together. Values are negated if
+        smaller ones are better.
         """
         total = len(self._owner)
         halves = np.zeros((total, total))

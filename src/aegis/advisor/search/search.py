@@ -125,8 +125,8 @@ class _Searched:
     figures
         The figures on the search.
     highest
-        The configuration with the best score and its signed score, in a list; empty if none is
-        admissible.
+        A list with one entry: the best score (negated if smaller scores are better) and its
+        configuration. It is empty if no configuration is admissible.
     ranking
         The best configurations.
     clock
