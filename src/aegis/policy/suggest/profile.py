@@ -310,7 +310,9 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
-    """Add `peak`, `separation` and, for texts, lengths and forms in `row` to the facts."""
+    """Add to the facts the figures in `row` (None: there are none): `peak`, `separation` and, for
+    texts, their lengths and forms.
+    """
     if row is None:
         return facts
     rows = row["rows"]
@@ -352,7 +354,9 @@ def _find_frequent(
 
 
 def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
-    """Add the values that may be quoted to the facts, and ranges if all values are ranges."""
+    """Add to the facts the most frequent values that may be quoted and, if all values are ranges,
+    these ranges. `rows` has values with their number of rows `n`, out of `total` rows.
+    """
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
     known = [str(row["value"]) for row in rows]
     ranges = in_order(known) if _ranged(facts) and len(known) == facts.distinct else ()
@@ -360,7 +364,10 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find which columns determine lifelong traits of persons, on a sample if the table is large."""
+    """Return the facts with two more entries: the lifelong traits of persons that a column
+    determines (on a sample if the table is large), and a column of times in which each value occurs
+    once.
+    """
     traits = [
         Trait(column.name, column.distinct, column.peak)
         for column in facts
@@ -379,8 +386,8 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
 def _find_once_each(
     source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
 ) -> dict[str, str]:
-    """Find columns such as a person number, each value of which occurs at most once at each time.
-    Return the name of each such column with the name of its column of times.
+    """Return columns such as a person number of which no value occurs twice at the same time, each
+    with its column of times.
 
     In a sample, a value that occurs once may occur more often in the table. So the result is empty
     if the table is too large to be read completely.

@@ -336,8 +336,9 @@ def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
-    """Return the share of rows whose value the group predicts, and its lift; zeros if that proves
-    nothing. Rows without a value do not count.
+    """Return the share of rows whose value is predicted from their group, and how far it exceeds
+    the share of the most frequent value, relative to the largest possible excess (lift). Both are 0
+    if there are too few rows. Rows without a value do not count.
     """
     there = values != NULL
     values, groups = values[there], np.unique(groups[there], return_inverse=True)[1]
