@@ -237,8 +237,9 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
 def _require_feasible(
     seed: Floats, families: Sequence[Family], total: float, outcome: _Outcome
 ) -> None:
-    """Raise `DataError` if no table that is 0 where `seed` is 0 meets all required totals. Tables
-    with very many cells are not checked.
+    """Raise `DataError` if no table that is 0 where `seed` is 0 meets the required totals of all
+    `families`. Tables with very many cells are not checked. `total` is the number of rows, and
+    `outcome` has the figures of the fit for the message.
 
     A linear program minimises the deviation from the targets, as in phase one of the simplex
     method.

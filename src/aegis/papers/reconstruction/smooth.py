@@ -193,9 +193,9 @@ class _Seen:
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return a copy of `table` in which the curves replace the counts of ordered atoms (sets of
-        values); with no fits, return `table`. `weight` is the curves' weight in a mean with a flat
-        table.
+        """Return a copy of `table` in which smooth curves (`fits`) replace the counts of ordered
+        atoms (unmasked values); without fits, return `table`. `weight` is the curves' weight in a
+        mean with a table that is flat in every group.
         """
         if not fits:
             return table
