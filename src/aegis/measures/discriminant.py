@@ -411,8 +411,9 @@ def _moments(
 ) -> tuple[Floats, Floats]:
     """Return the sums of the scores b'x - o and of their squares, shape (K, T, 2, P).
 
-    The arguments are the number of rows, shape (K, T, 2), the sums of b'x and of its squares, shape
-    (K, T, 2, P) each, and the offsets o, shape (K, T, P).
+    `rows` is the number of rows by fold, class and side (rest, class), shape (K, T, 2). `along` and
+    `squares` are the sums of b'x and of its squares, shape (K, T, 2, P), and `offsets` are o, shape
+    (K, T, P).
     """
     offsets = offsets[:, :, None]
     constant = rows[..., None] * offsets

@@ -73,8 +73,9 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return the held-out trace under each of P penalties, from the effective degrees of freedom,
-    shape (P,), and the explained squares, shape (P, C + k), for C classes and k columns of noise.
+    """Return the held-out trace under each of P penalties, from the `effective` degrees of freedom,
+    shape (P,), and the `explained` squares, shape (P, C + k), for C classes and the k columns that
+    describe noise. `given` has the centred counts of n rows.
     """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
@@ -97,7 +98,8 @@ def _moments(
     given: Centred, penalties: Sequence[float], chance: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return the effective degrees of freedom under each of P penalties, shape (P,), and the
-    explained squares, shape (P, C + k), for C classes and the k columns of `chance`.
+    explained squares, shape (P, C + k), for C classes and the k columns of `chance`, which describe
+    noise. `given` has the centred counts.
     """
     label = given.label if chance is None else np.hstack([given.label, chance])
     covariance, expected = given.covariance(), chance is not None

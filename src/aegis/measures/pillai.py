@@ -183,7 +183,8 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
     """Return Pillai's trace minus the amount that predictors of this rank explain by chance.
 
-    `n` is the number of rows. The definition, in `PillaiFit`, is like Ezekiel's adjustment of R^2.
+    `classes` is the number C of classes, `n` the number of rows N, and `rank` is d. The result is V
+    - (1 - V/(C - 1)) d (C - 1)/(N - d - 1) for the trace V, like Ezekiel's adjustment of R^2.
     """
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is not a whole number

@@ -108,9 +108,9 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     """Return the AUC of the class against all other rows for each of K folds, shape (K,), as if
-    attributes were independent. The arguments are the coefficients by fold and level (masked
-    value), shape (K, d), the share of rows by level, for other rows and class, shape (K, 2, d), and
-    the index of each attribute's first level.
+    attributes were independent. `slopes` are the coefficients by fold and level (masked value),
+    shape (K, d), `share` the shares of rows by level, for other rows and the class, shape (K, 2,
+    d), and `starts` the index of each attribute's first level.
 
     The difference of two sums is a convolution. The distribution of each attribute's contribution
     is put on a grid, where each coefficient is shared between the two nearest points. Then the

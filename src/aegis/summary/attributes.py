@@ -108,9 +108,10 @@ def assemble(
 ) -> AttributeSummary:
     """Build the summary of an attribute from the groups into which each mask divides its values.
 
-    `masks`, `groupings`, `pooled` (the level of each value: its group, or the level that rare
-    groups share) and `ranges` (the range of each value, or None) have one entry per mask. The last
-    entry is for the identity.
+    `data` has the values and their counts, and `joint` the rows by value and class. `masks`,
+    `groupings`, `pooled` (the level of each value: its group, or the level that rare groups share)
+    and `ranges` (the range of each value, or None) have one entry per mask, the last for the
+    identity.
     """
     known = [own for own in ranges if own is not None]
     atoms, told = atomise([*pooled, *known], len(data.values))

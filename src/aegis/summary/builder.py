@@ -244,7 +244,9 @@ class Builder:
     def _number(
         self, column: ir.Column, values: pa.Array, counts: Ints
     ) -> tuple[LabelSummary, pa.Array]:
-        """Return the summary of a numeric label, for which all rows are one class."""
+        """Return the summary of a numeric label, for which all rows are one class, and the classes.
+        `values` are its distinct values, and `counts` the rows of each.
+        """
         numbers, shown = check_number(column, values), values
         if self.policy.label_mask is not None:
             self.label_mask = self._label_mask(column, values, counts)
@@ -311,7 +313,9 @@ class Builder:
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        """Read all rows as codes, if they fit in memory, so that no further query is needed."""
+        """Return all rows as codes, with the index of their class in `classes`; None if they do not
+        fit in memory. With the codes, no further query is needed.
+        """
         names = [attribute.name for attribute in self.policy.features]
         if self.policy.tasks:
             names += [c for c in self.policy.label.columns if c not in names]

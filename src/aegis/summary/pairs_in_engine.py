@@ -321,7 +321,8 @@ def _count(
     folds: int,
 ) -> Iterator[_JointCounts]:
     """Yield the counts of each set of attributes in `together`, by atoms (sets of values), class
-    and fold, all from one query.
+    and fold, all from one query. `sizes` has the number of atoms of each attribute, `width` is the
+    number of classes times `folds`, and `small_table` has the rows.
     """
     # A key of one number: PostgreSQL takes longer to group by four columns.
     last = small_table["y"].cast("int64") * folds + small_table["f"]

@@ -207,8 +207,10 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> Found:
-        """Return the best configurations that meet the rule of `feasibility`. The parameters are
-        explained in `run`.
+        """Return the `top` best configurations that meet the rule of `feasibility`, after trying
+        those in `start`. `file` has the unsearched boxes (sets of configurations) of an earlier
+        search; None: there is none. `briefly` limits the list below to about 10 configurations, and
+        `prove` continues after the list until the best one is proven.
 
         If the objective has no good bounds, the search scores a list of configurations. Otherwise,
         it uses a search strategy that a package adds, or branch and bound.

@@ -194,8 +194,9 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
 def _prepare(
     start: Floats, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], Floats]]:
-    """Choose how to run IPF; return the fit, and a function that returns the whole table from the
-    fit. `start` is the table to start from.
+    """Choose how to run IPF (iterative proportional fitting); return the fit, and a function that
+    returns the whole table after the fit. `start` is the table to start from, and `slack` the
+    largest difference, in rows, that counts as rounding.
     """
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()

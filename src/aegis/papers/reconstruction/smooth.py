@@ -115,7 +115,9 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return the penalty and effective dimension of each class, and the weight of the curve."""
+    """Return three figures of the result by name: the penalty and the effective dimension of each
+    class (0 without a fit), and the weight of the curve.
+    """
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
         "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),

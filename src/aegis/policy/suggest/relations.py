@@ -300,7 +300,9 @@ def _numbers(column: pa.Array) -> Floats:
 
 
 def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row, equal for rows with equal codes in all columns, numbered without gaps."""
+    """Return one code per row, numbered without gaps; it is equal for rows with equal codes in all
+    columns.
+    """
     key = columns[0]
     for column in columns[1:]:
         key = key * (int(column.max(initial=0)) + 1) + column
@@ -328,7 +330,9 @@ def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a twin if `other` shows the quasi-identifier `own` in larger groups; otherwise None."""
+    """Return a `Twin` if the column `other` shows the values of the quasi-identifier `own` in
+    larger groups; else None.
+    """
     if 2 * codes[other].max() > codes[own].max():
         return None
     right, gain = _guessed(codes[other], codes[own])

@@ -462,7 +462,7 @@ def _label_codes(
     frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
 ) -> Ints:
     """Return, for each code that the frequency table has for the label, the index of the class; for
-    null, the number of classes.
+    null, the number of classes. `known` has the summaries of all attributes by name.
     """
     name = frequency.label
     told = frequency.representatives[name]
