@@ -409,7 +409,8 @@ def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
 def _moments(
     rows: Floats, along: Floats, squares: Floats, offsets: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the sums of the scores b'x - o and of their squares, shape (K, T, 2, P).
+    """Return the sums of the scores b'x - o of rows with level indicators x, and of their squares,
+    for P directions b with offsets o, shape (K, T, 2, P) each.
 
     `rows` is the number of rows by fold, class and side (rest, class), shape (K, T, 2). `along` and
     `squares` are the sums of b'x and of its squares, shape (K, T, 2, P), and `offsets` are o, shape

@@ -205,7 +205,9 @@ def fit_pillai(counts: Cooccurrence) -> PillaiFit:
 
 
 def pillai(counts: Cooccurrence) -> float:
-    """Return the adjusted Pillai's trace of a configuration; see `PillaiFit` for edge cases."""
+    """Return the adjusted Pillai's trace of a configuration; 0 if there is only one class, if all
+    attributes are constant, or if there are too few rows.
+    """
     return fit_pillai(counts).adjusted
 
 

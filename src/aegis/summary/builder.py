@@ -72,8 +72,8 @@ class NumberColumn:
     values
         The distinct values of the label.
     shown
-        The number that each value shows, which is the value itself unless the policy masks the
-        label.
+        The number that is released for each value: its masked value if the policy masks the label,
+        else the value itself.
     unit
         The unit; every number is a whole multiple of it.
     mask

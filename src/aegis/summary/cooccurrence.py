@@ -298,8 +298,8 @@ def count_pairs(
     folds
         Number of folds by which rows are counted, at most 127; 1 for no folds.
     seed
-        Seed of the folds. The fold of a row depends on the seed and on the row's values (see
-        `Dealer`), or on the seed and the row's unit if there are units.
+        Seed of the folds. The fold of a row depends on the seed and on the row's values or, if rows
+        have units (such as persons), on the seed and the unit.
     divisor
         Greatest common divisor of the weights of rows. None if rows have no weights; `weights` in
         the chunks are then numbers of equal rows.

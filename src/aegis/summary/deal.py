@@ -166,7 +166,7 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
 
 
 class _RowNumbers:
-    """Numbers equal rows, over all chunks of a table."""
+    """Gives each row the number of equal rows before it, over all chunks of a table."""
 
     def __init__(self) -> None:
         self._chunks: list[tuple[Ints, Ints]] = []

@@ -124,10 +124,9 @@ class Candidate:
     @cached_property
     def in_order(self) -> tuple[Int32s, tuple[str, ...]]:
         """The group of each of the V values, shape (V,), and the text of each group. The groups are
-        numbered in natural order.
+        numbered by the first number in their text, then by the text (natural order).
 
-        Ordered distances need the same order in an audit, which sees only the texts: see
-        `natural_order`.
+        Ordered distances need an order that an audit can repeat, and an audit sees only the texts.
         """
         order = natural_order(self.labels)
         rank = np.empty(len(order), dtype=np.int32)

@@ -125,7 +125,7 @@ class Found:
 
 @contextmanager
 def until_stopped(outcome: Found) -> Iterator[None]:
-    """Return a context in which a time limit or an interrupt by the user only ends the block,
+    """Return a context for a `with` block. If time runs out or the user interrupts, the block ends
     without an error. An interrupt is recorded in `outcome.interrupted`.
     """
     try:

@@ -48,7 +48,7 @@ class RuleCells:
         """Return the equivalence class of each cell (combination of values) if every attribute is
         suppressed, shape (cells,), and a number above all class numbers.
 
-        There is one class, unless earlier releases divide the rows.
+        There is one class, or several if earlier releases divide the rows.
         """
         earlier = self._frequency.earlier
         if earlier is None:

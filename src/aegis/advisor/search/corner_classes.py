@@ -70,11 +70,12 @@ class Corners:
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
-        """Return the group of each cell of the frequency table under the finest grouping that is
-        coarser than every candidate of a set, shape (cells,), and the number of groups.
+        """Return the group of each cell of the frequency table under a common grouping of a set of
+        candidate masks, shape (cells,), and the number of groups.
 
-        `index` is the variable, and `domain` is the set as a bit mask. If `finest` is True, use the
-        coarsest grouping that is finer than every candidate instead.
+        `index` is the variable (attribute), and `domain` is the set as a bit mask. If `finest` is
+        False, the grouping is the finest one that is coarser than every candidate; if True, the
+        coarsest one that is finer than every candidate.
         """
         key = (index, domain, finest)
         if key not in self._codes:

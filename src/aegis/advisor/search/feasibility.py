@@ -285,8 +285,8 @@ class InMemory:
         return masks
 
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return a rule with only those criteria that `Judge` cannot decide for whole boxes (sets
-        of configurations); None if there are none.
+        """Return a rule with only those criteria for which a class that fails does not prove that
+        all finer configurations fail; None if there are none.
         """
         if rule is None:
             return None

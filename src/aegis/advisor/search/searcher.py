@@ -209,11 +209,11 @@ class Searcher:
     ) -> Found:
         """Return the `top` best configurations that meet the rule of `feasibility`, after trying
         those in `start`. `file` has the unsearched boxes (sets of configurations) of an earlier
-        search; None: there is none. `briefly` limits the list below to about 10 configurations, and
-        `prove` continues after the list until the best one is proven.
+        search; None: there is none.
 
-        If the objective has no good bounds, the search scores a list of configurations. Otherwise,
-        it uses a search strategy that a package adds, or branch and bound.
+        If the objective has no good bounds, the search scores a list of about 100 configurations,
+        or 10 if `briefly` is True; if `prove` is True, it then continues until the best one is
+        proven. Otherwise, it uses a search strategy that a package adds, or branch and bound.
         """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)

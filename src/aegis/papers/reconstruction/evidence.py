@@ -222,7 +222,7 @@ def check_sizes(mask: MaskedJoint, histogram: Floats) -> Floats:
     """Count in the histogram how many rows each group of a mask has, shape (groups,).
 
     Raise `DataError` if these numbers differ from the rows of the groups in the mask's joint
-    counts, because these cannot then be divided among the unmasked values.
+    counts, because the joint counts could then not be divided among the unmasked values.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

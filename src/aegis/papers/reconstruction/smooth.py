@@ -215,7 +215,9 @@ class _Seen:
         return curves**weight * (flat ** (1 - weight))[:, None]
 
     def weight(self) -> float:
-        """Return the weight at which the curve best predicts how pairs of groups are split.
+        """Return the weight, from 0 to 1, of the smooth curve in a mean with a table that is flat
+        in every group (the closed form): the weight that best predicts how pairs of groups are
+        split.
 
         The curve needs a weight for two reasons: a curve through two or three coarse groups is
         mostly extrapolation, and no smooth curve fits values that pile up at round numbers. The AIC

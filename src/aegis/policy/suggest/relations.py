@@ -72,7 +72,8 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column reveals, and how reliably the other column reveals it.
+    """A relation between a quasi-identifier and another column: how reliably the other column
+    reveals the values of the quasi-identifier.
 
     Attributes
     ----------
@@ -86,9 +87,9 @@ class Twin:
     linear
         Whether one number is a linear function of the other, such as a length in other units.
     coarse
-        Whether the quasi-identifier determines the other column instead, as an age determines its
-        decade. `right` is then the share of the rows in which the other column follows from the
-        quasi-identifier.
+        Whether the relation is reversed: the quasi-identifier determines the other column, as an
+        age determines its decade. `right` is then the share of the rows in which the other column
+        follows from the quasi-identifier.
     """
 
     of: str
