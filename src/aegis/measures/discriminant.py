@@ -277,8 +277,7 @@ class _Others:
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
-        """Return the moments of the scores of all classes, each against the rest. Directions are
-        computed for one class at a time, or for all at once if they share a covariance.
+        """Return the moments of the scores of all classes, each against the rest (all other rows).
 
         Parameters
         ----------

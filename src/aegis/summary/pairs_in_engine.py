@@ -81,8 +81,7 @@ def count_pairs_in_engine(
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        Functions that return, for a table, the numeric label and the weight of each row in units;
-        None if the label has classes, or if rows have no weights.
+        Functions that return the numeric label and the weight of each row in units; None without.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())

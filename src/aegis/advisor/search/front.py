@@ -270,8 +270,7 @@ def trace_front(
     known
         Configurations to try first.
     bound
-        Upper bound of the objective (negated if smaller values are better) over all configurations
-        that meet the policy's rule.
+        Upper bound of the objective (negated if minimised) over all admissible configurations.
     """
     strengths: list[_FrontStrength] = []
     values = list(known)
