@@ -485,8 +485,8 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """The number of floats that the factors of the common levels' covariances need for one
-        penalty.
+        """The number of floats that the Cholesky factors of the common levels' (masked values')
+        covariances need in memory for one penalty.
         """
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 

@@ -264,8 +264,9 @@ class Cooccurrence:
 
     @property
     def losses(self) -> Floats:
-        """How much the held-out trace falls, for each penalty of `UNPOOLED`, if models have a
-        coefficient for each rare value that a level pools; see `pooled_losses`.
+        """For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on
+        held-out rows if models have a coefficient for each rare value that a level (masked value)
+        pools.
         """
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 

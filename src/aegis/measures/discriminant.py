@@ -478,8 +478,9 @@ def out_of_fold(
 
 
 class _Fitted:
-    """The directions b of `out_of_fold`, fitted for one class or for all classes that share a
-    covariance.
+    """Discriminant directions, fitted without each fold, for one class or for all classes that
+    share a covariance. A direction has the coefficients of a linear score that separates a class
+    from all other rows.
 
     Parameters
     ----------
@@ -495,9 +496,10 @@ class _Fitted:
         self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
-        """Return the directions b of G classes that share a covariance, shape (K, G, P, d), for K
-        folds, P penalties and d levels (masked values). `targets` are the positions of the classes
-        in `told`, and `sides` the counts of the rest and of the class.
+        """Return the directions (coefficients of linear scores) that separate each of G classes
+        from its rest (all other rows), shape (K, G, P, d), for K folds, P penalties and d levels
+        (masked values). `targets` are the positions of the classes in `told`, and `sides` the
+        counts of the rest and of the class.
         """
         self._known = targets, *self._solved(targets, sides)
         return self._known[1]

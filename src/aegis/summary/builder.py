@@ -367,7 +367,7 @@ class Builder:
         return set_aside(described, self.max_levels, weights=sums, explained=explained)
 
     def _explained(self, attribute: AttributeSummary) -> float:
-        """Return how well an attribute's unmasked levels predict a numeric label: the adjusted R2,
+        """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
         at least 0.
         """
         assert self.coded is not None

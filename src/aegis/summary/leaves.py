@@ -72,8 +72,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell of the frequency table, how much of the information in its
-    quasi-identifiers the masks hide, as a share of all bits, shape (cells,).
+    """Return, for each cell (combination of values) of the frequency table, how much of the
+    information in its quasi-identifiers the masks hide, as a share of all bits, shape (cells,).
 
     Parameters
     ----------

@@ -207,8 +207,8 @@ class ConfigurationClasses:
     def kept_classes(self, box: Box, ids: Integers, space: int) -> Flags:
         """Return whether the rule keeps each equivalence class of a configuration, shape (space,).
 
-        `box` has one candidate for each attribute. `ids` has the class of each cell of the
-        frequency table, numbered below `space`.
+        `box` has one candidate for each attribute. `ids` has the class of each cell (combination of
+        values) of the frequency table, numbered below `space`.
         """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
@@ -267,8 +267,8 @@ class LabelLoss(ClassLoss):
 
     def _joint(self, ids: Integers, space: int) -> Floats:
         """Return the number of rows by label and class, shape (C, space), for C labels; some
-        classes may be empty. `ids` has the class of each cell of the frequency table, numbered
-        below `space`.
+        classes may be empty. `ids` has the class of each cell (combination of values) of the
+        frequency table, numbered below `space`.
 
         As there are few labels, operations on all classes run along whole rows of this matrix.
         """

@@ -176,8 +176,9 @@ class Evidence:
         raise PolicyError.unknown("masked joint", name, [mask.name for mask in self.masked])
 
     def residual(self, table: Floats) -> float:
-        """Return by how many rows a table of V atoms and C classes, shape (V, C), deviates at most
-        from the exact evidence, that is from the deterministic masks' counts and the histogram.
+        """Return by how many rows a table of V unmasked values (atoms) and C classes, shape (V, C),
+        deviates at most from the exact evidence, that is from the deterministic masks' counts and
+        the histogram.
         """
         worst = [
             np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()
