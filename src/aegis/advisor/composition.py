@@ -450,21 +450,21 @@ class _Joint:
         leave_out: str | None = None,
         as_made: bool = False,
     ) -> Ints:
-        """Return a code of what the releases together show of each cell of the frequency table,
-        shape (cells,). A cell is a combination of values that occurs. Absence from a release counts
-        as a value.
+        """Return, for each cell of the frequency table (a combination of values that occurs), a
+        number for the values that all releases together show of its rows, shape (cells,). Cells
+        with the same number look the same. Absence from a release counts as a value.
 
         Parameters
         ----------
         releases
             The releases, in the order in which they were made.
         start
-            Code of what still earlier releases show of each cell, shape (cells,).
+            Such a number for still earlier releases, shape (cells,).
         leave_out
             Name of an attribute that is ignored in every release.
         as_made
-            Whether absence is decided by the releases as they were made. If not, it is decided by
-            the rows that would be released without the attribute.
+            If True, a cell is absent if the release as it was made lacks it. If False, it is absent
+            if the rule would suppress it in a release without the attribute `leave_out`.
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start

@@ -221,9 +221,9 @@ class RowGroups:
 
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
-    """Return which of the d levels of all attributes each of their D atoms has, as a sparse 0/1
-    matrix, shape (D, d) (S in theory.md). Also return the index of the first level of each of m
-    attributes, and then d, shape (m + 1,).
+    """Return the level of each atom as a sparse 0/1 matrix, shape (D, d), for D atoms and d levels
+    of all m attributes together (S in theory.md). Also return the index of the first level of each
+    attribute, followed by d, shape (m + 1,).
 
     `levels` has the level of each atom, for each attribute. An atom is a set of values that all
     candidates treat in the same way; a level is a masked value.

@@ -62,9 +62,12 @@ class Grouped:
         Information loss.
     seconds
         Wall time of the method, without the computation of the loss.
-    notes, details, columns, claims_k
-        Sentences for readers, figures of the method, released values (None if groups are shown),
-        and whether each released combination must occur k times; as in `Outcome`.
+    notes, details
+        Sentences for readers; figures of the method, by name.
+    columns
+        The released values of each column by name; None if the release shows groups.
+    claims_k
+        Whether each released combination of values must occur k times.
     """
 
     method: str

@@ -61,7 +61,9 @@ def read_defaults(root: Any) -> dict[str, Any]:
 
 
 def has_defaults() -> bool:
-    """Return whether a file has defaults, so that all commands must be loaded to read them."""
+    """Return whether the user's, project's or folder's file sets defaults of options. To check
+    these files, all commands must be loaded.
+    """
     return any(data for _, data in _files())
 
 
@@ -123,7 +125,9 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the defaults in `everywhere` for which a command, or its subcommands, have options."""
+    """Return those defaults in `everywhere` that are options of a command or of its subcommands.
+    `where` names the file in error messages.
+    """
     options = _options(command)
     defaults: dict[str, Any] = {
         options[key].name: _checked(command, options[key], value, f"{where}: {key}")

@@ -35,9 +35,9 @@ class ClassCounts:
     Parameters
     ----------
     count
-        Function that counts the rows with both levels of each pair. A slice selects c consecutive
-        classes; the result has shape (K, c, q, d), for K folds and the pairs of q levels with d
-        levels. None adds up all classes, so that c = 1.
+        Function that counts, for c consecutive classes (a slice), the rows that have both one of q
+        levels and one of d levels, by fold: shape (K, c, q, d), for K folds. For None, it adds up
+        all classes, so that c = 1.
     classes
         The number of classes, C.
     at_once
@@ -52,8 +52,8 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts in memory, `total`, shape (K, C, q, d): K folds, C
-        classes, pairs of q levels (masked values) with d levels.
+        """Return `ClassCounts` for counts in memory: `total` has the rows that have both one of q
+        levels (masked values) and one of d levels, by fold and class, shape (K, C, q, d).
         """
 
         def count(some: slice | None) -> Floats:
@@ -62,8 +62,9 @@ class ClassCounts:
         return cls(count, total.shape[1], max(total.shape[1], 1))
 
     def of_class(self, own: int) -> Floats:
-        """Return the counts of the class with index `own`, shape (K, q, d): K folds, pairs of q
-        levels (masked values) with d levels. Calls are fastest in ascending order of classes.
+        """Return how many rows of the class with index `own` have both one of q levels (masked
+        values) and one of d levels, by fold, shape (K, q, d). Calls are fastest in ascending order
+        of classes.
         """
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
@@ -73,15 +74,15 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """The counts of all classes added up, shape (K, q, d): K folds, pairs of q levels (masked
-        values) with d levels.
+        """How many rows of all classes together have both one of q levels (masked values) and one
+        of d levels, by fold, shape (K, q, d).
         """
         return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
-        """The counts of each of the C classes, shape (K, C, q, d): K folds, pairs of q levels
-        (masked values) with d levels.
+        """How many rows have both levels (masked values) of a pair, by fold, class and pair, shape
+        (K, C, q, d). A pair consists of one of q levels and one of d levels.
         """
         return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
 
@@ -222,9 +223,9 @@ class PartCounts:
     """Number of rows with each level, and with both levels of each pair, by fold and class.
 
     A level is a masked value. One configuration (a mask for each attribute) has d levels in all
-    attributes together. The rows are divided into K folds and C classes. A row either has a level
-    or does not have it. Thresholds and numbers are weighted sums of levels, so their counts are the
-    same weighted sums of the counts of levels.
+    attributes together. The rows are divided into K folds and C classes. Each attribute gives a row
+    one level. If an ordered attribute is encoded by thresholds or a number instead, the counts are
+    replaced by the same weighted sums of counts.
 
     Attributes
     ----------
@@ -237,13 +238,13 @@ class PartCounts:
         symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
         c, d).
     chance
-        Shape (d, k): a factor B of the variance that expected counts lack. Counts of drawn rows
-        vary more, by B B'. None if the counts are not expected counts.
+        A matrix B with k columns, shape (d, k), if the counts are means over the noise of masks.
+        Counts after the noise is drawn have a variance that is larger by B B'. None without noise.
     below
         Whether `total` has only the entries on and below the diagonal.
     outside
-        The `OtherParts` of these rows, if already computed. Then the levels that all rows or no
-        rows have are already removed, too.
+        Counts of the rows outside each fold (`OtherParts`), if already computed. Then the levels
+        that all rows or no rows have are already removed, too.
     shown
         The masked values of each attribute, encoded with d columns in total; None if unknown.
     response
@@ -382,14 +383,16 @@ class OtherParts:
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the indices of the folds that have a direction for at least one of some classes;
-        `targets` are the positions of these classes in `told`.
+        """Return the indices of the folds that can be scored for at least one of some classes:
+        class and rest have rows outside the fold. `targets` are the positions of the classes in
+        `told`.
         """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return the ridges to add to the covariance of all rows outside the fold with index
-        `part`: each of the `penalties`, in rows, divided by the number of these rows.
+        """Return each ridge penalty as the number to add to the diagonal of a covariance of the
+        rows outside the fold `part`. `penalties` are in rows, so they are divided by the number of
+        these rows.
         """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
@@ -440,8 +443,8 @@ class OtherParts:
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """The factors of A + r I and its solutions. A is the covariance of c common levels (masked
-    values) outside each of K folds, and r is one of P ridges.
+    """The Cholesky factors of A + r I, and solutions of equations with this matrix. A is the
+    covariance of c common levels (masked values) outside each of K folds, and r is one of P ridges.
 
     Attributes
     ----------
@@ -482,8 +485,8 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """The number of floats that the factors of the common levels' covariances need for one
-        penalty.
+        """The number of floats that the Cholesky factors of the common levels' (masked values')
+        covariances need in memory for one penalty.
         """
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
@@ -553,9 +556,11 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors of the common levels (masked values) for the classes `targets` and the
-        ridge `penalties`, cached or newly computed. `right` has the differences of means of class
-        and rest for the c common levels, shape (K, c, G).
+        """Return the Cholesky factors of the covariance of the common levels (the masked values
+        that many configurations share), by fold and penalty, and the solutions for `right`. Results
+        are cached by class and penalties. `right` has the differences of means between the G
+        classes `targets` and their rest for c common levels and K folds, shape (K, c, G). `squares`
+        has the counts of pairs of levels, for all rows, or for the rest and the class.
         """
         key = targets.start, penalties
         if key not in self._bases:

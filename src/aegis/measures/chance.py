@@ -83,8 +83,10 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return, for each pair of totals a and b, the first count to visit, the stride, and the number
-    of counts, for the sum over hypergeometric counts in `expected_mutual_information`.
+    """Return the counts over which to sum an expectation: for each pair of totals a and b, the
+    first count, the step from a count to the next, and the number of counts. A count is the number
+    of rows in one cell, hypergeometric for a row total a, a column total b and n rows. Counts
+    outside have a negligible probability.
     """
     share = b / n
     mean = a * share

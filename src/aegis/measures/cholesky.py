@@ -32,7 +32,7 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 def solve(factorised: Floats, right: Floats) -> Floats:
     """Return the solutions of linear equations, given the upper Cholesky factor of their matrix,
-    shape (d, d). `right` has the right-hand sides, shape (d, k); k may be 0.
+    shape (d, d). `right` has the k right-hand sides, shape (d, k); k may be 0.
     """
     from scipy.linalg.lapack import dpotrs
 
@@ -41,7 +41,7 @@ def solve(factorised: Floats, right: Floats) -> Floats:
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
     """Solve (matrix + r I) X = `right` for each of P ridges r; return the solutions X, shape (P, d,
-    k). `right` has shape (d, k), and `matrix` (d, d).
+    k). `right` has k right-hand sides, shape (d, k), and `matrix` has shape (d, d).
 
     Only the lower triangle of the matrix is read.
     """

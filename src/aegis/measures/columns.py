@@ -99,9 +99,9 @@ def column_errors(counts: PartCounts) -> Floats:
 
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
-    """Return the matrix T of `column_errors`, shape (d, d), which maps the d codes of all columns
-    to residuals. `scatter` is S, shape (d, d), `penalty` the ridge p, and `columns` are the slices
-    of the columns in S.
+    """Return the matrix T, shape (d, d), that maps the d codes of all columns to the residuals of
+    each column after ridge regression on all other columns. `scatter` has the scatter of the codes,
+    shape (d, d), `penalty` is the ridge penalty, and `columns` are the slices of the columns.
     """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)

@@ -81,13 +81,13 @@ class OrderedCounts:
     ----------
     total, joint, offsets
         The rows that have both levels of each pair, (d, d), the rows per level and class, (d, C),
-        and the start of each attribute's levels, (m + 1,), as in `Cooccurrence` for the same rows.
-        The levels may be different ones.
+        and the start of each attribute's levels, (m + 1,), for d levels, C classes and m
+        attributes.
     ordered
         For each of the m attributes, whether its levels are ordered.
     chance
-        How much more drawn rows vary than these expected counts, shape (d, k); None if the counts
-        are not expected counts.
+        For counts that are means over the noise of masks: how much more the counts vary after the
+        noise is drawn, as a matrix with k columns, shape (d, k). None without noise.
     """
 
     total: Array
@@ -124,10 +124,10 @@ class Cooccurrence:
     offsets
         Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
-        A matrix B, shape (d, k), if the counts are expected counts of rows that are not drawn yet;
-        else None. If the label is independent of the attributes, the covariance of `joint` is
-        larger for drawn rows than for expected counts, by B B' times the variance of a class. So
-        drawn rows fit slightly better by chance; corrected and held-out measures subtract this.
+        A matrix B with k columns, shape (d, k), if the counts are means over the noise of masks;
+        else None. If the label is independent of the attributes, the covariance of `joint` after
+        the noise is drawn is larger, by B B' times the variance of a class. So a fit to drawn
+        values is slightly better by chance; corrected and held-out measures subtract this.
     pairs
         Corrected mutual information I(A_i, A_j; Y) in bits of each pair of attributes with the
         label Y, as `pair_information` computes it, shape (m, m), symmetric.
@@ -135,8 +135,9 @@ class Cooccurrence:
         The counts of the same rows with levels in the order of their values. None: no attribute
         counts as ordered.
     pooled
-        The sum over attributes of `pooled_losses`, one figure for each penalty of `UNPOOLED`: the
-        loss because rare values are pooled in a level. None: no level counts as pooled.
+        For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on held-out
+        rows if models have a coefficient for each rare value that a level pools, summed over
+        attributes. None: no level counts as pooled.
     parts
         The counts by fold and class in each coding of numbers and dates, or a function that counts
         them. They need much memory and are used only once, to compute scores. Codings with equal
@@ -241,8 +242,8 @@ class Cooccurrence:
     @cached_property
     def pair_gains(self) -> Floats:
         """How much better each pair of attributes predicts the label together than by the sum of
-        their effects. The shape is (M, T, 1 + K), for M pairs, T classes that are compared with all
-        other classes, and all K folds, then all folds except one.
+        their effects. The shape is (M, T, 1 + K), for M pairs and T classes that are compared with
+        all other classes; on the last axis, first over all K folds, then without each fold.
 
         Raises
         ------
@@ -263,8 +264,9 @@ class Cooccurrence:
 
     @property
     def losses(self) -> Floats:
-        """How much the held-out trace falls, for each penalty of `UNPOOLED`, if models have a
-        coefficient for each rare value that a level pools; see `pooled_losses`.
+        """For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on
+        held-out rows if models have a coefficient for each rare value that a level (masked value)
+        pools.
         """
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 

@@ -214,8 +214,9 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """How much more the counts of d levels (masked values) vary in drawn rows than these
-        expected counts, shape (d, k); k is 0 without noise.
+        """A matrix B with k columns, shape (d, k), for d levels (masked values). The counts are
+        means over the noise of masks; after the noise is drawn, their variance is larger by B B'.
+        Without noise, k is 0.
         """
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
@@ -244,8 +245,9 @@ class _Others:
         sides
             All other rows, and the rows of the class.
         fitted
-            Returns, for the position of a class in `told` and a fold, how much its slopes vary,
-            shape (P, d, k), if the counts of d levels (masked values) vary by `PartCounts.chance`.
+            Returns, for the position of a class in `told` and a fold, a matrix V for each
+            direction, shape (P, d, k): noise gives the slopes of d levels (masked values) the
+            covariance V V'.
         width
             Number of directions, P.
         """
@@ -275,7 +277,7 @@ class _Others:
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
-        """Return the moments of scores, for one class against the rest, or for many at once.
+        """Return the moments of the scores of all classes, each against the rest (all other rows).
 
         Parameters
         ----------
@@ -406,10 +408,12 @@ def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
 def _moments(
     rows: Floats, along: Floats, squares: Floats, offsets: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the sums of the scores b'x - o and of their squares, shape (K, T, 2, P).
+    """Return the sums of the scores b'x - o of rows with level indicators x, and of their squares,
+    for P directions b with offsets o, shape (K, T, 2, P) each.
 
-    The arguments are the number of rows, shape (K, T, 2), the sums of b'x and of its squares, shape
-    (K, T, 2, P) each, and the offsets o, shape (K, T, P).
+    `rows` is the number of rows by fold, class and side (rest, class), shape (K, T, 2). `along` and
+    `squares` are the sums of b'x and of its squares, shape (K, T, 2, P), and `offsets` are o, shape
+    (K, T, P).
     """
     offsets = offsets[:, :, None]
     constant = rows[..., None] * offsets
@@ -474,8 +478,9 @@ def out_of_fold(
 
 
 class _Fitted:
-    """The directions b of `out_of_fold`, fitted for one class or for all classes that share a
-    covariance.
+    """Discriminant directions, fitted without each fold, for one class or for all classes that
+    share a covariance. A direction has the coefficients of a linear score that separates a class
+    from all other rows.
 
     Parameters
     ----------
@@ -491,16 +496,18 @@ class _Fitted:
         self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
-        """Return the directions b of G classes that share a covariance, shape (K, G, P, d), for K
-        folds, P penalties and d levels (masked values). `targets` are the positions of the classes
-        in `told`, and `sides` the counts of the rest and of the class.
+        """Return the directions (coefficients of linear scores) that separate each of G classes
+        from its rest (all other rows), shape (K, G, P, d), for K folds, P penalties and d levels
+        (masked values). `targets` are the positions of the classes in `told`, and `sides` the
+        counts of the rest and of the class.
         """
         self._known = targets, *self._solved(targets, sides)
         return self._known[1]
 
     def varied(self, place: int, part: int) -> Floats:
-        """Return how much the slopes of a class and a fold vary with the noise of the counts, shape
-        (P, d, k). `place` is the position of the class in `told`, `part` the index of the fold.
+        """Return a matrix V for each of P penalties, shape (P, d, k): noise gives the slopes of a
+        class in a fold the covariance V V'. `place` is the class's position in `told`, `part` the
+        fold.
 
         Call `slopes` first.
         """
@@ -589,13 +596,13 @@ def naive_bayes(counts: PartCounts, *, jointly: bool = False) -> Scores:
 
 
 def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
-    """Return what the variation of directions adds to the sum of squared scores in one fold, shape
-    (P,).
+    """Return how much noise in the fit of directions adds to the sum of squared scores in one fold,
+    shape (P,).
 
-    Directions that are fitted to drawn rows vary. Their covariance is `varied`, shape (P, d, k),
-    times its transpose, for P directions and d levels (masked values). `of` are the counts of the
-    rows, `part` the index of the fold, and `below` says that counts of pairs have only the entries
-    on and below the diagonal.
+    Directions that are fitted to noisy values vary with the noise. Their covariance is `varied`,
+    shape (P, d, k), times its transpose, for P directions and d levels (masked values). `of` are
+    the counts of the rows, `part` the index of the fold, and `below` says that counts of pairs have
+    only the entries on and below the diagonal.
     """
     n = of.rows[part]
     if n <= 0:

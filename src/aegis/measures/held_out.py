@@ -56,9 +56,9 @@ def held_out_traces(
     penalties
         The ridge penalties, in rows, each above 0.
     chance
-        Shape (d, k): how much more the counts of drawn rows vary than expected counts, see
-        `Cooccurrence`. The residual sum of squares becomes that of drawn rows. None: the counts are
-        not expected counts.
+        If the counts are means over the noise of masks: a matrix B with k columns, shape (d, k).
+        After the noise is drawn, the covariance of `joint` is larger by B B' times the variance of
+        a class; the residual sum of squares becomes that of drawn values. None without noise.
 
     Raises
     ------
@@ -73,8 +73,9 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return the held-out trace under each of P penalties, from the effective degrees of freedom,
-    shape (P,), and the explained squares, shape (P, C + k), for C classes and k columns of noise.
+    """Return the held-out trace under each of P penalties, from the `effective` degrees of freedom,
+    shape (P,), and the `explained` squares, shape (P, C + k), for C classes and the k columns that
+    describe noise. `given` has the centred counts of n rows.
     """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
@@ -97,7 +98,8 @@ def _moments(
     given: Centred, penalties: Sequence[float], chance: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return the effective degrees of freedom under each of P penalties, shape (P,), and the
-    explained squares, shape (P, C + k), for C classes and the k columns of `chance`.
+    explained squares, shape (P, C + k), for C classes and the k columns of `chance`, which describe
+    noise. `given` has the centred counts.
     """
     label = given.label if chance is None else np.hstack([given.label, chance])
     covariance, expected = given.covariance(), chance is not None
@@ -143,9 +145,10 @@ def held_out(counts: Cooccurrence) -> float:
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the largest trace that a model can reach, at least 0, averaged over models.
+    """Return the largest of the `traces`, one per ridge penalty, that a model can reach, at least
+    0, averaged over models.
 
-    The k-th of these models can choose among the first k penalties.
+    The k-th of these models can choose only among the first k penalties.
     """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
 

@@ -144,8 +144,8 @@ def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
     """Return the share of rows that a threshold on the score classifies rightly, shape (V, P), for
-    V variants of the folds and P scores. Share of rows, mean and deviation of the score are by
-    class, shape (V, P, 2).
+    P scores and V variants (over all folds, then without each fold). Share of rows, mean and
+    deviation of the score are by class, shape (V, P, 2).
     """
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)
@@ -154,7 +154,8 @@ def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) ->
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return the share of rows that the best threshold on the score classifies rightly, shape (V,
-    P), for V variants of the folds and P scores.
+    P), for P scores and V variants (over all folds, then without each fold). Share of rows, mean
+    and deviation of the score are by class, shape (V, P, 2).
 
     At the best threshold, both densities times shares are equal, which is a quadratic equation. It
     is solved relative to the midpoint of the means and in units of their deviation, so that no
@@ -188,8 +189,9 @@ def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Return the expected log loss if the log-odds are `intercept` + `slope` * score, shape (V, P),
-    with its gradient and curvature in both. Share of rows, mean and deviation of the score are by
-    class, shape (V, P, 2), for V variants of the folds and P scores.
+    with its gradient and curvature in intercept and slope. Share of rows, mean and deviation of the
+    score are by class, shape (V, P, 2), for P scores and V variants (over all folds, then without
+    each fold).
     """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
@@ -206,9 +208,9 @@ def _loss_of(
 
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for V
-    variants of the folds and P scores. Share of rows, mean and deviation of the score are by class,
-    shape (V, P, 2).
+    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for P
+    scores and V variants (over all folds, then without each fold). Share of rows, mean and
+    deviation of the score are by class, shape (V, P, 2).
 
     Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
     slope. The slope is at least 0, because no model reverses its scores.
@@ -258,8 +260,8 @@ def _normal_points(dimensions: int) -> Floats:
 
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
-    classes. V is the number of variants of the folds, P the number of directions per class, and
-    `rows` the number of rows by variant and class.
+    classes. V is the number of variants (over all folds, then without each fold), P the number of
+    directions per class, and `rows` the number of rows by variant and class.
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
     for the scores s are, up to a constant,

@@ -85,11 +85,11 @@ def held_out_codings(counts: Cooccurrence) -> float:
     thresholds (weight 1).
 
     It is unknown which model will use a release. Linear models and networks on one-hot columns use
-    separate values; trees on numbers use the order. The trace of values is computed as in
-    `held_out` with one more penalty, minus the loss because values are pooled in a level
-    (`pooled_losses`). The trace of thresholds comes from `ordered_traces`. For C classes, the
-    result is from 0 to C - 1. It is 0 if there is only one class, if all attributes are constant,
-    or if there are no rows.
+    separate values; trees on numbers use the order. The trace of values is a mean over learners
+    that use different ridge penalties (see `held_out`), minus the loss because values are pooled in
+    a level (`pooled_losses`). The trace of thresholds comes from `ordered_traces`. For C classes,
+    the result is from 0 to C - 1. It is 0 if there is only one class, if all attributes are
+    constant, or if there are no rows.
     """
     ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n)
     return VALUES * mean_reached(value_traces(counts) + counts.losses) + THRESHOLDS * mean_reached(

@@ -111,17 +111,17 @@ def strongest(gains: Floats) -> Floats:
     """Return the gain of the strongest pair of attributes, first over all K folds, then without
     each fold, shape (1 + K,).
 
-    Each pair has a gain over all folds, and one without each fold. Pairs are compared by the
-    smallest of these gains, because a gain in a single fold is chance. The smallest gain of the
-    strongest pair is the first entry. The difference between another entry and the first one is the
-    difference between the pair's gain without that fold and its gain over all folds. Gains of
-    several pairs overlap, so they are not added up. The strongest pair is chosen for each class.
-    The result is the mean over classes, and 0 if no pair has a positive gain.
+    Each pair has a gain g over all folds, and a gain g_k without each fold k. The strongest pair is
+    the one whose smallest gain m is largest, because a gain in a single fold is chance. The first
+    entry is m, and the entry without fold k is m + g_k - g, at least 0. Gains of several pairs
+    overlap, so they are not added up. The strongest pair is chosen for each class. The result is
+    the mean over classes, and 0 if no pair has a positive gain.
 
     Parameters
     ----------
     gains
-        The gains of M pairs for T classes, shape (M, T, 1 + K), as `pair_gains` returns them.
+        The gains of M pairs for T classes, over all folds and without each fold, shape (M, T, 1 +
+        K).
     """
     if not gains.size:
         return np.zeros(gains.shape[2])
@@ -133,10 +133,11 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return the gains of M pairs of attributes for one class against all other rows, shape (M, 1 +
-    K), as `pair_gains` defines them. `tables` has the rows by pair, fold, class and values, shape
-    (M, K, C, A, B); `target` is the index of the class, and `scored` says which of the K folds can
-    be scored.
+    """Return how much better the joint table of each of M pairs of attributes tells one class from
+    all other rows than the sum of their effects, over all K folds and without each fold, shape (M,
+    1 + K). `pair_gains` has the formula. `tables` has the rows by pair, fold, class and the A and B
+    values of both attributes, shape (M, K, C, A, B). `target` is the index of the class, and
+    `scored` says which folds can be scored, shape (K,).
     """
     own = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - own, own], axis=2)  # (M, K, 2, A, B)
@@ -159,8 +160,9 @@ def _areas(score: Floats, inside: Floats) -> Floats:
     """Return the AUC of each pair of attributes in each fold, shape (M, K): P(score of a row of the
     class > score of another row) + P(equal) / 2.
 
-    `score` has the score of each cell, shape (M, K, A, B); scores that differ only by rounding
-    count as equal. `inside` has the rows of the fold, of all other classes and of the class.
+    `score` has the score of each pair of values, shape (M, K, A, B); scores that differ only by
+    rounding count as equal. `inside` has the rows of the fold, of all other classes and of the
+    class.
     """
     pairs, parts = score.shape[:2]
     flat, cells = score.reshape(pairs, parts, -1), score[0, 0].size
@@ -187,8 +189,10 @@ def _areas(score: Floats, inside: Floats) -> Floats:
 
 
 def _fitted(outside: Floats) -> tuple[Floats, Floats]:
-    """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), from
-    the rows outside a fold, shape (.., 2, A, B), of all other classes and of the class.
+    """Return, for each pair (a, b) of values of two attributes, the sum of their effects and their
+    interaction, each of shape (.., A, B). `outside` has the rows outside a fold by pair of values,
+    shape (.., 2, A, B): first of all other classes, then of the class. `pair_gains` has the
+    formulas.
     """
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])
@@ -197,8 +201,9 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Return f and r of `pair_gains` (the sum of effects and the interaction of each cell), shape
-    (.., A, B), from w (`weight`) and y (`aim`) of each cell and the penalty `ridge`.
+    """Return, for each pair (a, b) of values of two attributes, the sum of effects f(a, b) and the
+    interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab, `aim` the
+    sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
     """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]

@@ -36,8 +36,8 @@ class PillaiFit:
         where d is the rank, C the number of classes and N the number of rows. It is at most V, and
         about 0 if attributes and label are independent, so it may be slightly negative. It is 0 if
         there is only one class, if all attributes are constant, or if N - d - 1 <= 0, because no
-        degree of freedom remains. Expected counts fit less by chance than drawn rows, so d is
-        reduced for them.
+        degree of freedom remains. For counts that are means over the noise of masks, d is reduced,
+        because they fit less by chance.
     rank
         d, the number of linearly independent indicators of masked values.
     """
@@ -81,10 +81,11 @@ def pillai_trace(
     Parameters
     ----------
     total, joint, n, offsets, chance
-        As in `Cooccurrence`, for d levels (masked values), C classes and m attributes: the rows per
-        pair of levels, (d, d), and per level and class, (d, C), the number of rows, the start of
-        each attribute's levels, (m + 1,), and the noise of expected counts, (d, k). Levels and
-        classes without rows are skipped. `total` and `joint` must count the same n rows.
+        For d levels (masked values), C classes and m attributes: the rows per pair of levels, (d,
+        d), and per level and class, (d, C), the number of rows, the start of each attribute's
+        levels, (m + 1,), and how much more counts vary after noise is drawn, (d, k)
+        (`Cooccurrence.chance`). Levels and classes without rows are skipped. `total` and `joint`
+        must count the same n rows.
 
     Raises
     ------
@@ -182,7 +183,8 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
     """Return Pillai's trace minus the amount that predictors of this rank explain by chance.
 
-    `n` is the number of rows. The definition, in `PillaiFit`, is like Ezekiel's adjustment of R^2.
+    `classes` is the number C of classes, `n` the number of rows N, and `rank` is d. The result is V
+    - (1 - V/(C - 1)) d (C - 1)/(N - d - 1) for the trace V, like Ezekiel's adjustment of R^2.
     """
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is not a whole number
@@ -203,7 +205,9 @@ def fit_pillai(counts: Cooccurrence) -> PillaiFit:
 
 
 def pillai(counts: Cooccurrence) -> float:
-    """Return the adjusted Pillai's trace of a configuration; see `PillaiFit` for edge cases."""
+    """Return the adjusted Pillai's trace of a configuration; 0 if there is only one class, if all
+    attributes are constant, or if there are too few rows.
+    """
     return fit_pillai(counts).adjusted
 
 

@@ -71,9 +71,9 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
 
 
 def grid_points(attributes: int) -> int:
-    """Return the number of grid points for the distribution of one attribute's contribution to a
-    score, if a score adds the contributions of this many attributes. Half of the points are for
-    negative differences.
+    """Return the number of points of the grid on which the distribution of one attribute's
+    contribution to a score is rounded. A score adds the contributions of `attributes` attributes.
+    Half of the points are below 0, for differences between two rows.
 
     >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
     [8192, 2048, 512, 1024]
@@ -108,9 +108,9 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 def _areas(slopes: Floats, share: Floats, starts: Ints) -> Floats:
     """Return the AUC of the class against all other rows for each of K folds, shape (K,), as if
-    attributes were independent. The arguments are the coefficients by fold and level (masked
-    value), shape (K, d), the share of rows by level, for other rows and class, shape (K, 2, d), and
-    the index of each attribute's first level.
+    attributes were independent. `slopes` are the coefficients by fold and level (masked value),
+    shape (K, d), `share` the shares of rows by level, for other rows and the class, shape (K, 2,
+    d), and `starts` the index of each attribute's first level.
 
     The difference of two sums is a convolution. The distribution of each attribute's contribution
     is put on a grid, where each coefficient is shared between the two nearest points. Then the

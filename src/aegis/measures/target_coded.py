@@ -146,7 +146,9 @@ def trace_by_separation(
 
 
 def _solved_square(matrix: Floats, right: Floats) -> float:
-    """Return right' matrix^+ right for a covariance; directions without variance are left out."""
+    """Return r' S^+ r, for the covariance S (`matrix`), its pseudo-inverse S^+ and the vector r
+    (`right`); directions without variance are left out.
+    """
     variance = matrix.diagonal()
     varies = np.flatnonzero(variance > 0)
     scale = 1 / np.sqrt(variance[varies])
@@ -265,8 +267,8 @@ def target_coded(counts: Cooccurrence) -> float:
     functions of the levels, so V is at most the plug-in Pillai's trace of the same configuration.
     For a single attribute both are equal, and their adjusted forms are equal, too. For C classes,
     the value is at most C - 1. It is 0 if there is only one class, if all attributes are constant,
-    if there are no rows, or if f is too large for the number of rows. `counts.chance` lowers f as
-    in `adjusted-pillai`.
+    if there are no rows, or if f is too large for the number of rows. With noise masks, f is lower,
+    because counts that are means over the noise fit less by chance.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -335,7 +337,7 @@ def _separated(counts: Cooccurrence, joint: Floats, totals: Floats, offsets: Int
 
 def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = None) -> float:
     """Return the number of codes that are fitted to the rows: the number of levels with rows, minus
-    1 per attribute, minus a correction if the counts are expected counts.
+    1 per attribute, minus a correction if the counts are means over the noise of masks.
 
     Parameters
     ----------
@@ -344,9 +346,9 @@ def degrees_of_freedom(levels: Floats, offsets: Ints, chance: Floats | None = No
     offsets
         Start of the levels of each attribute, shape (m + 1,).
     chance
-        How much more drawn rows vary than expected counts, shape (d, k). The correction is computed
-        from it, because expected counts fit less by chance than drawn rows. None: there is no
-        correction.
+        For counts that are means over the noise of masks: how much more counts vary after the noise
+        is drawn, shape (d, k). The correction uses it, because such means fit less by chance. None:
+        there is no correction.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

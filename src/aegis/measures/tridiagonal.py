@@ -58,7 +58,8 @@ class Tridiagonal:
 
     def effective(self, penalty: float, *, expected: bool = False) -> float:
         """Return trace(T (T + p I)^-1) for the penalty p > 0; negative eigenvalues count as 0.
-        `expected` says that the matrix comes from expected counts, so it may have negative ones.
+        `expected` says that the matrix comes from counts that are means over noise; only such a
+        matrix may have negative eigenvalues.
 
         The trace is d minus p times the trace of the inverse. The diagonal of the inverse follows
         from the pivots of two factorisations, one from above (down) and one from below (up): its
@@ -85,7 +86,9 @@ class Tridiagonal:
         return float(len(shifted) - penalty * inverse.sum())
 
     def solve(self, penalty: float) -> Floats:
-        """Return (T + p I)^-1 `right` for a penalty p that makes T + p I positive definite."""
+        """Return (T + p I)^-1 `right`, for the tridiagonal matrix T (`self`) and a `penalty` p for
+        which T + p I is positive definite.
+        """
         from scipy.linalg.lapack import dptsv
 
         if len(self.diagonal) == 1:

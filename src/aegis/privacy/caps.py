@@ -29,7 +29,8 @@ def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
     """Return the caps (largest shares) of values in a class that follow from t-closeness with the
-    ordered distance; None if suppression can remove every step from a value to the next.
+    ordered distance; None if no cap follows, because t is large or suppression can remove most
+    values.
 
     Over the m - 1 steps between the m ordered values, the condition is
 

@@ -18,8 +18,8 @@ class ReleasedCells:
     """The values to release: a level of the hierarchy for each category, a range for each number.
 
     A number is stored as a range [low, high]; for an exact or noisy number both ends are equal. An
-    ordinal attribute is generalised like a category, by its hierarchy or to "*". But if numbers are
-    generalised and the attribute has no hierarchy, it becomes a range like a number.
+    ordinal attribute with a hierarchy is generalised like a category. One without a hierarchy
+    becomes a range if numbers are generalised, else "*".
     """
 
     def __init__(self, records: Records) -> None:

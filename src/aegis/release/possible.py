@@ -98,8 +98,8 @@ _SHARE = _or_null(_between(0, 1, "share"))
 
 
 def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible]]:
-    """Return patterns of field paths, with `*` for any name, each with its possible values for a
-    file of `rows` rows.
+    """Return which values each field of a certificate (`document`) can have if the released file
+    has `rows` rows. A field is given by its path of names, in which `*` stands for any name.
     """
     utility = document.get("utility")
     name = utility.get("measure") if isinstance(utility, Mapping) else None

@@ -75,7 +75,9 @@ def utility_of(
 
 
 def _summary(source: Source, policy: Policy) -> Summary:
-    """Summarise a table after adding, as suppressed, the columns that a release leaves out."""
+    """Summarise a released table. Columns that the release leaves out are first added, with every
+    value suppressed.
+    """
     whole = with_hidden(source, policy)
     names = [*(a.name for a in policy.features), *policy.label.columns]
     if policy.weight is None and policy.person is None:

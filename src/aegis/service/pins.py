@@ -185,7 +185,9 @@ class PinnedSource:
             )
 
     def require_columns(self, columns: Sequence[str]) -> None:
-        """Raise an error if the release would contain a column that the floor forbids."""
+        """Raise an error if one of the `columns` of a release is forbidden by the floor (the
+        provider's minimum protection).
+        """
         leaving = [name for name in columns if name in self.floor.never]
         if leaving:
             raise RefusedError(

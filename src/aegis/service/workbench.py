@@ -560,7 +560,9 @@ class Benches:
         return bench
 
     def all_open(self) -> list[Bench]:
-        """Return the open benches, the most recently used first."""
+        """Return the policies that are open in the workbench, each with its table and state (a
+        `Bench`), the most recently used first.
+        """
         with self._lock:
             return list(reversed(self._open.values()))
 

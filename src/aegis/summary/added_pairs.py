@@ -108,7 +108,10 @@ def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:
 def _responses(
     parts: Sequence[PartOfPairs], sizes: Sequence[int], folds: int, factor: int
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label over all parts; None if a part has none."""
+    """Return the sums of a numeric label over all parts of a table, times `factor`; None if a part
+    has none. `sizes` has the number of atoms (sets of values) of each attribute, `folds` the number
+    of folds.
+    """
     moved = []
     for pairs, atoms, _ in parts:
         sums = pairs.responses

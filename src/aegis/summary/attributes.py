@@ -49,8 +49,8 @@ def describe(
     max_levels
         Largest number of levels of a candidate in measures of several attributes.
     like
-        The same attribute in the summary of another part of the data. Its pooled groups and the
-        bounds of its ranges are reused.
+        The same attribute in the summary of another part of the data. The new summary pools the
+        same groups in one level, and uses the same bounds of ranges.
     groupings
         The grouping of the values by each mask, and as the last entry by the identity. If None,
         groupings are computed.
@@ -108,9 +108,10 @@ def assemble(
 ) -> AttributeSummary:
     """Build the summary of an attribute from the groups into which each mask divides its values.
 
-    `masks`, `groupings`, `pooled` (the level of each value: its group, or the level that rare
-    groups share) and `ranges` (the range of each value, or None) have one entry per mask. The last
-    entry is for the identity.
+    `data` has the values and their counts, and `joint` the rows by value and class. `masks`,
+    `groupings`, `pooled` (the level of each value: its group, or the level that rare groups share)
+    and `ranges` (the range of each value, or None) have one entry per mask, the last for the
+    identity.
     """
     known = [own for own in ranges if own is not None]
     atoms, told = atomise([*pooled, *known], len(data.values))

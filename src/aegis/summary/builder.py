@@ -72,8 +72,8 @@ class NumberColumn:
     values
         The distinct values of the label.
     shown
-        The number that each value shows, which is the value itself unless the policy masks the
-        label.
+        The number that is released for each value: its masked value if the policy masks the label,
+        else the value itself.
     unit
         The unit; every number is a whole multiple of it.
     mask
@@ -244,7 +244,9 @@ class Builder:
     def _number(
         self, column: ir.Column, values: pa.Array, counts: Ints
     ) -> tuple[LabelSummary, pa.Array]:
-        """Return the summary of a numeric label, for which all rows are one class."""
+        """Return the summary of a numeric label, for which all rows are one class, and the classes.
+        `values` are its distinct values, and `counts` the rows of each.
+        """
         numbers, shown = check_number(column, values), values
         if self.policy.label_mask is not None:
             self.label_mask = self._label_mask(column, values, counts)
@@ -311,7 +313,9 @@ class Builder:
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        """Read all rows as codes, if they fit in memory, so that no further query is needed."""
+        """Return all rows as codes, with the index of their class in `classes`; None if they do not
+        fit in memory. With the codes, no further query is needed.
+        """
         names = [attribute.name for attribute in self.policy.features]
         if self.policy.tasks:
             names += [c for c in self.policy.label.columns if c not in names]
@@ -363,7 +367,7 @@ class Builder:
         return set_aside(described, self.max_levels, weights=sums, explained=explained)
 
     def _explained(self, attribute: AttributeSummary) -> float:
-        """Return how well an attribute's unmasked levels predict a numeric label: the adjusted R2,
+        """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
         at least 0.
         """
         assert self.coded is not None
@@ -504,7 +508,9 @@ class Builder:
             )
 
     def _held(self, sample_rows: int | None) -> bool:
-        """Return whether pairs of attributes are counted from all rows in memory."""
+        """Return whether pairs of attributes are counted from all rows in memory, not from a sample
+        of `sample_rows` rows (None: no sample) or by the engine.
+        """
         by_row = self.coded is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows)
 

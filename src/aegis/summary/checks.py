@@ -43,7 +43,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
 
 
 def check_label(column: ir.Column) -> None:
-    """Raise `DataError` if the label's type is such that its values cannot be classes."""
+    """Raise `DataError` if values of the label's type cannot be classes."""
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(

@@ -127,8 +127,9 @@ class CountedClasses:
     def _protected(
         self, columns: Mapping[str, str]
     ) -> tuple[dict[str, tuple[Ints, tuple[str, ...]]], dict[str, Ints]]:
-        """Return, for each sensitive attribute, the code of each cell's value with the text of each
-        code; and the levels of its hierarchy if it has one.
+        """Return two mappings by sensitive attribute. The first has the code of the value in each
+        cell (combination of values), and the text of each code. The second has the group of each
+        value on each level of the hierarchy, for attributes with one.
 
         `columns` names the column of each attribute.
         """
@@ -201,8 +202,8 @@ class CountedClasses:
         )
 
     def _ids_beside(self, population: pa.Table) -> Ints:
-        """Return the number of the class of each cell, followed by that of each row of the
-        population. Equal quasi-identifiers have the same number.
+        """Return the number of the class of each cell (combination of values), followed by the
+        class of each row of the `population`. Equal quasi-identifiers have the same number.
         """
         columns = []
         for i, name in enumerate(self.quasi):
@@ -217,8 +218,9 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:
-        """Return the code of each cell's value in the column `name`, and the text of each code.
-        Codes are numbered in natural order.
+        """Return the code of each cell's value in the column `name`, and the text of each code. A
+        cell is a combination of values. Codes are numbered by the first number in the text, then by
+        the text.
         """
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())

@@ -170,8 +170,9 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return the frequency table of these rows, as `count_cells` would return it, and the
-        number of the cell (combination of values) of each row, shape (N,).
+        """Return the frequency table of these rows (how many rows have each combination of
+        quasi-identifiers, sensitive attributes and label), and the index of the combination (cell)
+        of each of the N rows, shape (N,).
         """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, Integers] = {}
@@ -330,8 +331,9 @@ def _fetched(
     label_class: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
 ) -> tuple[list[list[Part]], list[Codes]]:
-    """Read columns and the class of each row by a query of the engine. Return the codes of the
-    columns in batches of rows, and the class of each row by batch.
+    """Read columns and the class of each row by a query of the engine. Return the columns as codes
+    in batches of rows (for each column, its codes and the value of each code, by batch), and the
+    class of each row by batch.
     """
     columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
     selected = source.table.select(**columns, y=label_class(source.table))
@@ -343,7 +345,9 @@ def _fetched(
 
 
 def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[Part]]:
-    """Run a query, and return the codes of its columns in batches of rows."""
+    """Run a query, and return its columns as codes in batches of rows: for each column, the code of
+    each row and the value of each code, by batch.
+    """
     return [
         [stored_codes(column) for column in batch.columns]
         for batch in source.batches(table, rows=_at_a_time(names))
@@ -351,8 +355,9 @@ def _parts(source: Source, table: ir.Table, names: Sequence[str]) -> list[list[P
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
-    """Read columns as Parquet files store them, and return their codes in batches of rows; an empty
-    list if that is not possible.
+    """Read columns as Parquet files store them, and return them as codes in batches of rows: for
+    each column, the code of each row and the value of each code, by batch. The list is empty if
+    that is not possible.
     """
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
@@ -382,7 +387,7 @@ def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.uns
 
 def _classes_of(labels: Part, classes: pa.Array) -> Codes:
     """Return the index in `classes` of each row's class; the number of classes if the row has none.
-    `labels` has a code per row and the class of each code.
+    `labels` are two arrays: a code per row, and the class of each code.
     """
     codes, values = labels
     own = pc.fill_null(pc.index_in(values, value_set=classes), len(classes))
@@ -409,7 +414,9 @@ def _joined(
 def join_parts(
     parts: Sequence[Part], dtype: pa.DataType
 ) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Join the batches of a column, and return the code of each row and the distinct values."""
+    """Join the batches of a column, each of which has a code for each row and the value of each
+    code. Return the code of each row of all batches, and the distinct values, of the type `dtype`.
+    """
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
     places, distinct = encode(pa.concat_arrays([values for _, values in parts]))

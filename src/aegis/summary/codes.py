@@ -43,8 +43,8 @@ def sorted_values(values: pa.Array) -> tuple[pa.Array, Ints]:
 
 
 def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return the code of each value, and the distinct values in ascending order, with NaN before
-    null and null last. A code is the index of a value in this list.
+    """Return the code of each entry of `values`, and the distinct values in ascending order, with
+    NaN before null and null last. A code is the index of the entry in the distinct values.
     """
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)

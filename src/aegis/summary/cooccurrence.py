@@ -88,7 +88,9 @@ class FoldCounts:
     count: Mapping[tuple[int, int], Array]
 
     def in_rows(self, weights: WeightSums) -> FoldCounts:
-        """Return the counts in effective rows, if they are sums of weights."""
+        """Convert counts that are sums of row weights to effective rows: sums scaled so that all
+        rows together count as (sum of w)^2 / (sum of w^2), for the weights w.
+        """
         return replace(
             self,
             rows=weights.in_rows(self.rows),
@@ -126,7 +128,8 @@ class PairCounts:
         Sums of the weights of the rows, if all counts are sums of weights; None if each row counts
         once.
     in_rows
-        Whether sums of weights were converted to numbers of effective rows, which scores need.
+        Whether sums of weights were converted to numbers of effective rows (see `n`), which scores
+        need.
     """
 
     names: tuple[str, ...]
@@ -150,14 +153,14 @@ class PairCounts:
 
     @property
     def n(self) -> float:
-        """The number of rows on which scores are based. If rows have weights, it is the number of
-        effective rows.
+        """The number of rows on which scores are based. If rows have weights w, it is the effective
+        number of rows, (sum of w)^2 / (sum of w^2).
         """
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts with sums of weights converted to effective rows. If rows have no
-        weights, return the counts unchanged.
+        """Return the counts with sums of weights w scaled so that all rows together count as (sum
+        of w)^2 / (sum of w^2) effective rows. If rows have no weights, return the counts unchanged.
         """
         if self.weights is None or self.in_rows:
             return self
@@ -295,8 +298,8 @@ def count_pairs(
     folds
         Number of folds by which rows are counted, at most 127; 1 for no folds.
     seed
-        Seed of the folds. The fold of a row depends on the seed and on the row's values (see
-        `Dealer`), or on the seed and the row's unit if there are units.
+        Seed of the folds. The fold of a row depends on the seed and on the row's values or, if rows
+        have units (such as persons), on the seed and the unit.
     divisor
         Greatest common divisor of the weights of rows. None if rows have no weights; `weights` in
         the chunks are then numbers of equal rows.

@@ -98,9 +98,9 @@ def _in_order(
     read: CountedCells,
     representatives: Mapping[str, Int32s],
 ) -> FrequencyTable:
-    """Return the frequency table with the counted cells in order, and with the persons in each cell
-    if persons were counted. `names` are the quasi-identifiers, the sensitive attributes and the
-    label.
+    """Return the frequency table with the counted cells (combinations of values) in order, and with
+    the persons in each cell if persons were counted. `names` are the quasi-identifiers, the
+    sensitive attributes and the label.
     """
     joined, counts, persons = read
     key = combine(joined.values(), len(counts))
@@ -126,9 +126,9 @@ def _with_person(
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
-    """Read the counted cells from the engine: the code of each cell by column, the number of rows,
-    and the person if persons are counted. Return None if there are more than `most`. `sets` has the
-    values of each column.
+    """Read the counted cells (combinations of values) from the engine: the code of each cell by
+    column, the number of rows, and the person if persons are counted. Return None if there are more
+    than `most`. `sets` has the values of each column.
     """
     codes: dict[str, list[Int32s]] = {name: [] for name in sets}
     counts, persons = [], []

@@ -124,11 +124,13 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
-        """Add the numeric label, which may be negative, and the weight of each row to the row's
-        first (`place` 0) or second (`place` 1) sum.
+        """Add the numeric label (`number`, may be negative) and the `weight` of each row to one of
+        the two sums from which the fold of the row is computed: the first (`place` 0) or the second
+        (`place` 1).
 
-        `total` has the sums without both. Because the weight is added, rows that differ only in
-        weight get the same folds in any order of the rows.
+        `total` has this sum so far, without label and weight; either may be None. Because the
+        weight is added, rows that differ only in weight get the same folds in any order of the
+        rows.
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
@@ -139,8 +141,8 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Compute the fold of a row from the two sums of its content (`first` and `second`, see
-        `sums`) and from `turn`, the number of equal rows before it.
+        """Compute the fold of a row from the two sums of its content modulo a prime (`first` and
+        `second`) and from `turn`, the number of equal rows before it.
 
         The combined sum is squared, so that similar rows get unrelated folds.
         """
@@ -150,9 +152,9 @@ class Dealer:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
-    """Return, for each row, the sum over columns of the atom's code times a factor, modulo the
-    prime P. `terms` has the two factors and the codes of each column; `place` says which factor to
-    use.
+    """Return, for each row, the sum over columns of the number of the row's atom (set of values)
+    times a factor, modulo the prime P. `terms` has the two factors and the codes of each column;
+    `place` says which factor to use.
 
     Atom 0 adds nothing, so that a column with a single value changes no fold.
     """
@@ -164,7 +166,7 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Ints:
 
 
 class _RowNumbers:
-    """Numbers equal rows, over all chunks of a table."""
+    """Gives each row the number of equal rows before it, over all chunks of a table."""
 
     def __init__(self) -> None:
         self._chunks: list[tuple[Ints, Ints]] = []

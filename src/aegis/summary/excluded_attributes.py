@@ -31,7 +31,8 @@ def told_alone(
 
     The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
     randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
-    counts are sums of weights, `weights` converts them to effective rows.
+    counts are sums of row weights w, `weights` scales them so that all rows together count as (sum
+    of w)^2 / (sum of w^2) effective rows.
 
     Examples
     --------
@@ -69,8 +70,8 @@ def set_aside(
     `together` atoms (sets of values) in total. Of attributes that predict equally well, the one
     with fewer atoms comes first. An attribute with too many atoms is skipped, unless it is the
     first. Attributes with noise masks are never reduced, because the levels of their noisy values
-    are not known here. For a numeric label, `explained` replaces `told_alone`. `max_levels` is the
-    largest number of levels of an attribute.
+    are not known here. For a numeric label, the function `explained` replaces `told_alone`.
+    `max_levels` is the largest number of levels of an attribute.
 
     Examples
     --------

@@ -60,8 +60,8 @@ class WithoutFold(PairCounts):
 
     @property
     def n(self) -> float:
-        """The number of rows on which scores are based. If rows have weights, it is the number of
-        effective rows.
+        """The number of rows on which scores are based. If rows have weights w, it is the effective
+        number of rows, (sum of w)^2 / (sum of w^2).
         """
         folds = self.whole.folds
         return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))

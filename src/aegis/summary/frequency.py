@@ -109,8 +109,8 @@ class FrequencyTable:
             For each sensitive attribute, the group of each distinct value, and the text of each
             group.
         hierarchies
-            For each sensitive attribute, the ancestors of each group in its hierarchy,
-            shape (groups, L).
+            For each sensitive attribute, the ancestor of each group on each of the L levels of its
+            hierarchy, shape (groups, L).
         """
         ids = self.class_ids(groups)
         cells = {
@@ -129,8 +129,8 @@ class FrequencyTable:
         are numbers of persons.
 
         `ids`, shape (cells,), is the class of each cell. `sensitive` has the group of each value
-        and the text of each group, and `hierarchies` the ancestors of each group, both by sensitive
-        attribute.
+        and the text of each group, and `hierarchies` the ancestors of each group on each level of
+        the hierarchy, both by sensitive attribute.
         """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
@@ -180,8 +180,8 @@ def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Ints]:
 
 
 def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
-    """Return the codes of each row as one number, with a digit for each column, whose base is the
-    column's size.
+    """Return one number for each row, which combines its codes in all `columns`. Each code is a
+    digit; its base is the column's number of codes, in `sizes`.
     """
     key: Ints = np.zeros(1, dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
@@ -195,9 +195,9 @@ def rows_by_key(key: Ints) -> Ints:
 
 
 def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return, for the distinct keys in ascending order, the index of the first occurrence; then,
-    for each entry, the position of its key; then the number of occurrences. `np.unique` returns the
-    same.
+    """Return three arrays about the distinct keys in ascending order: the index of the first
+    occurrence of each; for each entry of `key`, the position of its key among them; and the number
+    of occurrences of each. `np.unique` returns the same.
 
     `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
     """

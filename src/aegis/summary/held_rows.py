@@ -31,8 +31,8 @@ class HeldBuilder(Builder):
     source
         A table with the columns and types of the rows. It is read only if `held` is None.
     policy, max_levels, seed, like, progress
-        Policy, largest number of levels, seed of samples and folds, the summary of another part,
-        and the receiver of progress, as for `summarize`.
+        The policy, the largest number of levels of an attribute, the seed of samples and folds, the
+        summary of another part of the data (None: there is none), and the receiver of progress.
     held
         The rows, with the label's column; None if there are too many to keep in memory.
     """

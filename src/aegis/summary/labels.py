@@ -39,8 +39,8 @@ def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[p
 
 
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the classes of all parts of the data, in an order that agrees with the order in each
-    part.
+    """Return all classes that occur in any of several parts of a table, in an order that agrees
+    with the order in each part.
 
     Each part lists its classes as texts, sorted by their values, which may be texts or numbers.
 

@@ -72,8 +72,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell of the frequency table, how much of the information in its
-    quasi-identifiers the masks hide, as a share of all bits, shape (cells,).
+    """Return, for each cell (combination of values) of the frequency table, how much of the
+    information in its quasi-identifiers the masks hide, as a share of all bits, shape (cells,).
 
     Parameters
     ----------
@@ -253,8 +253,8 @@ def _per_group(
 
 
 def _of_level(hierarchy: Hierarchy, level: int, shown: pa.Array) -> Floats:
-    """Return, for each masked value in `shown`, the number of the hierarchy's values that its group
-    on `level` contains, shape (groups,).
+    """Return how many original values of the hierarchy each masked value in `shown` stands for,
+    shape (groups,). Masked values are the groups on the level `level`.
     """
     groups = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in shown.to_pylist()]

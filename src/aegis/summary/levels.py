@@ -74,8 +74,8 @@ def neighbours(counts: Array, max_levels: int) -> Int32s:
 
 
 def _shared(rows: Floats, share: int) -> Int32s | None:
-    """Return the level of each of V ordered values, shape (V,), so that each level has about
-    1/`share` of the rows. `rows` has the number of rows per value.
+    """Return the level of each of V ordered values, shape (V,). Neighbours share a level, so that
+    each level has about 1/`share` of the rows. `rows` has the number of rows per value.
 
     Return None if values that are frequent enough for a separate level use up all levels.
     """

@@ -137,8 +137,8 @@ def _base(summary: Summary) -> tuple[int, int | None] | None:
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
-    """Return all columns of text files in which, in some part, other values decided how a value was
-    read.
+    """Return the columns of text files in which, in some part, the reading of a value depended on
+    the other values, for example whether the day comes first.
 
     None if a part does not state them.
     """
@@ -230,7 +230,9 @@ class _Merger:
         )
 
     def _ends(self) -> tuple[int, int] | None:
-        """Return the smallest and largest number of all parts; None if a part does not state them."""
+        """Return the smallest and the largest value of the numeric label over all parts of the
+        table; None if a part does not state them.
+        """
         unit, ends = self._unit(), []
         for label in (summary.label for summary in self.summaries):
             if unit is None or label.unit is None or label.ends is None:
@@ -291,8 +293,8 @@ class _Merger:
         groups share. `own` has the candidate in each part.
 
         If no part pools groups, the levels follow from the counts of the merged summary. Otherwise
-        the levels are those of the part with most separate levels with which all other parts are
-        compatible. Raise `DataError` if there is none.
+        they are taken from a part with the most separate levels or from the merged counts,
+        whichever agree with every part. Raise `DataError` if none agree.
         """
         own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
         models = [model for model in own_level if model is not None]
@@ -323,8 +325,8 @@ class _Merger:
         equally many rows), computed from all counts or taken from a part. Return None if there are
         no ranges.
 
-        If parts pool groups, the ranges come from the part with most separate levels that fits all
-        other parts. Raise `DataError` if there is none.
+        Parts that pool groups are tried first, those with the most separate levels before others,
+        until ranges agree with every part. Raise `DataError` if none agree.
         """
         if own[0].ranges is None:
             return None
@@ -391,11 +393,12 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Int32s, Int32s]:
-        """Return, for a column of the merged frequency table, the code of each cell of all parts,
-        and for each code the index of a value that has it.
+        """Return the codes of a column for the frequency tables of all parts, joined one after the
+        other. The first array has the code of each cell, and the second one a value (index) for
+        each code.
 
-        The codes are the groups or values by which the whole table would be counted. If a part does
-        not distinguish all values, the codes are the sets of values that no candidate
+        Codes stand for the same groups or values as if the whole table were counted at once. If a
+        part does not distinguish all values, a code stands for a set of values that no candidate
         distinguishes.
         """
         finest = attribute.finest_key

@@ -124,10 +124,9 @@ class Candidate:
     @cached_property
     def in_order(self) -> tuple[Int32s, tuple[str, ...]]:
         """The group of each of the V values, shape (V,), and the text of each group. The groups are
-        numbered in natural order.
+        numbered by the first number in their text, then by the text (natural order).
 
-        Ordered distances need the same order in an audit, which sees only the texts: see
-        `natural_order`.
+        Ordered distances need an order that an audit can repeat, and an audit sees only the texts.
         """
         order = natural_order(self.labels)
         rank = np.empty(len(order), dtype=np.int32)
@@ -445,8 +444,8 @@ class Summary:
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def in_effective_rows(self) -> Summary:
-        """Return a copy of the summary for computing scores, with sums of weights converted to
-        effective rows.
+        """Return a copy of the summary for computing scores, with sums of weights w scaled so that
+        all rows together count as (sum of w)^2 / (sum of w^2) effective rows.
 
         If rows have no weights, return this summary.
 

@@ -10,8 +10,8 @@ from aegis.summary.model import AttributeSummary, SeveralSummaries, Summary, Tas
 
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
-    """Return a copy of the summary with only those candidates that another policy has; None if the
-    table must be read again.
+    """Return a copy of the summary with only the candidate masks of another policy; None if the
+    summary does not suffice, so that the table must be read again.
 
     The table need not be read again under these conditions. The policy has the same label and
     roles, and all its masks are candidates of the summary. The policy's rule protects only

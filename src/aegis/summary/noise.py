@@ -23,8 +23,8 @@ from aegis.summary.model import AttributeSummary, Candidate
 
 
 def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: Array) -> Floats:
-    """Return how many rows of each class a noise mask is expected to show as each of R noisy
-    values, shape (R, C). `table` has the rows by true value and class.
+    """Return the expected number of rows by noisy value and class after a noise mask, shape (R, C),
+    for R noisy values and C classes. `table` has the number of rows by true value and class.
     """
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))

@@ -81,7 +81,7 @@ def count_pairs_in_engine(
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        Functions that return the numeric label, and the weight, of each row in units, or None.
+        Functions that return the numeric label and the weight of each row in units; None without.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
@@ -120,7 +120,9 @@ def _counted(table: ir.Table) -> ir.Value:
 
 
 def _weights(source: Source, small_table: ir.Table) -> tuple[int, WeightSums]:
-    """Return the number of rows and the sums of their weights, from the number of rows of each weight."""
+    """Return the number of rows and the sums of their weights. `small_table` has the weight of each
+    row in the column `w`.
+    """
     result = source.collect(small_table.group_by("w").aggregate(n=small_table.count()))
     pairs = list(zip(result["w"].to_pylist(), result["n"].to_pylist(), strict=True))
     rows = sum(int(n) for _, n in pairs)
@@ -318,7 +320,8 @@ def _count(
     folds: int,
 ) -> Iterator[_JointCounts]:
     """Yield the counts of each set of attributes in `together`, by atoms (sets of values), class
-    and fold, all from one query.
+    and fold, all from one query. `sizes` has the number of atoms of each attribute, `width` is the
+    number of classes times `folds`, and `small_table` has the rows.
     """
     # A key of one number: PostgreSQL takes longer to group by four columns.
     last = small_table["y"].cast("int64") * folds + small_table["f"]

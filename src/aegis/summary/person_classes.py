@@ -27,18 +27,20 @@ from aegis.summary.frequency import combine
 
 @dataclass(frozen=True, eq=False)
 class _PersonsInEngine(Persons):
-    """The persons of classes, whose identifiers stay in the engine; each figure needs a query.
+    """The persons in selected equivalence classes. Their identifiers stay in the engine, so each
+    figure needs a query.
 
     Attributes
     ----------
     rows
-        Rows of each class, shape (n_classes,).
+        Rows of each selected class, shape (n_classes,).
     counter
-        Function that counts the distinct persons in the classes that a Boolean array selects.
+        Function that counts the distinct persons in some classes, from a Boolean for each of all
+        classes.
     places
-        Position of each of these classes among all classes, shape (n_classes,).
+        Index of each selected class among all classes, shape (n_classes,).
     every
-        Number of all classes, of which these are a part.
+        Number of all classes.
     """
 
     rows: Ints

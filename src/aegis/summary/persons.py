@@ -74,8 +74,8 @@ class PersonCells:
         rows
             Number of rows of each cell, shape (cells,).
         sensitive, hierarchies
-            For each sensitive attribute, the code of each cell's value with the labels of the
-            codes; and the levels of its values. See `ClassTable.from_cells`.
+            For each sensitive attribute: the code of each cell's value, with the text of each code;
+            and the group of each value on each level of a hierarchy.
         """
         unique, index = number(ids)
         classes, persons, sizes = self._distinct(index, len(unique))
@@ -95,8 +95,9 @@ class PersonCells:
         return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
-        """Group the cells; return the distinct pairs of a group and a person among persons with
-        rows in several cells, and the number of all persons in each group.
+        """Count persons by group of cells. For persons with rows in several cells, return the
+        distinct pairs of group and person, as two arrays; then the number of all persons in each
+        group.
 
         `index` is the group of each cell, shape (cells,).
         """

@@ -41,8 +41,8 @@ class Population:
     counts
         Number of people per cell, shape (cells,): whole numbers, or sums of weights.
     finest
-        The candidate mask by whose groups the frequency table counts a quasi-identifier, for each
-        quasi-identifier that it does not count by single values. It is the finest candidate.
+        For each quasi-identifier that the frequency table counts by groups, not by single values:
+        the candidate mask that forms these groups, which is the finest one.
     """
 
     values: Mapping[str, pa.Array]

@@ -246,7 +246,8 @@ class ResponseSums:
         )
 
     def in_rows(self, joints: Sequence[Array], rows: Array, scale: float) -> ResponseSums:
-        """Return the sums in effective rows, as floats, with the mean subtracted from every label.
+        """Return the sums of the label minus its mean, as floats, with each row counted by its
+        number of effective rows (its weight times `scale`).
 
         The mean is rounded to a whole unit of the label.
 

@@ -60,8 +60,8 @@ class AtomRows:
     weights
         The weight of each row in units, shape (N,); None if each row counts once.
     in_rows
-        The sums of weights by which `gram` converts its sums to effective rows. None: the sums stay
-        in units of weight.
+        The sums of weights with which `gram` converts sums of weights to effective rows, (sum of
+        w)^2 / (sum of w^2) in total. None: the sums stay in units of weight.
     response
         The numeric label of each row in units, shape (N,); None if the label has classes.
     """
@@ -228,8 +228,8 @@ class _Tallies:
 
 
 class _Asked(Mapping[Pair, Any]):
-    """A mapping from pairs of attributes to one of the five arrays of counts that each pair has.
-    `get` computes the array of a pair.
+    """A mapping from each pair of attributes to one array of its counts (cells, folds or numbers of
+    rows). `get` computes the array of a pair.
     """
 
     def __init__(self, pairs: Sequence[Pair], get: Callable[[Pair], Any]) -> None:

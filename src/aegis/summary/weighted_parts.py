@@ -89,7 +89,7 @@ def _times(summary: Summary, factor: int) -> Summary:
 
 
 def _digits(factor: int, base: int) -> int:
-    """Return n for the factor `base` ** n."""
+    """Return the exponent n for which `factor` equals `base` ** n."""
     digits = 0
     while factor > 1:
         factor, digits = factor // base, digits + 1

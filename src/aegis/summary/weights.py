@@ -80,8 +80,8 @@ class WeightSums:
 
     @property
     def step(self) -> float:
-        """The number of effective rows per `divisor` units of weight, by which sums of weights are
-        converted.
+        """The factor that converts sums of weights to effective rows: the number of effective rows
+        per `divisor` units of weight.
 
         The number has so few bits that sums of effective rows are exact floats.
         """
@@ -93,13 +93,16 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: Array) -> Floats:
-        """Convert sums of weights, in units, to numbers of effective rows."""
+        """Convert sums of row weights, whole multiples of the unit of weight, to numbers of
+        effective rows. All rows together have (sum of w)^2 / (sum of w^2) effective rows, for
+        weights w.
+        """
         return (counts // self.divisor) * self.step
 
     @property
     def rows(self) -> float:
-        """The effective number of rows, (sum of w)^2 / (sum of w^2) for weights w, computed by
-        `in_rows` as for single counts. So it may differ from `effective` by rounding.
+        """The effective number of rows, (sum of w)^2 / (sum of w^2) for weights w, computed with
+        the rounded factor `step`, as all counts are. So it may differ from `effective` by rounding.
         """
         return (self.total // self.divisor) * self.step
 
@@ -286,8 +289,8 @@ def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:
 
 
 class ScaledCounts(Mapping[tuple[int, int], Floats]):
-    """The joint counts of each pair of attributes, in units of effective rows. They are computed at
-    each access.
+    """The joint counts of each pair of attributes, converted from sums of weights to effective rows
+    at each access.
     """
 
     def __init__(self, counts: Mapping[tuple[int, int], Array], weights: WeightSums) -> None:

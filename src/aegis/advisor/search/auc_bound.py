@@ -63,11 +63,11 @@ class FinestMasks:
         return CodedMasks(levels, keys, [None] * len(masks))
 
     def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
-        """Return the finest mask that a set of candidates of an attribute allows: a number that
-        identifies it, its level (masked value) for each of A atoms, shape (A,), and the number of
-        levels.
+        """Return the coarsest grouping of values that distinguishes all that any candidate mask in
+        a set distinguishes. The result is a number that identifies the grouping, its group for each
+        of A atoms, shape (A,), and the number of groups.
 
-        `index` is the attribute. `domain` is a bit mask: bit i is set if candidate i is in the set.
+        `index` is the attribute. `domain` codes the set: bit i is 1 if candidate i is in the set.
         An atom is a set of attribute values that all candidates treat in the same way.
         """
         if (index, domain) not in self._known:

@@ -48,8 +48,9 @@ def explain(
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
     """Return the next finer candidate masks of each attribute, with the rule's verdict on each.
 
-    `box` is the best configuration, and `value` its signed value, from which gains are computed. If
-    time runs out, the remaining candidates are left out.
+    `box` is the best configuration, and `value` its score (negated if smaller scores are better),
+    with which the scores under finer masks are compared. If time runs out, the remaining candidates
+    are left out.
     """
     problem = searcher.problem
     finer = []

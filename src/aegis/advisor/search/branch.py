@@ -68,7 +68,7 @@ class OpenBox(NamedTuple):
     bound
         Upper bound of the signed values of the configurations in the box.
     box
-        For each variable, the set of candidates as a bit mask: bit i is set for candidate i.
+        For each attribute, the set of candidates as a bit mask: bit i is set for candidate i.
     tight
         Whether candidates that cannot be the best have already been removed.
     """
@@ -91,7 +91,7 @@ class Found:
         The signed values of the best configurations, with the configurations as boxes of single
         candidates, best first.
     bound
-        Upper bound of the signed values of all configurations that were not returned.
+        Upper bound of the signed values of all configurations, including those in `best`.
     nodes
         Number of boxes that were split.
     complete
@@ -125,7 +125,7 @@ class Found:
 
 @contextmanager
 def until_stopped(outcome: Found) -> Iterator[None]:
-    """Return a context in which a time limit or an interrupt by the user only ends the block,
+    """Return a context for a `with` block. If time runs out or the user interrupts, the block ends
     without an error. An interrupt is recorded in `outcome.interrupted`.
     """
     try:
@@ -286,7 +286,9 @@ class BranchAndBound:
         return bool(self._heap) and -self._heap[0][0] > self._threshold()
 
     def _threshold(self) -> float:
-        """Return the value that a configuration must exceed to be among the best."""
+        """Return the value (negated if smaller values are better) that a configuration must exceed
+        to be among the best.
+        """
         best = self.found.best
         return best[self.top - 1][0] + TOLERANCE if len(best) >= self.top else -math.inf
 
@@ -308,15 +310,16 @@ class BranchAndBound:
             self._at_work = None
 
     def _division(self, box: Box) -> Division | None:
-        """Return the index of a variable whose candidates are best divided into many subsets at
-        once, and the subsets as bit masks; None if there is no such variable.
+        """Return the index of an attribute whose candidate masks are best divided into many subsets
+        at once, and the subsets as bit masks; None if there is no such attribute. `box` has a set
+        of candidate masks for each attribute.
         """
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
-        """Replace a box (a set of candidates for each variable) by one box for each part of the
-        candidates of the variable at `index`. Each part is a bit mask: bit i is set for candidate
-        i.
+        """Replace a box (a set of candidate masks for each attribute) by one box for each part of
+        the candidates of the attribute at `index`. Each part is a bit mask: bit i is set for
+        candidate i.
         """
         self.found.nodes += 1
         for part in parts:
@@ -325,11 +328,11 @@ class BranchAndBound:
                 self._push(narrowed)
 
     def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
-        """Return the box for the finest part of a variable's candidates that may contain an
+        """Return the box for the finest part of an attribute's candidates that may contain an
         admissible configuration, by bisection; None if no part may contain one.
 
-        A box has a set of candidates for each variable. `parts` are sets of candidates of the
-        variable at `index`, as bit masks, from fine to coarse. The bisection assumes that finer
+        A box has a set of candidate masks for each attribute. `parts` are sets of candidates of the
+        attribute at `index`, as bit masks, from fine to coarse. The bisection assumes that finer
         parts fail the rule first, which need not be true.
         """
         best, low, high = None, 0, len(parts)
@@ -343,8 +346,8 @@ class BranchAndBound:
         return best
 
     def _branch(self, box: Box) -> None:
-        """Split a box (a set of candidates for each variable) into two halves. From time to time,
-        also descend from the most promising box to a single configuration and improve it.
+        """Split a box (a set of candidate masks for each attribute) into two halves. From time to
+        time, also descend from the most promising box to a single configuration and improve it.
         """
         self.found.nodes += 1
         index, fine, narrowed = self._split(box)
@@ -368,9 +371,9 @@ class BranchAndBound:
         heapq.heappush(self._heap, (-entry.bound, size, self._pushed, entry))
 
     def _tighten_and_push(self, box: Box) -> None:
-        """Remove candidates from a box (a set of candidates for each variable), then queue the box.
-        Removed are candidates that are too coarse to beat the best known configuration, or too fine
-        for the rule.
+        """Remove candidates from a box (a set of candidate masks for each attribute), then queue
+        the box. Removed are candidates that are too coarse to beat the best known configuration, or
+        too fine for the rule.
         """
         while True:
             slack = self.objective.upper(box) - self._threshold()
@@ -392,10 +395,10 @@ class BranchAndBound:
             box = narrowed
 
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the possible splits of a box (a set of candidates for each variable), the largest
-        estimated decrease of the bound first.
+        """Return the possible splits of a box (a set of candidate masks for each attribute), the
+        largest estimated decrease of the bound first.
 
-        Each split has three parts: the decrease, the index of the variable, and the finer half of
+        Each split has three parts: the decrease, the index of the attribute, and the finer half of
         its candidates as a bit mask. The decrease is estimated for the box without the finer half.
         If a split decreased the bound little for an earlier box, its old estimate is used again.
         """
@@ -415,10 +418,10 @@ class BranchAndBound:
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
-        """Return how to split a box (a set of candidates for each variable) so that the bounds of
-        both halves decrease most.
+        """Return how to split a box (a set of candidate masks for each attribute) so that the
+        bounds of both halves decrease most.
 
-        The result has the index of the variable, the finer half of its candidates as a bit mask,
+        The result has the index of the attribute, the finer half of its candidates as a bit mask,
         and the box of the finer half after the rule has removed candidates (None if the rule
         excludes it). The method is strong branching with the product rule (Achterberg, Koch and
         Martin, Branching rules revisited, Operations Research Letters 33, 2005). If a decrease is
@@ -443,8 +446,8 @@ class BranchAndBound:
         return best[1:]
 
     def _fall(self, box: Box, inner: Box, figure: Callable[[Box], float]) -> float:
-        """Return the figure of a box (a set of candidates for each variable) minus the figure of
-        `inner`, a smaller box inside it. The result is 0 if the figure of the box is infinite.
+        """Return the figure of a box (a set of candidate masks for each attribute) minus the figure
+        of `inner`, a smaller box inside it. The result is 0 if the figure of the box is infinite.
 
         `figure` is the upper bound of the objective, or its estimate.
         """
@@ -452,8 +455,8 @@ class BranchAndBound:
         return whole - figure(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
-        """Yield the possible splits of a box (a set of candidates for each variable): the index of
-        a variable, and the finer half of its candidates as a bit mask.
+        """Yield the possible splits of a box (a set of candidate masks for each attribute): the
+        index of an attribute, and the finer half of its candidates as a bit mask.
         """
         for index, domain in enumerate(box):
             if domain & (domain - 1) == 0:
@@ -464,10 +467,10 @@ class BranchAndBound:
                 yield index, fine
 
     def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
-        """Return possible finer halves of a set of candidates of one variable, as bit masks: bit i
+        """Return possible finer halves of a set of candidates of one attribute, as bit masks: bit i
         is set for candidate i.
 
-        `index` is the variable and `domain` the set. Each half has the candidates of the set that
+        `index` is the attribute and `domain` the set. Each half has the candidates of the set that
         refine one of its candidates. At most about 16 halves are returned; their sizes are spread
         evenly.
         """
@@ -479,8 +482,8 @@ class BranchAndBound:
         return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
-        """Descend from a box (a set of candidates for each variable) to a single configuration, and
-        improve this by changes of one or two masks.
+        """Descend from a box (a set of candidate masks for each attribute) to a single
+        configuration, and improve this by changes of one or two masks.
         """
         while not is_leaf(box):
             division = self._division(box)
@@ -495,8 +498,8 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _upper(self, box: Box) -> float:
-        """Return an upper bound of the signed value of a configuration; -inf if computing the bound
-        would take too long.
+        """Return an upper bound of the value of a configuration, negated if smaller values are
+        better; -inf if computing the bound would take too long.
         """
         self._go_on()
         in_time = self.clock.allows(self.objective.effort(box))
@@ -510,8 +513,8 @@ class BranchAndBound:
         self.step.advance(0)
 
     def _value(self, box: Box) -> float:
-        """Record a configuration and return its signed value (larger is better); -inf if it is not
-        admissible.
+        """Record a configuration and return its value, negated if smaller values are better; -inf
+        if it is not admissible.
         """
         return self.objective.bound(box) if self._keep(box) else -math.inf
 

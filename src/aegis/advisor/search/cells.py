@@ -48,7 +48,7 @@ class RuleCells:
         """Return the equivalence class of each cell (combination of values) if every attribute is
         suppressed, shape (cells,), and a number above all class numbers.
 
-        There is one class, unless earlier releases divide the rows.
+        There is one class, or several if earlier releases divide the rows.
         """
         earlier = self._frequency.earlier
         if earlier is None:
@@ -56,8 +56,9 @@ class RuleCells:
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: Integers) -> Ints:
-        """Return the group of each cell of the frequency table, shape (cells,). `groups` has the
-        group of each of the V values of the attribute `name`, shape (V,).
+        """Return the group of each cell (combination of values) of the frequency table, shape
+        (cells,). `groups` has the group of each of the V values of the attribute `name`, shape
+        (V,).
         """
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
@@ -84,7 +85,7 @@ class RuleCells:
         Parameters
         ----------
         ids
-            The class of each cell of the frequency table, shape (cells,).
+            The class of each cell (combination of values) of the frequency table, shape (cells,).
         protected
             Names of the protected attributes.
         sensitive

@@ -70,11 +70,12 @@ class Corners:
         self._finest_tables: Remembered[tuple[int, ...], Parts] = Remembered(_FINEST)
 
     def coded(self, index: int, domain: int, *, finest: bool = False) -> tuple[Ints, int]:
-        """Return the group of each cell of the frequency table under the finest grouping that is
-        coarser than every candidate of a set, shape (cells,), and the number of groups.
+        """Return the group of each cell (combination of values) of the frequency table under a
+        common grouping of a set of candidate masks, shape (cells,), and the number of groups.
 
-        `index` is the variable, and `domain` is the set as a bit mask. If `finest` is True, use the
-        coarsest grouping that is finer than every candidate instead.
+        `index` is the variable (attribute), and `domain` is the set as a bit mask. If `finest` is
+        False, the grouping is the finest one that is coarser than every candidate; if True, the
+        coarsest one that is finer than every candidate.
         """
         key = (index, domain, finest)
         if key not in self._codes:
@@ -85,17 +86,17 @@ class Corners:
         return self._codes[key]
 
     def of(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell of the frequency table under the coarsest masks
-        of a box, shape (cells,), and a number above all class numbers.
+        """Return the equivalence class of each cell (combination of values) of the frequency table
+        under the coarsest masks of a box, shape (cells,), and a number above all class numbers.
 
         A box has a set of candidate masks for each attribute.
         """
         return self._tables.get(box, lambda: self._refined(box))
 
     def _refined(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell of the frequency table under the coarsest masks
-        of a box, and a number above all class numbers. If the classes of a larger box (with more
-        candidate masks) are cached, split these classes.
+        """Return the equivalence class of each cell (combination of values) of the frequency table
+        under the coarsest masks of a box, and a number above all class numbers. If the classes of a
+        larger box (with more candidate masks) are cached, split these classes.
         """
         outer = self._around(box)
         ids, space = self.cells.undivided() if outer is None else self._tables[outer]
@@ -119,8 +120,8 @@ class Corners:
         return self._finest_tables.get(self.finest(box), make)
 
     def finest_of(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell of the frequency table under the finest masks
-        of a box, shape (cells,), and a number above all class numbers.
+        """Return the equivalence class of each cell (combination of values) of the frequency table
+        under the finest masks of a box, shape (cells,), and a number above all class numbers.
 
         A box has a set of candidate masks for each attribute.
         """

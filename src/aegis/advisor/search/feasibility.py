@@ -150,10 +150,10 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the candidates of one variable that meet `rule` while all other variables have
+        """Return the candidates of one attribute that meet `rule` while all other attributes have
         their coarsest grouping, as a bit mask: bit i is set for candidate i.
 
-        `box` has a set of candidates for each variable, and `index` is the variable.
+        `box` has a set of candidate masks for each attribute, and `index` is the attribute.
         """
         domain = box[index]
         variable = self.problem.variables[index]
@@ -174,8 +174,8 @@ class InMemory:
         """Return whether the coarsest corner of a box meets the rule. If it does not, no
         configuration in the box is admissible.
 
-        A box has a set of candidate masks for each variable. In its coarsest corner, each variable
-        has the coarsest grouping of its candidates.
+        A box has a set of candidate masks for each attribute. In its coarsest corner, each
+        attribute has the coarsest grouping of its candidates.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class InMemory:
         rule
             The criteria that can be checked for a whole box; None if there are none.
         instead
-            Index of a variable, and a set of its candidates (a bit mask) that replaces its set in
+            Index of an attribute, and a set of its candidates (a bit mask) that replaces its set in
             the box.
         """
         masks = self._masks(box) if self._bounds else None
@@ -213,8 +213,8 @@ class InMemory:
         none is admissible.
 
         `corner` is a key of the box's coarsest configuration, and `masks` has the candidates of the
-        protected attributes. `instead` has the index of a variable, and a set of its candidates (a
-        bit mask) that replaces its set in the box.
+        protected attributes. `instead` has the index of an attribute, and a set of its candidates
+        (a bit mask) that replaces its set in the box.
         """
         inner = box
         if instead is not None:
@@ -257,8 +257,8 @@ class InMemory:
         """Return the equivalence class of each cell of the frequency table under the coarsest masks
         of a box, shape (cells,), and a number above all class numbers.
 
-        A cell is a combination of values that occurs. `instead` has the index of a variable, and a
-        set of its candidates (a bit mask) that replaces its set in the box.
+        A cell is a combination of values that occurs. `instead` has the index of an attribute, and
+        a set of its candidates (a bit mask) that replaces its set in the box.
         """
         ids, space = self._tables.of(box)
         if instead is None:
@@ -285,8 +285,8 @@ class InMemory:
         return masks
 
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return a rule with only those criteria that `Judge` cannot decide for whole boxes (sets
-        of configurations); None if there are none.
+        """Return a rule with only those criteria for which a class that fails does not prove that
+        all finer configurations fail; None if there are none.
         """
         if rule is None:
             return None
@@ -297,11 +297,11 @@ class InMemory:
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
         """Return a key of the coarsest configuration of a box: the index of the coarsest candidate
-        of each variable.
+        of each attribute.
 
-        A box has a set of candidates for each variable, as bit masks. If a set has no coarsest
-        candidate, the key has the inverted bit mask instead. `instead` has the index of a variable
-        and a set that replaces its set in the box.
+        A box has a set of candidate masks for each attribute, as bit masks. If a set has no
+        coarsest candidate, the key has the inverted bit mask instead. `instead` has the index of an
+        attribute and a set that replaces its set in the box.
         """
         if self._corner[0] != box:  # a box is asked about once for each of its candidates
             own = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]

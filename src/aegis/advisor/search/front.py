@@ -211,9 +211,9 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 
 @dataclass
 class _FrontStrength:
-    """One value of the varied parameter, with the rule and the objective for this value. `box` is
-    the best configuration so far (None: there is none), and `bound` is an upper bound of the signed
-    objective.
+    """One value of the parameter of the rule that a front varies, with the rule and the objective
+    for this value. `box` is the best configuration so far (None: there is none). `bound` is an
+    upper bound of the objective, which is negated if smaller values are better.
     """
 
     value: float
@@ -270,7 +270,7 @@ def trace_front(
     known
         Configurations to try first.
     bound
-        Upper bound of the signed objective over all configurations that meet the policy's rule.
+        Upper bound of the objective (negated if minimised) over all admissible configurations.
     """
     strengths: list[_FrontStrength] = []
     values = list(known)
@@ -303,8 +303,9 @@ def trace_front(
 def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
-    """Return a point of the front without a configuration. If the bound of the next weaker point is
-    valid here, the new point begins with this bound.
+    """Return a point of a front (one value of a varied parameter of the rule), still without a
+    configuration. If the upper bound of the next weaker point is valid here, the new point begins
+    with this bound.
 
     `value` is the point's value of the varied parameter. `weaker` is empty or has the next weaker
     point.
@@ -321,8 +322,8 @@ def _strength(
 def _settle(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration for a point of the front, among known configurations or by a
-    search.
+    """Find the best configuration for a point of a front (one value of a varied parameter of the
+    rule), among `known` configurations or by a search. The point (`strength`) receives it.
 
     The search may use the share 1 / `parts` of the remaining time.
     """
@@ -352,8 +353,8 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best known configuration that the rule of a point admits; None if no such
-    configuration has a signed value larger than `above`.
+    """Return the best known configuration that meets the rule of a point of a front. Return None if
+    none has a value larger than `above`; values are negated if smaller ones are better.
     """
     values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
@@ -384,8 +385,8 @@ def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
 
 
 def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]:
-    """Return the points of a front, and mark each point for which a point with a stricter rule has
-    at least the same utility.
+    """Return the points of a front: the best configurations under ever stricter rules. Mark each
+    point for which a point with a stricter rule has at least the same utility.
 
     `points` begin with the weakest rule. `sign` is -1 if smaller values of the objective are
     better.
@@ -400,8 +401,8 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
 
 
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
-    """Return the value of the varied parameter at the knee of a front: the point with the largest
-    distance from the straight line between the ends.
+    """Return the value of the varied `parameter` of the rule at the knee of a front: the point of
+    the curve of utility with the largest distance from the straight line between its ends.
 
     The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
     and risk are on a logarithmic scale. The result is None with fewer than three points, or if the

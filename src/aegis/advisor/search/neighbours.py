@@ -104,7 +104,7 @@ class LocalSearch:
         box
             The configuration to begin with, which meets the rule.
         nearby
-            Function that returns the candidates to try for a variable, such as `others` or `near`.
+            Function that returns the candidates to try for an attribute.
         pairs
             Whether to also try two changes together, one with a gain and one with a loss.
         thorough
@@ -123,7 +123,7 @@ class LocalSearch:
         """Return all changes of one mask of a configuration, sorted by an upper bound of their
         gain, the largest first.
 
-        `nearby` returns the candidates to try for a variable.
+        `nearby` returns the candidates to try for an attribute.
         """
         value = self._value(box)
         return sorted(
@@ -146,7 +146,7 @@ class LocalSearch:
         moves
             All changes of one mask of `start`, the largest possible gain first.
         nearby
-            Function that returns the candidates to try for a variable after it was changed.
+            Function that returns the candidates to try for an attribute after it was changed.
         once
             Whether to stop after the first change.
         """
@@ -190,7 +190,7 @@ def exchanges(moves: Sequence[Move]) -> list[tuple[tuple[int, int], tuple[int, i
     it. The pair with the largest possible gain comes first.
 
     `moves` are changes of one mask with their largest possible gain. In the result, each change is
-    the index of a variable and the index of its new candidate.
+    the index of an attribute and the index of its new candidate.
     """
     up = [move for move in moves if move[0] < -TOLERANCE][:_EXCHANGED]
     down = [move for move in moves if move[0] >= -TOLERANCE][:_EXCHANGED]

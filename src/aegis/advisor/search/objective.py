@@ -134,8 +134,8 @@ class OfConfigurations(Objective):
 
     @abstractmethod
     def _over(self, box: Box) -> float:
-        """Return an upper bound of the signed measure for all configurations in a box (a set of
-        candidate masks for each attribute).
+        """Return an upper bound of the measure, negated if smaller values are better, for all
+        configurations in a box (a set of candidate masks for each attribute).
         """
 
 

@@ -135,9 +135,10 @@ class BelowBound(OfMeasure):
         """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
         attribute). The search uses it only to compare boxes.
 
-        For an expected AUC, it is twice the AUC that two classes with the plug-in Pillai's trace
-        would have, because the trace is quicker to compute than the bound of an AUC. For other
-        measures, it is `upper`.
+        For an expected AUC, the estimate comes from the plug-in Pillai's trace, which is quicker to
+        compute than the bound of an AUC. It is twice the AUC that corresponds to the trace for two
+        classes. The factor 2 does not change the order. For other measures, it is the upper bound
+        itself.
         """
         if self.bounded or self._of_number:
             return self.upper(box)
@@ -265,8 +266,9 @@ class Pairwise(OfMeasure):
 
     @cached_property
     def _halves(self) -> Floats:
-        """Half of the signed value of each pair of candidates, divided by the number of pairs of
-        attributes, shape (M, M) for M candidates of all attributes together.
+        """Half of the value of each pair of candidate masks, divided by the number of pairs of
+        attributes, shape (M, M) for M candidates of all attributes together. Values are negated if
+        smaller ones are better.
         """
         total = len(self._owner)
         halves = np.zeros((total, total))
@@ -381,8 +383,9 @@ class EveryColumn(OfMeasure):
         return value / (1 + value)
 
     def _grouped(self, variable: Variable, level: Integers, place: int) -> tuple[Floats, Floats]:
-        """Return which of the g groups of a candidate mask each of the L finest levels with rows
-        belongs to, as 0 and 1, shape (L, g), and the rows of each group, shape (g,).
+        """Return the group of each finest level (masked value) under a candidate mask with g
+        groups, and the number of rows of each group, shape (g,). The groups are given as 0 and 1,
+        shape (L, g), for the L finest levels that have rows.
 
         `level` has the finest level of each atom (set of original values) of the variable, and
         `place` is the index of the candidate.

@@ -503,8 +503,8 @@ def _first_alike(codes: Int32s) -> Ints:
 
 
 def _followers(first: Ints, few: int) -> Ints:
-    """Return the indices of `few` values that are not the first value of their group; zeros if
-    there are none.
+    """Return the indices of a sample of values that are not the first value of their group. The
+    result has the length `few`; it is all 0 if every group has one value.
 
     `first` has, for each value, the index of the first value in its group.
     """

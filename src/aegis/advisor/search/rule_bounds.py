@@ -135,8 +135,8 @@ class Judge:
         Parameters
         ----------
         ids
-            The equivalence class of each cell of the frequency table under the configuration, shape
-            (cells,), from 0.
+            The equivalence class of each cell (combination of values) of the frequency table under
+            the configuration, shape (cells,), from 0.
         space
             A number above all class numbers.
         masks
@@ -174,8 +174,8 @@ class Judge:
         Parameters
         ----------
         ids
-            The equivalence class of each cell of the frequency table under the coarser
-            configuration, shape (cells,), from 0.
+            The equivalence class of each cell (combination of values) of the frequency table under
+            the coarser configuration, shape (cells,), from 0.
         space
             A number above all class numbers.
         parts
@@ -244,7 +244,8 @@ class Judge:
         Parameters
         ----------
         ids
-            The equivalence class of each cell of the frequency table, shape (cells,), from 0.
+            The equivalence class of each cell (combination of values) of the frequency table, shape
+            (cells,), from 0.
         space
             A number above all class numbers.
         masks
@@ -274,8 +275,8 @@ class Judge:
         """Return the rows of each class, shape (space,), flags of the classes that are large
         enough, and how many more rows may be suppressed after the small classes.
 
-        `ids` has the class of each cell of the frequency table, `space` is a number above all class
-        numbers, and `masks` has the candidate of each sensitive attribute.
+        `ids` has the class of each cell (combination of values) of the frequency table, `space` is
+        a number above all class numbers, and `masks` has the candidate of each sensitive attribute.
         """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
@@ -304,8 +305,8 @@ class Judge:
         """Return, for each protected attribute, the number of rows by class and value, only for
         classes that `large` flags.
 
-        `ids` has the class of each cell of the frequency table, `space` is a number above all class
-        numbers, and `masks` has the candidate of each protected attribute.
+        `ids` has the class of each cell (combination of values) of the frequency table, `space` is
+        a number above all class numbers, and `masks` has the candidate of each protected attribute.
         """
         classes, count = ids, space
         everything = bool(large.all())
@@ -329,8 +330,8 @@ class Judge:
         """Return the number of rows by class and by the V values of a protected attribute, shape
         (space, V).
 
-        `ids` has the class of each cell of the frequency table, numbered below `space`. `mask` is
-        the candidate of the attribute `name`. The last result is cached.
+        `ids` has the class of each cell (combination of values) of the frequency table, numbered
+        below `space`. `mask` is the candidate of the attribute `name`. The last result is cached.
         """
         key = name, mask
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
@@ -365,8 +366,8 @@ class Judge:
         return self._trees[key]
 
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
-        """Return the masked value of a protected attribute in each cell of the frequency table,
-        shape (cells,), as indices of texts, and these texts.
+        """Return the masked value of a protected attribute in each cell (combination of values) of
+        the frequency table, shape (cells,), as indices of texts, and these texts.
         """
         key = name, mask
         if key not in self._shown:

@@ -125,8 +125,8 @@ class _Searched:
     figures
         The figures on the search.
     highest
-        The configuration with the best score and its signed score, in a list; empty if none is
-        admissible.
+        A list with one entry: the best score (negated if smaller scores are better) and its
+        configuration. It is empty if no configuration is admissible.
     ranking
         The best configurations.
     clock
@@ -221,7 +221,8 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
     """Return the advice with an explanation of its best configuration and the utility that each of
-    its masks costs, if requested; also with the front, if requested.
+    its masks costs, if requested. If requested, also add the front: the best configuration for each
+    value of a parameter of the rule.
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:

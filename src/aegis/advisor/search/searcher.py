@@ -209,11 +209,13 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> Found:
-        """Return the best configurations that meet the rule of `feasibility`. The parameters are
-        explained in `run`.
+        """Return the `top` best configurations that meet the rule of `feasibility`, after trying
+        those in `start`. `file` has the unsearched boxes (sets of configurations) of an earlier
+        search; None: there is none.
 
-        If the objective has no good bounds, the search scores a list of configurations. Otherwise,
-        it uses a search strategy that a package adds, or branch and bound.
+        If the objective has no good bounds, the search scores a list of about 100 configurations,
+        or 10 if `briefly` is True; if `prove` is True, it then continues until the best one is
+        proven. Otherwise, it uses a search strategy that a package adds, or branch and bound.
         """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
@@ -294,8 +296,9 @@ class Searcher:
         )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Return a configuration as an entry of the ranking, with its scores and the verdict of the
-        rule. `value` is the signed value of the objective.
+        """Return a configuration as an entry of the ranking called `name`, with its scores and the
+        verdict of the rule. `value` is the value of the objective, negated if smaller values are
+        better.
         """
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)

@@ -139,8 +139,9 @@ class Shortlist:
     def _score_all(
         self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool
     ) -> None:
-        """Score the listed configurations until time runs out. `outcome.bound` receives an upper
-        bound for all configurations, unless the list has `every` admissible one.
+        """Score the listed configurations until time runs out. `every` says whether the list has
+        all admissible configurations; if not, `outcome.bound` receives an upper bound for all of
+        them.
 
         The configurations in `start` and the first listed one are scored in any case.
         """

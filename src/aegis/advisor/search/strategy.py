@@ -14,7 +14,7 @@ from aegis.registry import Registry
 
 
 class SearchStrategy(Protocol):
-    """A method that finds the best configurations instead of branch and bound.
+    """A method that searches for the best configurations, as an alternative to branch and bound.
 
     Packages add strategies through the entry points `aegis.search_strategies`.
     """

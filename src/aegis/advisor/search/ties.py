@@ -164,10 +164,12 @@ def prefer_among_ties(
 def _rivals(
     searcher: Searcher, best: Box, amount: Masking, least: float, clock: Clock
 ) -> list[Box]:
-    """Return some configurations that meet the rule and whose signed score is at least `least`.
-    Configurations that mask less (or more, if that is preferred) come first.
+    """Return some configurations that meet the rule and whose score is at least `least`. Here, a
+    score that is minimised is multiplied by -1. Configurations that mask less (or more, if that is
+    preferred) come first.
 
-    `best` is the configuration to start from, and `amount` is the objective of the search.
+    `best` is the configuration to start from. `amount` is the amount of masking, the objective of
+    this second search.
     """
     rule = searcher.plan.rule
     feasibility = AboveScore(searcher.feasibility(rule, clock), searcher.objective, least)

@@ -45,9 +45,9 @@ class Pillai(Objective):
 
     A noise mask counts as the unmasked atoms in the finest grouping, and as one level in the
     coarsest grouping. Given the atoms, the noisy values are independent of everything else, so they
-    cannot increase V. And the rank d, if the chance of drawn rows is ignored, cannot fall below the
-    rank of the other attributes alone. No trace exceeds the number of classes minus one; this is
-    the bound of a box whose finest grouping has too many levels to fit.
+    cannot increase V. The rank d, before its reduction for noise, cannot fall below the rank of the
+    other attributes alone. No trace exceeds the number of classes minus one; this is the bound of a
+    box whose finest grouping has too many levels to fit.
     """
 
     sign = 1
@@ -107,8 +107,8 @@ class _Counts:
     distinguishes.
 
     All counts that a search needs are sums of these. There are fewer of them than of pairs of atoms
-    in the summary. Attributes with a single candidate are eliminated if they have many levels,
-    because this saves time.
+    in the summary. Attributes with a single candidate are eliminated by regression on them if they
+    have many levels, because this saves time.
 
     Attributes
     ----------
@@ -131,8 +131,9 @@ class _Counts:
 
     @classmethod
     def of(cls, problem: Problem) -> _Counts:
-        """Return the counts for a search space. Attributes with a single candidate are eliminated
-        if this saves time.
+        """Return the counts for a search space. If this saves time, attributes with a single
+        candidate are eliminated: the counts of the other attributes become residuals of a
+        regression on them.
         """
         attributes = problem.variables[: len(problem.summary.attributes)]
         levels = [_told_apart(variable) for variable in attributes]
@@ -149,8 +150,8 @@ class _Counts:
         return every._without_fixed(problem) or every
 
     def _without_fixed(self, problem: Problem) -> _Counts | None:
-        """Return the counts without the attributes that have only one candidate; None if this saves
-        little time or loses precision.
+        """Return the counts without the attributes that have only one candidate mask, as residuals
+        of a regression on these attributes; None if this saves little time or loses precision.
         """
         attributes = problem.variables[: len(self.atoms)]
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
@@ -210,8 +211,9 @@ class _Corners:
         return self._fits[key]
 
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit of Pillai's trace, and the number of label classes. `key` has the number
-        of each attribute's grouping in `_levels`, then the label's if it has candidates.
+        """Return the fit of Pillai's trace, and the number of label classes. `key` has the index of
+        each attribute's grouping in the list `_levels`, then the index of the label's grouping if
+        it has candidates.
 
         The fit uses the counts of all pairs of groups; with noise masks, the expected counts.
         """

@@ -101,8 +101,9 @@ class Discernibility(ClassLoss):
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
     option `factor`, from 0 to 1, weights masking against suppression: 0.5 counts both in full, 0
-    only masking, and 1 only suppression. Of the N that a suppressed row costs, the size of its
-    class counts as masking, and the rest as suppression.
+    only masking, and 1 only suppression. The cost N of a suppressed row has two parts: the size of
+    its class, and the rest. Below 0.5, `factor` lowers only the rest; above 0.5, it lowers only the
+    costs of kept rows.
     """
 
     name = "discernibility"
@@ -206,8 +207,8 @@ class ConfigurationClasses:
     def kept_classes(self, box: Box, ids: Integers, space: int) -> Flags:
         """Return whether the rule keeps each equivalence class of a configuration, shape (space,).
 
-        `box` has one candidate for each attribute. `ids` has the class of each cell of the
-        frequency table, numbered below `space`.
+        `box` has one candidate for each attribute. `ids` has the class of each cell (combination of
+        values) of the frequency table, numbered below `space`.
         """
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
@@ -266,8 +267,8 @@ class LabelLoss(ClassLoss):
 
     def _joint(self, ids: Integers, space: int) -> Floats:
         """Return the number of rows by label and class, shape (C, space), for C labels; some
-        classes may be empty. `ids` has the class of each cell of the frequency table, numbered
-        below `space`.
+        classes may be empty. `ids` has the class of each cell (combination of values) of the
+        frequency table, numbered below `space`.
 
         As there are few labels, operations on all classes run along whole rows of this matrix.
         """

@@ -92,7 +92,8 @@ class ShownClassification(Classification):
         label
             The masked label of each of the V label values, shape (V,).
         weights
-            The rows of each cell of the frequency table that are counted, shape (cells,).
+            The rows of each cell (combination of values) of the frequency table that are counted,
+            shape (cells,).
         """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})

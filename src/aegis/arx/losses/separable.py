@@ -69,12 +69,13 @@ class Separable:
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum over attributes for a loss: the inverse of `total`."""
+        """Return the sum over attributes from which `total` computes this loss."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the term that each of an attribute's n candidates adds to the sum over attributes,
-        shape (n,). `lost` has the loss of each candidate, shape (n,).
+        """Return the term that each of an attribute's n candidate masks adds to the sum over
+        attributes, shape (n,): its loss (for a geometric mean, log(1 + loss)), divided by the
+        number of attributes if the loss is a mean. `lost` has the losses, shape (n,).
         """
         if self._mean is Mean.SUM:
             return lost

@@ -130,24 +130,25 @@ class Sieve(BranchAndBound):
         self._at_work = None
 
     def _limit(self) -> float:
-        """Return the sum over attributes below which configurations are checked at the current
-        stage of the proof. In the last stage, a configuration with this sum or more cannot be among
-        the best.
+        """Return the limit of the loss, as a sum over attributes, below which configurations are
+        checked at the current stage of the proof. In the last stage, a configuration that reaches
+        the limit cannot be among the best.
         """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Record that the sum over attributes of every remaining configuration is at least
-        `figure`. This gives the search a bound.
+        """Record that the loss of every remaining configuration, as a sum over attributes, is at
+        least `figure`. This gives the search a bound.
         """
         bound = -self._separable.total(min(figure, self._limit()))
         bound = min(self._remaining(), bound)
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing) -> bool:
-        """Check the configurations of the listing whose sum over attributes is below the limit. If
-        there are too many, check most of a random sample. Return whether all were checked.
+        """Check the configurations of the listing whose loss, as a sum over attributes, is below
+        the limit. If there are too many, check most of a random sample. Return whether all were
+        checked.
         """
         known = len(self._refused)
         left = listing.left(self._refused, self._limit(), self._random, self._go_on)
@@ -244,8 +245,8 @@ class Sieve(BranchAndBound):
         node
             The candidate of each attribute.
         steps
-            Steps to coarser candidates, as `_steps` returns them. A coarser configuration that
-            fails as well rules out more of the list.
+            For each attribute and each of its candidates, steps to coarser candidates. A coarser
+            configuration that fails as well rules out more of the list.
         """
         learned = self._coarsened(node, steps)
         if learned is None:
@@ -332,9 +333,10 @@ class Sieve(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return, for each variable and each of its candidates, the steps to ever coarser
-        candidates, the most valuable first. A step is valuable if it covers much of `window`, the
-        list of open configurations.
+        """Return, for each variable (attribute) and each of its candidate masks, a list of coarser
+        candidates, step by step up to the coarsest. A step is more valuable if the coarser mask is
+        at least as coarse as those of many configurations in `window`, the list of open
+        configurations.
         """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
@@ -352,8 +354,9 @@ class Sieve(BranchAndBound):
 def _ascent(
     variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
-    """Yield the steps from the candidate `start` to ever coarser ones. Each step covers as much of
-    the list of open configurations as possible, relative to the growth of the classes.
+    """Yield steps from the candidate mask `start` to the coarsest one, each to a coarser candidate.
+    A candidate covers the open configurations whose mask is at least as fine. Each step gains as
+    many covered configurations as possible, relative to the growth of the classes.
 
     Parameters
     ----------
@@ -362,9 +365,9 @@ def _ascent(
     start
         The candidate to start from.
     logs
-        Logarithm of the share of the list that each candidate covers.
+        Logarithm of the share of the open configurations that each candidate covers.
     entropies
-        Entropy of the groups of each candidate.
+        Entropy of the groups of each candidate, in nats, which measures how small its classes are.
     """
     current = start
     last = math.inf

@@ -30,15 +30,15 @@ _LARGEST, _SAMPLE = 1 << 20, 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
-    """Configurations that may still be among the best: no refused configuration rules them out, and
-    their sum over attributes is below a limit.
+    """Configurations that may still be among the best: they refine no refused configuration, and
+    their loss, a sum over attributes, is below a limit.
 
     Attributes
     ----------
     chosen
         The candidate of each of m attributes in each of n configurations, shape (n, m).
     sums
-        The sum over attributes for each configuration, shape (n,), in ascending order.
+        The loss of each configuration as a sum over attributes, shape (n,), in ascending order.
     whole
         Whether the list is complete; if not, it is a random sample.
     least
@@ -63,8 +63,8 @@ class Listing:
     Parameters
     ----------
     figures
-        For each attribute, the term that each of its n candidate masks adds to the sum over
-        attributes, shape (n,). Infinity excludes a candidate.
+        For each attribute, the term that each of its n candidate masks adds to the loss (a sum over
+        attributes), shape (n,). Infinity excludes a candidate.
     refines
         For each attribute, whether a candidate (row) refines another one (column), shape (n, n);
         None for attributes that form no equivalence classes.
@@ -94,8 +94,8 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return the configurations that refine no refused configuration, and whose sum over
-        attributes is below a limit. If there are too many, return a random sample.
+        """Return the configurations that refine no refused configuration, and whose loss, as a sum
+        over attributes, is below a limit. If there are too many, return a random sample.
 
         Parameters
         ----------

@@ -20,8 +20,8 @@ THEOREM_1 = (
 def closed_form(evidence: Evidence) -> Reconstruction:
     """Return the table closest to uniform that agrees with the joint counts of one mask.
 
-    Let F(a,y) be the number of rows with atom a and class y, f(a) the number of rows with atom a,
-    and M(a) the group of a under the mask. Then
+    Let F(a,y) be the number of rows with the unmasked value (atom) a and the class y, f(a) the
+    number of rows with a, and M(a) the group of a under the mask. Then
 
         F(a,y) = f(a) F(M(a),y) / f(M(a))
 

@@ -179,7 +179,8 @@ def _fit_blocks(
 ) -> Reconstruction:
     """Return the joint counts of blocks (sets of values that no mask distinguishes) and the label:
     in closed form for one mask, by IPF for several masks. `block` has the block of each unmasked
-    value (atom).
+    value (atom), `blocks` is their number, and `histogram` has the rows of each value. `tolerance`
+    and `max_sweeps` say when IPF (iterative proportional fitting) stops.
     """
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))

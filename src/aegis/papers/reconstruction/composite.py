@@ -212,8 +212,9 @@ class _Model:
         return solution
 
     def _penalised(self, information: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return the matrix Q'WQ + lambda D'D of `composite_link` plus a ridge that makes it
-        positive definite; and the ridge. `information` is Q'WQ, and `penalty` is lambda.
+        """Return the matrix Q'WQ + lambda D'D of the penalised fit (see `composite_link`), plus a
+        small multiple of the identity that makes it positive definite; and this multiple.
+        `information` is Q'WQ, and `penalty` is lambda.
         """
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)

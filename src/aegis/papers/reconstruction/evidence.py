@@ -176,8 +176,9 @@ class Evidence:
         raise PolicyError.unknown("masked joint", name, [mask.name for mask in self.masked])
 
     def residual(self, table: Floats) -> float:
-        """Return by how many rows a table of V atoms and C classes, shape (V, C), deviates at most
-        from the exact evidence, that is from the deterministic masks' counts and the histogram.
+        """Return by how many rows a table of V unmasked values (atoms) and C classes, shape (V, C),
+        deviates at most from the exact evidence, that is from the deterministic masks' counts and
+        the histogram.
         """
         worst = [
             np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()
@@ -222,7 +223,7 @@ def check_sizes(mask: MaskedJoint, histogram: Floats) -> Floats:
     """Count in the histogram how many rows each group of a mask has, shape (groups,).
 
     Raise `DataError` if these numbers differ from the rows of the groups in the mask's joint
-    counts, because these cannot then be divided among the unmasked values.
+    counts, because the joint counts could then not be divided among the unmasked values.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

@@ -101,8 +101,8 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """The fitting problem that remains after all cells with only one possible value have this
-    value.
+    """A table of counts in which all cells that can have only one value have this value, and what
+    remains to be fitted.
 
     Attributes
     ----------

@@ -194,8 +194,9 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
 def _prepare(
     start: Floats, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], Floats]]:
-    """Choose how to run IPF; return the fit, and a function that returns the whole table from the
-    fit. `start` is the table to start from.
+    """Choose how to run IPF (iterative proportional fitting); return the fit, and a function that
+    returns the whole table after the fit. `start` is the table to start from, and `slack` the
+    largest difference, in rows, that counts as rounding.
     """
     if PairFit.suits(start, families) and not _needs_elimination(start, families):
         return PairFit(start, families), lambda fit: fit.cells()
@@ -237,8 +238,9 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
 def _require_feasible(
     seed: Floats, families: Sequence[Family], total: float, outcome: _Outcome
 ) -> None:
-    """Raise `DataError` if no table that is 0 where `seed` is 0 meets all required totals. Tables
-    with very many cells are not checked.
+    """Raise `DataError` if no table that is 0 where `seed` is 0 meets the required totals of all
+    `families`. Tables with very many cells are not checked. `total` is the number of rows, and
+    `outcome` has the figures of the fit for the message.
 
     A linear program minimises the deviation from the targets, as in phase one of the simplex
     method.

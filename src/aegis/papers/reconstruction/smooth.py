@@ -115,7 +115,9 @@ def _require_order(evidence: Evidence) -> None:
 
 
 def _details(evidence: Evidence, fits: Sequence[SmoothFit | None], weight: float) -> dict[str, Any]:
-    """Return the penalty and effective dimension of each class, and the weight of the curve."""
+    """Return three figures of the result by name: the penalty and the effective dimension of each
+    class (0 without a fit), and the weight of the curve.
+    """
     per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return {
         "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
@@ -193,9 +195,9 @@ class _Seen:
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return a copy of `table` in which the curves replace the counts of ordered atoms (sets of
-        values); with no fits, return `table`. `weight` is the curves' weight in a mean with a flat
-        table.
+        """Return a copy of `table` in which smooth curves (`fits`) replace the counts of ordered
+        atoms (unmasked values); without fits, return `table`. `weight` is the curves' weight in a
+        mean with a table that is flat in every group.
         """
         if not fits:
             return table
@@ -213,7 +215,9 @@ class _Seen:
         return curves**weight * (flat ** (1 - weight))[:, None]
 
     def weight(self) -> float:
-        """Return the weight at which the curve best predicts how pairs of groups are split.
+        """Return the weight, from 0 to 1, of the smooth curve in a mean with a table that is flat
+        in every group (the closed form): the weight that best predicts how pairs of groups are
+        split.
 
         The curve needs a weight for two reasons: a curve through two or three coarse groups is
         mostly extrapolation, and no smooth curve fits values that pile up at round numbers. The AIC

@@ -181,8 +181,8 @@ def _reconstructed(table: Floats, unfolded: Unfolding) -> Reconstruction:
 
 
 def _after(fitted: Reconstruction, raked: Reconstruction) -> Reconstruction:
-    """Return the result of two fits, one after the other: the table of `raked`, and the iterations
-    and notes of both.
+    """Return the result of two fits, the second of which (`raked`) started from the table of the
+    first: the table of the second, and the iterations and notes of both.
     """
     return replace(
         fitted,

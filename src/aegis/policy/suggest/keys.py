@@ -135,7 +135,7 @@ def stacked(tables: Sequence[ir.Table]) -> ir.Table:
 
 
 def _compared(traits: Sequence[Trait]) -> list[Trait]:
-    """Return the traits that vary; a trait that hardly varies proves nothing."""
+    """Return the traits that vary enough to test whether a column determines them."""
     return [trait for trait in traits if trait.distinct > 1 and 0 < trait.peak < 1]
 
 

@@ -311,7 +311,9 @@ def _round_up(value: float) -> int | float:
 
 
 def _widths(facts: ColumnFacts) -> list[int | float]:
-    """Return up to three widths of the 1-2-5 series that divide the bulk of the values."""
+    """Return up to three widths of intervals for the middle 98 % of the values, from 1, 2, 5, 10,
+    ...
+    """
     cuts = facts.quantiles or {}
     low, high = float(facts.low), float(facts.high)
     bulk = cuts.get(0.99, high) - cuts.get(0.01, low)
@@ -329,7 +331,7 @@ def _widths(facts: ColumnFacts) -> list[int | float]:
 
 
 def _ladder(rung: int) -> int | float:
-    """Return entry 0, 1, 2, 3, ... of the series 1, 2, 5, 10, ...; negative entries are below 1."""
+    """Return entry `rung` of the series 1, 2, 5, 10, ...; entry 0 is 1, and entry -1 is 0.5."""
     power, step = divmod(rung, 3)
     digit = (1, 2, 5)[step]
     return digit * 10**power if power >= 0 else float(f"{digit}e{power}")

@@ -125,7 +125,10 @@ def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dic
 
 
 def _count(source: Source) -> list[ColumnFacts]:
-    """Count nulls and find ranges of all columns, in one query over the whole table."""
+    """Return the facts on all columns that one query over the whole table gives: the numbers of
+    nulls and of NaN, the smallest and the largest value and, unless the table is large, the number
+    of values.
+    """
     table, exact = source.table, source.rows <= EXACT_ROWS
     wanted: dict[str, ir.Value] = {}
     for i, name in enumerate(source.columns):
@@ -202,7 +205,7 @@ def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
 
 
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find quantiles of all numeric columns, in one query."""
+    """Return the facts with the quantiles of all numeric columns, from one query on a sample."""
     wanted: dict[str, ir.Value] = {}
     for i, told in enumerate(facts):
         if told.kind is None or (told.exact and told.distinct < 2):
@@ -248,8 +251,8 @@ def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
 def _find_repetition(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find how often values repeat, the forms of texts and the most frequent values, in two
-    queries.
+    """Return the facts, completed by two queries on a sample: how often values repeat, the forms of
+    texts, and the most frequent values.
 
     Wide tables need several such queries: the engine takes far longer if very many columns are
     stacked at once.
@@ -268,7 +271,8 @@ def _find_repetition(
 def _find_values(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find how often values of some columns repeat, the forms of texts, and the frequent values.
+    """Return the facts of some columns, completed from a sample: how often values repeat, the forms
+    of texts, and the most frequent values.
 
     Columns are stacked and grouped by value, so that the form of each different value is tested
     once.
@@ -310,7 +314,9 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
-    """Add `peak`, `separation` and, for texts, lengths and forms in `row` to the facts."""
+    """Add to the facts the figures in `row` (None: there are none): `peak`, `separation` and, for
+    texts, their lengths and forms.
+    """
     if row is None:
         return facts
     rows = row["rows"]
@@ -352,7 +358,9 @@ def _find_frequent(
 
 
 def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
-    """Add the values that may be quoted to the facts, and ranges if all values are ranges."""
+    """Add to the facts the most frequent values that may be quoted and, if all values are ranges,
+    these ranges. `rows` has values with their number of rows `n`, out of `total` rows.
+    """
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
     known = [str(row["value"]) for row in rows]
     ranges = in_order(known) if _ranged(facts) and len(known) == facts.distinct else ()
@@ -360,7 +368,10 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find which columns determine lifelong traits of persons, on a sample if the table is large."""
+    """Return the facts, completed by the lifelong traits of persons that a column determines (on a
+    sample if the table is large), and by a column of times in which no value of the column occurs
+    twice at the same time.
+    """
     traits = [
         Trait(column.name, column.distinct, column.peak)
         for column in facts
@@ -379,9 +390,11 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
 def _find_once_each(
     source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
 ) -> dict[str, str]:
-    """Find columns whose values occur at most once at each time, only on complete tables.
+    """Return columns such as a person number of which no value occurs twice at the same time, each
+    with its column of times.
 
-    In a sample, a value that occurs once may occur more often in the table.
+    In a sample, a value that occurs once may occur more often in the table. So the result is empty
+    if the table is too large to be read completely.
     """
     if source.rows > EXACT_ROWS:
         return {}

@@ -323,7 +323,9 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """Give copies of quasi-identifiers the same role, or add a question about them."""
+    """Return the profiles by column. Columns that are copies of quasi-identifiers get the same
+    role, or a question about them is added.
+    """
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))
     changed = dict(profiles)
@@ -356,8 +358,8 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
 def _with_questions(
     source: Source, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[dict[str, ColumnProfile], str]:
-    """Add questions about a few columns that together single out rows; also return them as one
-    sentence.
+    """Return the profiles with questions about a few columns that together make many rows unique;
+    also return these questions as one sentence.
 
     Columns that are already masked are not considered.
     """
@@ -436,8 +438,10 @@ def _with_doubts(
     facts: Mapping[str, ColumnFacts],
     profiles: Mapping[str, ColumnProfile],
 ) -> tuple[Label, ColumnProfile]:
-    """Add warnings to the label if another column repeats it, or if it is a number of which one row
-    holds most of the variance."""
+    """Return the label and its profile, with warnings if another column repeats the label, or if
+    the label is a number and most of its variance comes from one row. `facts` and `profiles` are by
+    column.
+    """
     doubts = [profile.warning] if profile.warning else []
     if label.is_number:
         share = one_row_share(source, profile.facts)

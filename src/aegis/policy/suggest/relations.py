@@ -72,7 +72,8 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column reveals, and how reliably the other column reveals it.
+    """A relation between a quasi-identifier and another column: how reliably the other column
+    reveals the values of the quasi-identifier.
 
     Attributes
     ----------
@@ -86,9 +87,9 @@ class Twin:
     linear
         Whether one number is a linear function of the other, such as a length in other units.
     coarse
-        Whether the quasi-identifier determines the other column instead, as an age determines its
-        decade. `right` is then the share of the rows in which the other column follows from the
-        quasi-identifier.
+        Whether the relation is reversed: the quasi-identifier determines the other column, as an
+        age determines its decade. `right` is then the share of the rows in which the other column
+        follows from the quasi-identifier.
     """
 
     of: str
@@ -300,7 +301,9 @@ def _numbers(column: pa.Array) -> Floats:
 
 
 def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row, equal for rows with equal codes in all columns, numbered without gaps."""
+    """Return one code per row, numbered without gaps; it is equal for rows with equal codes in all
+    columns.
+    """
     key = columns[0]
     for column in columns[1:]:
         key = key * (int(column.max(initial=0)) + 1) + column
@@ -328,7 +331,9 @@ def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a twin if `other` shows the quasi-identifier `own` in larger groups; otherwise None."""
+    """Return a `Twin` if the column `other` shows the values of the quasi-identifier `own` in
+    larger groups; else None.
+    """
     if 2 * codes[other].max() > codes[own].max():
         return None
     right, gain = _guessed(codes[other], codes[own])
@@ -336,8 +341,9 @@ def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
-    """Return the share of rows whose value the group predicts, and its lift; zeros if that proves
-    nothing. Rows without a value do not count.
+    """Return the share of rows whose value is predicted from their group, and how far it exceeds
+    the share of the most frequent value, relative to the largest possible excess (lift). Both are 0
+    if there are too few rows. Rows without a value do not count.
     """
     there = values != NULL
     values, groups = values[there], np.unique(groups[there], return_inverse=True)[1]

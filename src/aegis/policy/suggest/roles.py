@@ -206,7 +206,9 @@ def _doubt(facts: ColumnFacts) -> str | None:
 
 
 def _bears_names(facts: ColumnFacts) -> bool:
-    """Return whether the header says whose names these are: `Vorname`, `patient_name`, not `name`."""
+    """Return whether the column's name says whose names it contains: `Vorname` and `patient_name`
+    do, `name` does not.
+    """
     concept = facts.concept
     alone = facts.spoken.strip().lower() in word_list("name")
     return concept is not None and concept.name == PERSON_NAME and not alone
@@ -319,7 +321,9 @@ def _how_many(share: float) -> str:
 
 
 def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> bool:
-    """Return whether the values fit a name that suggests an identifier; `many`: many values differ."""
+    """Return whether the values of a column fit its name, which suggests an identifier (`concept`).
+    `many` says whether nearly all values differ.
+    """
     if concept.name == PERSON_NAME and facts.kind is Kind.TEXT:
         return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
     if facts.fractional or (names_measure(facts.spoken) and facts.kind is Kind.NUMBER):
@@ -340,9 +344,10 @@ def _is_bare(facts: ColumnFacts) -> bool:
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
-    """Return whether many values have few rows each and none has many rows, as for keys of persons.
+    """Return whether the column has many values with a few rows each, and no value with many rows.
+    Identifiers of persons with several rows look like this.
 
-    Columns of codes with the same weak names, such as `id`, have many rows for some values.
+    A column of codes may also be named `id`, but some of its values have many rows.
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     return few_rows and 0 < facts.peak <= KEY_PEAK and facts.kind in (Kind.INTEGER, Kind.TEXT)
@@ -361,7 +366,9 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return why a column identifies persons: each value has one sex, race or birth date; or None."""
+    """Return the reason if a column identifies persons because each value has one sex, race or
+    birth date; None if not, or if its name has a known meaning (`concept`).
+    """
     if concept is not None or not facts.fixes:
         return None
     return (
@@ -370,7 +377,9 @@ def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None
 
 
 def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return why a column identifies persons: many values contain a common given name; or None."""
+    """Return the reason if a column identifies persons because many values contain a common given
+    name; None if not, or if its name has a known meaning (`concept`).
+    """
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
     if facts.shape("given") < GIVEN or facts.shape("prose") > 0.5:
@@ -379,7 +388,9 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return why a column identifies persons: values repeat as numbers of persons do; or None."""
+    """Return the reason if a column identifies persons because its values repeat as numbers of
+    persons do; None if not, or if its name has a known meaning (`concept`).
+    """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     if concept is not None or not few_rows:
         return None
@@ -410,7 +421,9 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
 
 
 def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
-    """Return why a column may identify persons: its texts are different sentences; or None."""
+    """Return the reason if a column may identify persons because its texts are different sentences;
+    else None.
+    """
     if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
         return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None

@@ -265,9 +265,9 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: Flags | None = None,
 ) -> MomentSums:
-    """Return the moments (sums of products of codes) from co-occurrence counts, with the codes of
-    each attribute i clipped separately to the squared length `longest[i]`. `codes` are the numbers
-    that describe the `cells` (sets of values) of each attribute.
+    """Return the moments (sums of products of codes) from co-occurrence counts, where `codes` are
+    the numbers that describe the `cells` (sets of values) of each attribute. The codes of a cell of
+    attribute i form a vector, which is first shortened to a squared length of at most `longest[i]`.
 
     The moments are sums over all labelled rows. If `classes` is given, with one Boolean for each of
     the C classes, only rows of the classes with True count.

@@ -84,7 +84,10 @@ def _why(session: Session, by: Actor, request: Request) -> str:
 
 
 def _answered(session: Session, by: Actor, request: Request, action: Action) -> bool:
-    """Return whether a job works on the request, or `action` is an approval that this person gave."""
+    """Return whether the person `by` need not do `action` for a request now. This is so while a job
+    for the request is queued or running, or if the action is an approval that the person already
+    gave.
+    """
     under_way = select(Job.id).where(
         Job.request_id == request.id, Job.state.in_(("queued", "running"))
     )

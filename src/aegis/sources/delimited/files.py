@@ -205,7 +205,9 @@ def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
 
 
 def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:
-    """Return the texts of the first rows of each column."""
+    """Return the texts of the first rows by column name. `sample` is the name of a table or view
+    with the sampled rows, and `names` are its columns.
+    """
     with embedded().con.cursor() as cursor:
         first = cursor.execute(f"SELECT * FROM {sample} LIMIT {_FIRST_ROWS}").fetchall()
     return {name: [row[i] for row in first] for i, name in enumerate(names)}

@@ -248,7 +248,7 @@ def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Ints, w
 
 
 def _equal(first: pa.Array, two: pa.Array) -> bool:
-    """Return whether two arrays of one type are equal; NaN equals NaN."""
+    """Return whether two arrays of the same type are equal; NaN counts as equal to NaN."""
     if pa.types.is_floating(first.type):
         return np.array_equal(numbers_of(first), numbers_of(two), equal_nan=True)
     return bool(first.equals(two))
@@ -345,8 +345,8 @@ def _check_pairs(summary: Summary) -> None:
 
 
 def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
-    """Raise `ValueError` if the sums of a numeric label do not add up, or if no numbers can have
-    these sums.
+    """Raise `ValueError` if the sums of a numeric label over the values of an attribute differ from
+    its sum over all rows, or if no numbers can have these sums.
     """
     what = "sums of the label"
     folds = pairs.folds
@@ -462,7 +462,7 @@ def _label_codes(
     frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
 ) -> Ints:
     """Return, for each code that the frequency table has for the label, the index of the class; for
-    null, the number of classes.
+    null, the number of classes. `known` has the summaries of all attributes by name.
     """
     name = frequency.label
     told = frequency.representatives[name]

@@ -126,8 +126,9 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns of text files in which other values decide how a value is read; None if
-    there are text files and the manifest does not state these columns.
+    """Return the columns of text files in which the reading of a value depends on the other values,
+    for example whether the day comes first. The result is None if there are text files and the
+    manifest does not state these columns.
     """
     columns = content.read_by_context
     if columns is None:
@@ -438,7 +439,9 @@ def _shaped(flat: Array, shapes: list[Any]) -> tuple[Array, ...]:
 
 
 def _parted(flat: Array, lengths: Ints, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Any]:
-    """Split a flat array by pair of attributes; `lengths` has the number of entries of each pair."""
+    """Split a flat array into one array for each pair of attributes; `lengths` has the number of
+    entries of each of the `pairs`.
+    """
     said = lengths.tolist()  # Python's own numbers, which cannot overflow
     if any(length < 0 for length in said) or sum(said) != len(flat):
         refuse("the cells of the pairs are more or fewer than the manifest says")

@@ -146,7 +146,9 @@ class TermsShape(BundleMapping):
 
 
 class TaskShape(BundleMapping):
-    """The manifest's entry for one of several labels, with its own summary of the table."""
+    """The manifest's entry for one of several labels: its weight, its measure, and the summary of
+    the table that was made for this label.
+    """
 
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     measure: str | None

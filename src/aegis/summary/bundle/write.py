@@ -28,8 +28,8 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the text with which the names of all bundle members of the attribute at this index
-    begin.
+    """Return the prefix of file names in the bundle (a zip archive) for one attribute; `index` is
+    the attribute's position.
     """
     return f"attribute_{index}"
 
@@ -73,8 +73,8 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def label_prefix(index: int) -> str:
-    """Return the text with which the names of the bundle members of the label at this index begin,
-    if the summary has several labels.
+    """Return the prefix of file names in the bundle (a zip archive) for one of several labels;
+    `index` is the label's position.
     """
     return f"label_{index}_"
 

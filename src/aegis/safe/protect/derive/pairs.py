@@ -194,8 +194,9 @@ class _Program:
         return np.maximum(low, threshold), high
 
     def asked(self) -> Ints:
-        """Return the indices of the combinations to examine: all of them or, in large tables, those
-        with the largest effect on moments (mean products of codes).
+        """Return the indices of the pairs of values to examine: all pairs that can have rows or, in
+        large tables, the `HEAVIEST` pairs that change the moments (mean products of codes) most if
+        they gain a row.
         """
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
