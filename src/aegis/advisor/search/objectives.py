@@ -19,7 +19,13 @@ from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import FinestBound, FinestMasks, has_reach, work_at
+from aegis.advisor.search.auc_bound import (
+    FinestBound,
+    FinestMasks,
+    has_reach,
+    reads_names,
+    work_at,
+)
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure
 from aegis.advisor.search.problem import Box, Problem, Variable, make_problem, members
 from aegis.advisor.search.several import ShareOfLabel, SharesKept
@@ -120,7 +126,7 @@ class BelowBound(OfMeasure):
     @cached_property
     def _finest(self) -> FinestBound:
         most = explained_share if self._of_number else reachable_auc
-        return FinestBound(self._problem, most)
+        return FinestBound(self._problem, most, names=reads_names(self._measure))
 
     def _over(self, box: Box) -> float:
         by_trace = self.bounded and not self._of_number
