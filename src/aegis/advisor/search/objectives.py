@@ -311,7 +311,7 @@ class EveryColumn(OfMeasure):
         self._blocks: PartBlocks | None = None
         self._masks = FinestMasks(problem)
         self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
-        self._groups: dict[tuple[Hashable, int], tuple[Floats, Floats]] = {}
+        self._groups: dict[tuple[Hashable, int], Floats] = {}
 
     def _over(self, box: Box) -> float:
         return self.upper(box)
@@ -355,13 +355,12 @@ class EveryColumn(OfMeasure):
         if key not in self._groups:
             variable, level = self._variables[index], coded.levels[index]
             self._groups[key] = self._grouped(variable, level, candidate)
-        groups, rows = self._groups[key]
-        value = max(float((((explained @ groups) * groups).sum(axis=0) / rows).sum()), 0.0)
+        value = max(float(np.vdot(explained, self._groups[key])), 0.0)
         return value / (1 + value)
 
-    def _grouped(self, variable: Variable, level: Integers, place: int) -> tuple[Floats, Floats]:
-        """Return the 0/1 matrix of finest levels by group of a candidate, shape (L, g), and rows,
-        shape (g,).
+    def _grouped(self, variable: Variable, level: Integers, place: int) -> Floats:
+        """Return, for each pair of finest levels, 1 / the rows of their group if a candidate groups
+        them together, else 0, shape (L, L).
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
@@ -369,12 +368,12 @@ class EveryColumn(OfMeasure):
         there = np.flatnonzero(counted)
         rows: Floats = counted[there].astype(np.float64)
         if candidate.noise is not None:
-            return np.eye(len(rows)), rows
+            return np.diag(1 / rows)
         shown, numbers = self._scorer.order(variable.attribute, candidate)
         shown = candidate.levels if numbers is None else shown
         first = np.zeros(int(level.max()) + 1, dtype=np.int64)
         first[level] = np.arange(len(level))
         groups = shown[first[there]]
-        indicators = np.eye(int(groups.max()) + 1)[groups]
-        indicators = indicators[:, indicators.any(axis=0)]
-        return indicators, rows @ indicators
+        held = np.bincount(groups, weights=rows)[groups]
+        together: Floats = (groups[:, None] == groups) / held
+        return together
