@@ -334,3 +334,9 @@ def test_the_bound_reads_of_a_number_the_ranges_that_the_score_reads() -> None:
         value = ((fit**2).sum(axis=0) / shown[target].sum(axis=0)).sum()
         reached.append(value / (1 + value))
     assert objective.upper((1, 1)) == pytest.approx(np.mean(reached), rel=1e-4)
+
+
+def test_a_bound_counts_as_the_work_of_one_inverse(summary: Summary) -> None:
+    searcher = searcher_of(summary, MEASURE, {"k": 2})
+    searcher.objective.upper(searcher.problem.root)
+    assert 0 < searcher.problem.work.done < 2e-3

@@ -82,10 +82,9 @@ class FinestMasks:
         return self._known[index, domain]
 
 
-def work_at(coded: CodedMasks) -> float:
-    """Return how much work it takes to compute the bound of a box that has these finest masks."""
-    levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
-    return score_work(levels, levels)
+def levels_at(coded: CodedMasks) -> int:
+    """Return how many levels these finest masks have together."""
+    return sum(int(level.max(initial=0)) + 1 for level in coded.levels)
 
 
 def _refined(variable: Variable, domain: int, *, names: bool) -> Integers:
@@ -134,7 +133,8 @@ class FinestBound:
             return 1.0
         keys = tuple(coded.keys)
         if keys not in self._known:
-            self._work.add(work_at(coded))
+            levels = levels_at(coded)
+            self._work.add(score_work(levels, levels))
             counts = self._blocks.counts(range(len(keys)), coded)
             self._known[keys] = self._most(counts)
         return self._known[keys]

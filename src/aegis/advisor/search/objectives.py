@@ -23,10 +23,16 @@ from aegis.advisor.search.auc_bound import (
     FinestBound,
     FinestMasks,
     has_reach,
+    levels_at,
     reads_names,
-    work_at,
 )
-from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure
+from aegis.advisor.search.objective import (
+    OBJECTIVES,
+    Objective,
+    ObjectiveType,
+    OfMeasure,
+    inverse_work,
+)
 from aegis.advisor.search.problem import Box, Problem, Variable, make_problem, members
 from aegis.advisor.search.several import ShareOfLabel, SharesKept
 from aegis.advisor.search.trace import Pillai
@@ -338,7 +344,7 @@ class EveryColumn(OfMeasure):
         def make() -> list[Floats]:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
-            self._problem.work.add(work_at(coded))
+            self._problem.work.add(inverse_work(levels_at(coded)))
             return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
 
         return self._known.get(tuple(coded.keys), make)
