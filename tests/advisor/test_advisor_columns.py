@@ -280,3 +280,63 @@ def test_weights_say_how_much_a_column_counts() -> None:
     learnt = {name: own[0] for name, own in scorer.columns(scorer.unmasked).items()}
     wanted = (sum(learnt.values()) + 2 * learnt["job"]) / 6
     assert scorer.value(scorer.unmasked, MEASURE) == pytest.approx(wanted, abs=1e-12)
+
+
+@st.composite
+def many_numbers(draw: st.DrawFn) -> pa.Table:
+    """Numbers of more values than the 32 ranges that scores read of them."""
+    rows, seed = draw(st.integers(40, 90)), draw(st.integers(0, 10_000))
+    random = np.random.default_rng(seed)
+    age = random.permutation(rows) if draw(st.booleans()) else random.integers(0, 70, rows)
+    pay = age * draw(st.integers(0, 2)) + random.integers(0, draw(st.integers(2, 60)), rows)
+    job = [f"j{v}" for v in (age // 20 + random.integers(0, 2, rows)) % 4]
+    return pa.table({"age": age, "pay": pay, "job": job})
+
+
+OF_MANY: dict[str, list[Any]] = {
+    "age": ["identity", {"bucketize": {"width": 3}}, {"bucketize": {"width": 10}}, "suppress"],
+    "pay": ["identity", {"quantiles": {"count": 4}}, {"round": {"step": 2}}, "suppress"],
+    "job": TEXTS,
+}
+
+
+@settings(max_examples=8, deadline=None)
+@given(many_numbers())
+def test_no_configuration_of_many_numbers_is_above_the_bound_of_a_box(table: pa.Table) -> None:
+    own = summarize(table, policy_of(table, OF_MANY))
+    searcher = searcher_of(own, MEASURE, {"k": 1})
+    assert_bounded(searcher.objective, boxes=20)
+    quick = searcher_of(own, MEASURE, {"k": 1}).objective
+    sizes = [len(v.candidates) for v in searcher.problem.variables]
+    for leaf in np.ndindex(*sizes):
+        box = tuple(1 << place for place in leaf)
+        assert searcher.objective.bound(box) <= quick.upper(box) + 1e-12
+
+
+def test_the_bound_reads_of_a_number_the_ranges_that_the_score_reads() -> None:
+    random = np.random.default_rng(2)
+    age = random.permutation(300)
+    table = pa.table({"age": age, "pay": age // 2 + random.integers(0, 40, 300)})
+    own = summarize(table, policy_of(table))
+    objective = searcher_of(own, MEASURE, {"k": 1}).objective
+    shown = {}
+    for name, attribute in own.attributes.items():
+        place = {value: i for i, value in enumerate(attribute.values.to_pylist())}
+        ranges = attribute.unmasked.ranges
+        assert ranges is not None
+        codes = ranges[attribute.atoms][[place[v] for v in table[name].to_pylist()]]
+        shown[name] = np.eye(int(codes.max()) + 1)[codes]
+    reached = []
+    for target, other in (("age", "pay"), ("pay", "age")):
+        y = shown[target] - shown[target].mean(axis=0)
+        x = shown[other] - shown[other].mean(axis=0)
+        fit = x @ np.linalg.lstsq(x, y, rcond=None)[0]
+        value = ((fit**2).sum(axis=0) / shown[target].sum(axis=0)).sum()
+        reached.append(value / (1 + value))
+    assert objective.upper((1, 1)) == pytest.approx(np.mean(reached), rel=1e-4)
+
+
+def test_a_bound_counts_as_the_work_of_one_inverse(summary: Summary) -> None:
+    searcher = searcher_of(summary, MEASURE, {"k": 2})
+    searcher.objective.upper(searcher.problem.root)
+    assert 0 < searcher.problem.work.done < 2e-3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from aegis.advisor import Scorer
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import load_policy
+from aegis.present.cautions import cautions_of
 from aegis.summary import load_bundle, merge, save_bundle, summarize
 
 R2 = MEASURES.get("held-out-r2")
@@ -178,8 +180,34 @@ def test_a_column_derived_from_the_number_is_named(copy: Any) -> None:
     assert "copy orders the rows as it does" in label
     policy["attributes"]["copy"] = {"role": "feature"}
     advice = aegis.Study(table, policy).advise()
-    [named] = [text for text in advice.warnings if "as a column derived from it does" in text]
-    assert named.startswith("copy alone explains 9")
+    [named] = [text for text in advice.warnings if " alone explains " in text]
+    assert named.startswith("The column copy alone explains ")
+    assert advice.warnings[0] == named
+
+
+def test_a_release_and_its_certificate_name_a_column_derived_from_the_number(
+    tmp_path: Path,
+) -> None:
+    table, policy = case(rows=900)
+    table = table.append_column("copy", pa.array(2 * table["wage"].to_numpy() + 1))
+    policy["attributes"]["copy"] = {"role": "feature"}
+    study = aegis.Study(table, policy)
+    release = study.apply(study.advise(), tmp_path / "r.parquet", certificate=tmp_path / "c.json")
+    stated = json.loads((tmp_path / "c.json").read_text())
+    assert set(stated["utility"]["leaks"]) == {"copy"}
+    assert any("copy alone explains" in text for text in cautions_of(stated))
+    assert not aegis.check_certificate(release.path, tmp_path / "c.json").mismatches
+
+
+def test_one_of_several_labels_names_a_column_derived_from_it() -> None:
+    table, policy = case(rows=900)
+    table = table.append_column("copy", pa.array(2 * table["wage"].to_numpy() + 1))
+    table = table.append_column("other", pa.array(["a", "b", "c"] * 300))
+    policy["attributes"]["copy"] = {"role": "feature"}
+    policy["labels"] = [policy.pop("label"), "other"]
+    advice = aegis.Study(table, policy).advise()
+    [named] = [text for text in advice.warnings if " alone explains " in text]
+    assert named.startswith("The column copy alone explains ")
 
 
 def test_ordinary_columns_are_not_taken_for_derived_ones() -> None:

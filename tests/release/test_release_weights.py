@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import aegis
@@ -76,6 +77,26 @@ def test_the_certificate_states_weighted_figures(tmp_path: Path) -> None:
     checked = aegis.check_certificate(output, certificate)
     assert not checked.mismatches
     assert any("it depends on 'w'" in what for what in checked.unchecked)
+
+
+def test_weights_of_persons_do_not_make_rows_unique(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    person = draw.integers(0, 40, ROWS)
+    rows = table().append_column("who", pa.array(person)).drop(["w"])
+    rows = rows.append_column("w", pa.array(person * 1.5 + 1))
+    study = aegis.Study(rows, POLICY | {"person": "who"})
+    release = study.apply(study.advise(), tmp_path / "r.parquet")
+    shown = pq.read_table(tmp_path / "r.parquet").to_pylist()
+    holders: dict[tuple[object, ...], set[int]] = {}
+    ages = [{**row, "who": who} for row, who in zip(rows.to_pylist(), person, strict=True)]
+    for row in ages:
+        masked = f"[{row['age'] // 10 * 10}, {row['age'] // 10 * 10 + 10}["
+        holders.setdefault((masked, row["town"], row["y"]), set()).add(int(row["who"]))
+    alone = sum(len(holders[row["age"], row["town"], row["y"]]) == 1 for row in shown)
+    outside = release.audit.outside
+    assert outside is not None
+    assert outside.unique_rows == alone
+    assert outside.singling is None or "aegis_weight" not in outside.singling.columns
 
 
 def test_methods_that_group_records_refuse_weights() -> None:

@@ -118,7 +118,9 @@ def test_what_masks_do_not_show_is_left_out_of_the_sums() -> None:
 @pytest.mark.parametrize(
     ("price", "problem"),
     [
-        (["a", "b"] * 150, "is declared a number but has type string"),
+        (["1.5", "-2"] * 150, r"is declared a number but has type string\. Convert"),
+        (["1.5", "n/a"] * 150, "has type string: 'n/a' is not a number"),
+        (["1.5", "inf", "1e3"] * 100, "has type string: 'inf' is not a number"),
         ([1.0, float("inf")] * 150, "has infinite values"),
         ([2.5] * ROWS, "is 2.5 in every row"),
         (pa.nulls(ROWS, pa.float64()), "is null in every row"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.caveats import disagreement, label_copies, with_caveats
+from aegis.advisor.caveats import disagreement, with_caveats
 from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.default import measure_for
 from aegis.advisor.estimates import ESTIMATES, EstimateCase
@@ -259,7 +259,6 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
             " for privacy but not for scores"
         )
     notes += weight_notes(summary)
-    notes += label_copies(summary)
     if summary.sampled:
         notes.append(
             "multi-attribute scores come from a seeded sample of "

@@ -10,18 +10,12 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, Measure, Merit
-from aegis.policy.labels import MUCH_IN_ONE_ROW
-from aegis.summary import Summary
-from aegis.words import percent, predicted
+from aegis.words import predicted
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release counts as useless."""
 FEWEST = 25
 """Smallest number of rows of a class for which the score of a model is not considered chance."""
-DERIVED = 0.99
-"""A column may be derived from the label if it explains at least this share of the label's
-variance.
-"""
 RARE = 0.1
 """Share of the labelled rows below which a class counts as rare."""
 COMPARED = 10
@@ -106,47 +100,6 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"the recommended {best.name} has no utility left: its attributes do not predict {subject}",
         )
     return ()
-
-
-def label_copies(summary: Summary) -> list[str]:
-    """Return a warning for each column that explains nearly all the variance of a numeric label, so
-    that it may be a copy of the label.
-
-    Such a column is often derived from the label. The explained share is the R2 of predicting each
-    row by the mean of its atom (a set of values that all masks treat in the same way), adjusted for
-    the number of atoms. Columns with fewer than two rows per atom are left out. If one row accounts
-    for much of the label's variance, there are no warnings, because this row alone would decide the
-    share.
-    """
-    parts = [summary] if summary.several is None else [t.summary for t in summary.several.tasks]
-    return [
-        f"{name} alone explains {percent(100 * share, 1)} of the variance of {part.label.column}, as a column "
-        "derived from it does: if it is not known when somebody predicts, leave it out of the policy"
-        for part in parts
-        for name, share in _explained_alone(part).items()
-        if share >= DERIVED
-    ]
-
-
-def _explained_alone(summary: Summary) -> dict[str, float]:
-    """Return the adjusted R2 of a numeric label by each attribute alone; empty for other labels."""
-    sums, rows = summary.pairs.responses, summary.pairs.counted
-    if sums is None or (summary.number or {}).get("one_row", 0.0) >= MUCH_IN_ONE_ROW:
-        return {}
-    centre, whole = sums.centre(rows), rows * sums.deviation(rows) ** 2
-    counted, shares = int(summary.label.counts.sum()), {}
-    for name, of_atoms, joint in zip(
-        summary.attributes, sums.sums, summary.pairs.joints, strict=True
-    ):
-        there = joint.sum(axis=1)
-        away = (of_atoms.sum(axis=0) - centre * there)[there > 0].astype(float)
-        held = there[there > 0].astype(float)
-        if 2 * len(held) > counted:
-            continue
-        between = float((away**2 / held).sum()) - float(away.sum()) ** 2 / rows
-        left = max(1 - between / whole, 0.0) if whole > 0 else 1.0
-        shares[name] = 1 - left * (counted - 1) / (counted - len(held))
-    return shares
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.masks import common_refinement
+from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.privacy.inference import lift, predictability
 from aegis.words import joined, percent
 
@@ -17,12 +19,18 @@ if TYPE_CHECKING:
 
 LEAK = 0.8
 """A single column that explains at least this share of the label may repeat it in other words."""
+DERIVED = 0.99
+"""The same share for a label that is a number."""
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the columns that alone explain at least 80 % (`LEAK`) of the label under their masks,
-    with the share that each explains.
+    """Return the columns that explain nearly all of the label under their masks, with the share.
+
+    The share is at least `LEAK` for classes, and at least `DERIVED` for a number.
     """
+    if summary.pairs.responses is not None:
+        shares = _shares_of_number(summary, choice)
+        return {name: share for name, share in shares.items() if share >= DERIVED}
     leaks = {}
     for name, candidate in choice.items():
         attribute = summary.attributes.get(name)
@@ -33,6 +41,40 @@ def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
         if (share := label_share(joint)) >= LEAK:
             leaks[name] = share
     return leaks
+
+
+def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
+    """Return the adjusted R2 of a numeric label by each column alone.
+
+    Each row is predicted by the mean of its level or range. Columns with fewer than two rows per
+    group are left out. If one row accounts for much of the label's variance, the result is empty,
+    because this row alone would decide the share.
+    """
+    pairs = summary.pairs
+    sums, rows = pairs.responses, pairs.counted
+    if sums is None or (summary.number or {}).get("one_row", 0.0) >= MUCH_IN_ONE_ROW:
+        return {}
+    centre, whole = sums.centre(rows), rows * sums.deviation(rows) ** 2
+    counted, shares = int(summary.label.counts.sum()), {}
+    for name, of_atoms, joint in zip(pairs.names, sums.sums, pairs.joints, strict=True):
+        candidate = choice.get(name)
+        if candidate is None or candidate.noise is not None:
+            continue
+        shown = (
+            [candidate.levels] if candidate.ranges is None else [candidate.levels, candidate.ranges]
+        )
+        group = common_refinement(shown)
+        there = joint.sum(axis=1)
+        away = (of_atoms.sum(axis=0) - centre * there).astype(float)
+        held = np.bincount(group, weights=there.astype(float))
+        both = np.bincount(group, weights=away)[held > 0]
+        held = held[held > 0]
+        if 2 * len(held) > counted:
+            continue
+        between = float((both**2 / held).sum()) - float(both.sum()) ** 2 / rows
+        left = max(1 - between / whole, 0.0) if whole > 0 else 1.0
+        shares[name] = 1 - left * (counted - 1) / (counted - len(held))
+    return shares
 
 
 def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.kept_codes import KeptCodes, kept_codes
-from aegis.advisor.label_leaks import LEAK, label_share
+from aegis.advisor.label_leaks import label_leaks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.released import ReleasedRows
@@ -55,16 +55,17 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     summary = released.plan.summary
     label = summary.label.column or None
     missing = _missing_leaks(summary)
+    scorer = Scorer(summary)
     leaks = {
         name: share
-        for name, attribute in summary.attributes.items()
-        if name not in missing and (share := label_share(attribute.joint)) >= LEAK
+        for name, share in label_leaks(summary, scorer.unmasked).items()
+        if name not in missing
     }
     nothing = Outside(rows=None, unique_rows=None, label=label)
     best = advice.best
     if best is None or best.method is not None:
         return _told(advice, Uncovered.of(nothing, leaks, missing))
-    choice = Scorer(summary).choose(best.configuration)
+    choice = scorer.choose(best.configuration)
     outside = outside_of_release(released, choice)
     if outside is None:
         near = {

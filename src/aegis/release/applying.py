@@ -347,9 +347,10 @@ class _MaskedPlan(ReleasePlan[Release]):
         judged = self.checked.kept_rows()
         added = {*widened.columns, *widened.protected}
         judged = judged.drop(*added) if added else judged
-        self.with_originals = judged.drop(WEIGHT) if policy.weight is not None else judged
+        weightless = judged.drop(WEIGHT) if policy.weight is not None else judged
+        self.with_originals = weightless
+        self.judged = Source(weightless.drop(*self.originals.masks), self.source.origin)
         judged = judged.drop(*self.originals.masks)
-        self.judged = Source(judged, self.source.origin)
         self.table = judged if drawn is None else drawn.released(judged)
         own = [name for name in (PERSON, WEIGHT) if name in judged.columns]
         hidden = {*hidden_columns(policy, self.masks), *own} & {*self.table.columns}

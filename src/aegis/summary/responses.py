@@ -24,6 +24,7 @@ from aegis.arrays import Array, Floats, Integers, Ints
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.summary.codes import numbers_of
+from aegis.words import brief
 
 """Whole numbers of 64 bits, or Python's own where they may take more."""
 
@@ -155,7 +156,7 @@ def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Float
     kind = Kind.of(dtype)
     if kind is None or not kind.numeric:
         raise DataError(
-            f"The label {name!r} is declared a number but has type {dtype}.",
+            f"The label {name!r} is declared a number but has type {dtype}{_no_number(values)}.",
             hint="Convert the column to a number, or leave `kind: number` out to predict classes.",
         )
     numbers = numbers_of(values)
@@ -176,6 +177,21 @@ def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Float
             + (" Give the label a finer mask." if masked else ""),
         )
     return numbers
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _no_number(values: pa.Array) -> str:
+    """Name one of the texts that are not numbers, as the end of a sentence; empty if there is none."""
+    texts = values.drop_null().to_pylist()
+    wrong = sorted(v for v in texts if isinstance(v, str) and not is_number(v))
+    return f": {brief(wrong[0])} is not a number" if wrong else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.summary.codes import code_values, numbers_of
-from aegis.summary.responses import NumberUnit
+from aegis.summary.responses import NumberUnit, is_number
 from aegis.words import brief, counted
 
 MOST_BITS = 31
@@ -245,18 +245,11 @@ def refuse_text_weights(source: Source, name: str) -> None:
     for batch in source.batches(source.table.select(w=column)):
         for text in batch.column("w").to_pylist():
             row += 1
-            if text is not None and not _is_number(text):
+            if text is not None and not is_number(text):
                 raise DataError(
                     f"The weight {name!r} is a column of texts: row {row:,} is {brief(text)}, which is not a number.",
                     hint="Correct this row and others like it, or leave `weight` out of the policy.",
                 )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Ints) -> Floats:

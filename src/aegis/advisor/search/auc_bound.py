@@ -12,7 +12,7 @@ from aegis.advisor.search.objective import score_work
 from aegis.advisor.search.problem import Box, Problem, Variable, members
 from aegis.arrays import Integers
 from aegis.masks import common_refinement
-from aegis.measures import MEASURES, Expected, Merit, PartCounts
+from aegis.measures import MEASURES, Expected, Learner, Measure, Merit, PartCounts
 
 _LEVELS = 1024
 """Largest number of levels, of all attributes together, for which a box is bounded."""
@@ -34,18 +34,30 @@ def has_reach(objective: str, problem: Problem) -> bool:
     return summary.label_attribute is None
 
 
-class FinestMasks:
-    """Computes the finest masks in each box (a set of candidate masks for each attribute): for each
-    attribute, the mask that shows everything that any candidate in the box shows.
+def reads_names(measure: Measure) -> bool:
+    """Return whether a measure reads each level of a number or date; only naive Bayes does."""
+    return Learner.NB in getattr(getattr(measure.compute, "__self__", None), "learners", ())
 
-    The mask also refines the numeric ranges of the candidates. If a candidate adds noise, the
-    finest mask shows the atoms (the sets of values that all candidates treat in the same way),
-    because the noisy value is a random function of the atom. Boxes with the same candidates of an
-    attribute share its finest mask.
+
+class FinestMasks:
+    """The finest masks in each box: for each attribute, the mask that shows everything that any
+    candidate in the box shows.
+
+    A number or date shows its ranges, and a text its levels. If a candidate adds noise, the finest
+    mask shows the atoms, because the noisy value is a random function of the atom. Boxes with the
+    same domain of an attribute share its finest mask.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    names
+        Whether the measure also reads the levels of numbers and dates, as naive Bayes does.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, names: bool = False) -> None:
         self._variables = problem.variables[: len(problem.summary.attributes)]
+        self._names = names
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._known: dict[tuple[int, int], tuple[int, Integers, int]] = {}
 
@@ -71,34 +83,31 @@ class FinestMasks:
         An atom is a set of attribute values that all candidates treat in the same way.
         """
         if (index, domain) not in self._known:
-            level = _refined(self._variables[index], domain)
+            level = _refined(self._variables[index], domain, names=self._names)
             number = self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
             self._known[index, domain] = number, level, int(level.max(initial=0)) + 1
         return self._known[index, domain]
 
 
-def work_at(coded: CodedMasks) -> float:
-    """Return about how many seconds it takes to compute an upper bound of the AUC from these masks
-    (`coded`).
-    """
-    levels = sum(int(level.max(initial=0)) + 1 for level in coded.levels)
-    return score_work(levels, levels)
+def levels_at(coded: CodedMasks) -> int:
+    """Return how many levels these finest masks have together."""
+    return sum(int(level.max(initial=0)) + 1 for level in coded.levels)
 
 
-def _refined(variable: Variable, domain: int) -> Integers:
+def _refined(variable: Variable, domain: int, *, names: bool) -> Integers:
     chosen = [variable.candidates[c] for c in members(domain)]
     atoms = len(chosen[0].levels)
     if any(candidate.noise is not None for candidate in chosen):
         return np.arange(atoms, dtype=np.int32)
-    groupings = [variable.level_join(domain)]
-    groupings += [candidate.ranges for candidate in chosen if candidate.ranges is not None]
+    groupings = [own.ranges for own in chosen if own.ranges is not None]
+    if names or len(groupings) < len(chosen):
+        groupings.append(variable.level_join(domain))
     distinct = {grouping.tobytes(): grouping for grouping in groupings}
     return common_refinement(list(distinct.values()))
 
 
 class FinestBound:
-    """Computes an upper bound of the expected AUC (or R2) of all configurations in a box. A box has
-    a set of candidate masks for each attribute.
+    """Computes an upper bound of the expected AUC (or R2) of all configurations in a box.
 
     The bound is computed for the finest masks of the box (`FinestMasks`). A coarser mask allows
     only some of the linear scores that a finer mask allows, so no configuration exceeds the bound.
@@ -112,11 +121,15 @@ class FinestBound:
     most
         Function that returns the largest AUC or R2 of any score that is linear in the levels:
         `reachable_auc` or `explained_share`.
+    names
+        See `FinestMasks`.
     """
 
-    def __init__(self, problem: Problem, most: Callable[[PartCounts], float]) -> None:
+    def __init__(
+        self, problem: Problem, most: Callable[[PartCounts], float], *, names: bool = False
+    ) -> None:
         self._most, self._work = most, problem.work
-        self._masks = FinestMasks(problem)
+        self._masks = FinestMasks(problem, names=names)
         self._blocks = PartBlocks(problem.summary.pairs)
         self._known: dict[tuple[Hashable, ...], float] = {}
 
@@ -130,7 +143,8 @@ class FinestBound:
             return 1.0
         keys = tuple(coded.keys)
         if keys not in self._known:
-            self._work.add(work_at(coded))
+            levels = levels_at(coded)
+            self._work.add(score_work(levels, levels))
             counts = self._blocks.counts(range(len(keys)), coded)
             self._known[keys] = self._most(counts)
         return self._known[keys]

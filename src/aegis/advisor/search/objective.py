@@ -16,6 +16,8 @@ CUBED = 1e-10
 """A fit of n levels takes n ** 3 times this many seconds on a slow machine."""
 _SCORE, _FITS = 5e-3, 2
 """The fixed work of a score, and the number of fits that a score by fold counts as."""
+_INVERSE = 1e-3
+"""The fixed work of a bound that needs a single inverse."""
 
 
 class Objective(ABC):
@@ -192,3 +194,8 @@ def score_work(chosen: int, levels: int) -> float:
         Number of levels of all attributes.
     """
     return _SCORE + _FITS * CUBED * float(chosen) ** 2 * levels
+
+
+def inverse_work(levels: int) -> float:
+    """Return how much work it takes to compute a bound from one inverse for this many levels."""
+    return _INVERSE + _FITS * CUBED * float(levels) ** 3

@@ -19,8 +19,20 @@ from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import FinestBound, FinestMasks, has_reach, work_at
-from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure
+from aegis.advisor.search.auc_bound import (
+    FinestBound,
+    FinestMasks,
+    has_reach,
+    levels_at,
+    reads_names,
+)
+from aegis.advisor.search.objective import (
+    OBJECTIVES,
+    Objective,
+    ObjectiveType,
+    OfMeasure,
+    inverse_work,
+)
 from aegis.advisor.search.problem import Box, Problem, Variable, make_problem, members
 from aegis.advisor.search.several import ShareOfLabel, SharesKept
 from aegis.advisor.search.trace import Pillai
@@ -125,7 +137,7 @@ class BelowBound(OfMeasure):
     @cached_property
     def _finest(self) -> FinestBound:
         most = explained_share if self._of_number else reachable_auc
-        return FinestBound(self._problem, most)
+        return FinestBound(self._problem, most, names=reads_names(self._measure))
 
     def _over(self, box: Box) -> float:
         by_trace = self.bounded and not self._of_number
@@ -327,7 +339,7 @@ class EveryColumn(OfMeasure):
         self._blocks: PartBlocks | None = None
         self._masks = FinestMasks(problem)
         self._known: Remembered[tuple[Hashable, ...], list[Floats]] = Remembered(_REMEMBERED)
-        self._groups: dict[tuple[Hashable, int], tuple[Floats, Floats]] = {}
+        self._groups: dict[tuple[Hashable, int], Floats] = {}
 
     def _over(self, box: Box) -> float:
         return self.upper(box)
@@ -358,7 +370,7 @@ class EveryColumn(OfMeasure):
         def make() -> list[Floats]:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
-            self._problem.work.add(work_at(coded))
+            self._problem.work.add(inverse_work(levels_at(coded)))
             return explained_by_others(self._blocks.counts(range(len(coded.keys)), coded))
 
         return self._known.get(tuple(coded.keys), make)
@@ -378,17 +390,12 @@ class EveryColumn(OfMeasure):
         if key not in self._groups:
             variable, level = self._variables[index], coded.levels[index]
             self._groups[key] = self._grouped(variable, level, candidate)
-        groups, rows = self._groups[key]
-        value = max(float((((explained @ groups) * groups).sum(axis=0) / rows).sum()), 0.0)
+        value = max(float(np.vdot(explained, self._groups[key])), 0.0)
         return value / (1 + value)
 
-    def _grouped(self, variable: Variable, level: Integers, place: int) -> tuple[Floats, Floats]:
-        """Return the group of each finest level (masked value) under a candidate mask with g
-        groups, and the number of rows of each group, shape (g,). The groups are given as 0 and 1,
-        shape (L, g), for the L finest levels that have rows.
-
-        `level` has the finest level of each atom (set of original values) of the variable, and
-        `place` is the index of the candidate.
+    def _grouped(self, variable: Variable, level: Integers, place: int) -> Floats:
+        """Return, for each pair of finest levels, 1 / the rows of their group if a candidate groups
+        them together, else 0, shape (L, L).
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
@@ -396,12 +403,12 @@ class EveryColumn(OfMeasure):
         there = np.flatnonzero(counted)
         rows: Floats = counted[there].astype(np.float64)
         if candidate.noise is not None:
-            return np.eye(len(rows)), rows
+            return np.diag(1 / rows)
         shown, numbers = self._scorer.order(variable.attribute, candidate)
         shown = candidate.levels if numbers is None else shown
         first = np.zeros(int(level.max()) + 1, dtype=np.int64)
         first[level] = np.arange(len(level))
         groups = shown[first[there]]
-        indicators = np.eye(int(groups.max()) + 1)[groups]
-        indicators = indicators[:, indicators.any(axis=0)]
-        return indicators, rows @ indicators
+        held = np.bincount(groups, weights=rows)[groups]
+        together: Floats = (groups[:, None] == groups) / held
+        return together
