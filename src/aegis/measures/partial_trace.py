@@ -33,7 +33,7 @@ _SMALLEST = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
+class GroupedLevels:
     """The groups of one attribute's levels, without the most frequent group and without constant
     ones. All covariances are residual covariances times the number of rows, of indicators that are
     scaled to a standard deviation of 1.
@@ -132,7 +132,7 @@ class Given:
             explained(of_label, classes[:-1], float(classes[-1])),
         )
 
-    def grouped(self, levels: slice, groups: Integers) -> Grouped:
+    def grouped(self, levels: slice, groups: Integers) -> GroupedLevels:
         """Return the groups of an attribute's levels.
 
         Parameters
@@ -146,11 +146,11 @@ class Given:
         shown = kept_levels(counts, self.rows, np.array([0, len(counts)]))
         scale = 1 / np.sqrt(counts[shown] * (1 - counts[shown] / self.rows))
         indicators = (groups[:, None] == shown) * scale
-        return Grouped(
+        return GroupedLevels(
             levels, indicators, indicators.T @ self.total[levels], indicators.T @ self.label[levels]
         )
 
-    def fit(self, attributes: Sequence[Grouped]) -> PillaiFit:
+    def fit(self, attributes: Sequence[GroupedLevels]) -> PillaiFit:
         """Return `pillai_trace` of the fixed attributes together with groupings of the other
         attributes.
         """

@@ -14,7 +14,7 @@ from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf
 from aegis.array_cache import Remembered
 from aegis.arrays import Array, Integers, Ints
 from aegis.measures import PillaiFit, pillai_trace
-from aegis.measures.partial_trace import Given, Grouped
+from aegis.measures.partial_trace import Given, GroupedLevels
 
 Key = tuple[int, ...]
 """A key of groupings: for each variable, the number of its grouping."""
@@ -164,7 +164,7 @@ class _Corners:
         self._variables = problem.variables
         self._counts, self._atoms, self._places = counts.counts, counts.atoms, counts.places
         self._offsets = counts.offsets
-        self._grouped: Remembered[int, Grouped] = Remembered(
+        self._grouped: Remembered[int, GroupedLevels] = Remembered(
             _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
         )
         self._rows = problem.summary.pairs.n
@@ -194,7 +194,7 @@ class _Corners:
         fit = pillai_trace(grouped.total, joint, self._rows, grouped.offsets, grouped.chance)
         return fit, int(joint.any(axis=0).sum())
 
-    def _groups_of(self, counts: Given, index: int, number: int) -> Grouped:
+    def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
         """Return the groups of an attribute's levels in a grouping."""
         levels = slice(*self._offsets[index : index + 2].tolist())
         return self._grouped.get(number, lambda: counts.grouped(levels, self._levels[number]))
