@@ -45,21 +45,16 @@ _EARLY = 4
 """Number of nodes before the first dive in a large space."""
 _LARGE = 10**6
 """A space with at least this many configurations is large."""
-_SPLITS, _SPLITS_OF_LIST = 8, 2
-"""Largest number of splits of one domain to consider; fewer for a long list."""
+_SPLITS = 8
+"""Largest number of splits of one domain to consider."""
 _STRONG = 8
 """Splits of a box whose finer half is narrowed before one is chosen, at most."""
 _PATIENCE = 128
 """Nodes after which one more such split is tried."""
-_GUESSED, _GUESSED_OF_LIST = 4, 2
-"""Number of splits, those with the largest losses in earlier boxes, whose losses are estimated
-again; fewer for a long list.
-"""
+_GUESSED = 4
+"""Number of splits, those with the largest losses in earlier boxes, whose losses are estimated again."""
 _LONG, _FILLED = 50, 5
-"""A list of at least `_LONG` configurations is filled at the start, with `_FILLED` per
-neighbourhood. It is proven only by splitting many boxes, so that little care is worth while for
-each of them, and a dive finds little.
-"""
+"""A list of at least `_LONG` configurations is filled at the start, with `_FILLED` per neighbourhood."""
 
 
 class OpenBox(NamedTuple):
@@ -176,8 +171,6 @@ class BranchAndBound:
         self._at_work: OpenBox | None = OpenBox(math.inf, problem.root, tight=False)
         self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
         self._falls: dict[tuple[int, int, int], float] = {}
-        self._long = top >= _LONG
-        self._guessed = _GUESSED_OF_LIST if self._long else _GUESSED
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
         self._first_dive = _EARLY if large else _DIVE_EVERY
 
@@ -251,7 +244,7 @@ class BranchAndBound:
     def _fill(self) -> None:
         """Look for entries of a long list near the best ones: a full list prunes from the beginning."""
         tried: set[Box] = set()
-        for _ in range(self.top // _FILLED if self._long else 0):
+        for _ in range(self.top // _FILLED if self.top >= _LONG else 0):
             box = next((box for _, box in self.found.best if box not in tried), None)
             if box is None:
                 return
@@ -325,7 +318,7 @@ class BranchAndBound:
         if narrowed is not None:
             self._push(narrowed)
         due = self.found.nodes == self._first_dive or self.found.nodes % _DIVE_EVERY == 0
-        if due and self._heap and not (self._long and len(self.found.best) == self.top):
+        if due and self._heap:
             self._dive(self._heap[0][3].box)
             self._report()
 
@@ -375,7 +368,7 @@ class BranchAndBound:
         splits = [(index, box[index], fine) for index, fine in self._splits(box)]
         splits.sort(key=lambda split: -self._falls.get(split, math.inf))
         for place, split in enumerate(splits):
-            if place >= self._guessed and split in self._falls:
+            if place >= _GUESSED and split in self._falls:
                 continue
             self.clock.check()
             index, domain, fine = split
@@ -432,7 +425,7 @@ class BranchAndBound:
         """
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
-        step = max(1, len(ordered) // (_SPLITS_OF_LIST if self._long else _SPLITS))
+        step = max(1, len(ordered) // _SPLITS)
         halves = {domain & variable.finer[candidate] for candidate in ordered[::step]}
         halves.discard(domain)
         return tuple(sorted(halves)) or (1 << ordered[0],)
