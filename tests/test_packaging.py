@@ -44,7 +44,6 @@ def test_the_wheel_holds_all_that_is_needed_and_runs(built: Path, tmp_path: Path
         ["-c", where],
         ["-m", "aegis", "--version"],
         *(["-m", "aegis", *words] for words in four_lines(LABEL)),
-        ["-m", "aegis", "advise", "table.csv", "-p", "policy.yaml", "--report", "r.html"],
     ):
         done = subprocess.run(
             [sys.executable, *words],
@@ -57,7 +56,7 @@ def test_the_wheel_holds_all_that_is_needed_and_runs(built: Path, tmp_path: Path
         assert done.returncode == 0, done.stderr
         if words[-1] == where:
             assert done.stdout.startswith(str(tmp_path / "site"))
-    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_the_source_archive_makes_the_same_package(built: Path) -> None:

@@ -47,8 +47,16 @@ def some(summary: Summary, count: int) -> list[Choice]:
     return [*choices[::step], choices[-1]]
 
 
-def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
-    scorer = Scorer(summary)
+def compare(table: pa.Table, summary: Summary) -> None:
+    """Compare scores of a few choices with those of plain Python, which computes equal columns once."""
+    scorer, known = Scorer(summary), {}
+    for choice in some(summary, 2):
+        compare_choice(table, summary, choice, scorer, known)
+
+
+def compare_choice(
+    table: pa.Table, summary: Summary, choice: Choice, scorer: Scorer, known: dict[Any, float]
+) -> None:
     raw = {name: table[name].to_pylist() for name in table.column_names}
     own, before = labelled(masked_columns(table, choice), raw["y"]), labelled(raw, raw["y"])
     part = parts_of(summary, table)
@@ -57,16 +65,16 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
             continue  # compared with separate fits in test_advisor_columns.py
         changes, masked, weights = [], [], []
         score = scorer.score(choice, measure)
+
+        def once(shown: dict[str, Any], name: str = "", measure: Any = measure) -> float:
+            names = [name] if name else FEATURES
+            key = (measure.name, name, *(tuple(shown[one]) for one in (*names, "y")))
+            if key not in known:
+                known[key] = plainly(measure, name, shown, before, part)
+            return known[key]
+
         for name in FEATURES:
-            if measure.reads_label:
-                wanted = attribute_value(measure.name, own[name], own["y"], before[name], part)
-                unmasked = attribute_value(
-                    measure.name, before[name], before["y"], before[name], part
-                )
-            else:
-                others = [before[other] for other in FEATURES if other != name]
-                wanted = mean_contingency([(own[name], other) for other in others])
-                unmasked = mean_contingency([(before[name], other) for other in others])
+            wanted, unmasked = once(own, name), once(before, name)
             assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8), (
                 measure.name
             )
@@ -77,13 +85,7 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         if measure.scope is Scope.ATTRIBUTE:
             value, reference = sum(masked) / 5, sum(weights) / 5
         else:
-            raw_columns = [before[n] for n in FEATURES]
-            value = configuration_value(
-                measure.name, [own[n] for n in FEATURES], own["y"], raw_columns, part
-            )
-            reference = configuration_value(
-                measure.name, raw_columns, before["y"], raw_columns, part
-            )
+            value, reference = once(own), once(before)
         assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
         assert scorer.value(choice, measure) == score.score
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)
@@ -94,20 +96,27 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
             assert score.utility_kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
 
 
+def plainly(measure: Any, name: str, shown: Any, before: Any, part: Any) -> float:
+    """Return the value of an attribute, or of all where none is named, by a definition by rows."""
+    if not name:
+        columns, unmasked = ([of[n] for n in FEATURES] for of in (shown, before))
+        return configuration_value(measure.name, columns, shown["y"], unmasked, part)
+    if measure.reads_label:
+        return attribute_value(measure.name, shown[name], shown["y"], before[name], part)
+    others = [before[other] for other in FEATURES if other != name]
+    return mean_contingency([(shown[name], other) for other in others])
+
+
 @given(rows)
 @settings(max_examples=4, phases=[Phase.explicit, Phase.generate])
 def test_every_measure_on_generated_tables(given_rows: list[Row]) -> None:
     table = table_of(given_rows)
-    summary = summarize(table, policy_of())
-    for choice in some(summary, 2):
-        compare(table, summary, choice)
+    compare(table, summarize(table, policy_of()))
 
 
 def test_every_measure_with_a_masked_label() -> None:
     table = table_of(random_rows(5))
-    summary = summarize(table, policy_of(label_masks=LABEL_MASKS))
-    for choice in some(summary, 2):
-        compare(table, summary, choice)
+    compare(table, summarize(table, policy_of(label_masks=LABEL_MASKS)))
 
 
 def test_what_the_table_loses_by_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise, product
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -103,17 +104,30 @@ def test_a_search_reports_each_class_count_that_was_checked(
         return passes(self, box, rule, *given)
 
     monkeypatch.setattr(InMemory, "_passes", passing)
-    counting(monkeypatch, InMemory, "_meets", counted)
+    counting(monkeypatch, InMemory, "_classes", counted)
     counting(monkeypatch, InMemory, "_judged", counted)
-    counting(monkeypatch, Judge, "possible_in_parts", counted)
+    counting(monkeypatch, Judge, "possible_in_parts", parts := [])
     seen: set[str] = set()
     for rule in rules():
         searcher = fresh("plain", "nu-entropy", rule)
         counted.clear()
         _, figures = searcher.run(rule, top=2, time_limit=None)
         assert figures.work.checked == len(counted)
-        seen.update(counted)
-    assert {"_meets", "_judged", "possible_in_parts"} <= seen
+        seen.update(counted, parts)
+    assert {"_classes", "_judged", "possible_in_parts"} <= seen
+
+
+@pytest.mark.parametrize("rows", [0.0, 0.2])
+def test_earlier_answers_say_what_finer_and_coarser_masks_do(rows: float) -> None:
+    rule = PrivacyRule.parse({"k": 3, "suppression": rows})
+    searcher = fresh("plain", "nu-entropy", rule)
+    problem, feasibility = searcher.problem, searcher.feasibility(rule)
+    boxes = list(product(*([1 << c for c in members(v.full)] for v in problem.variables)))
+    Random(1).shuffle(boxes)
+    met = [searcher.plan.check(problem.choice(box)).admissible for box in boxes]
+    assert [feasibility.admits(box) for box in boxes] == met
+    assert 0 < sum(met) < len(boxes)
+    assert feasibility.checked < len(boxes) / 2
 
 
 def test_a_search_by_queries_reports_one_for_each_grouping_of_the_quasi_identifiers(

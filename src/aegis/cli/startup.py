@@ -170,7 +170,8 @@ def _factorise_alone() -> None:
             compiled = sys.modules[_ROUTINES] = module_from_spec(routines)
             load_routines(compiled)
         if hasattr(compiled, name):
-            return getattr(compiled, name)
+            vars(module)[name] = getattr(compiled, name)  # so that this is called once for each
+            return vars(module)[name]
         del module.__getattr__
         load_whole(module)
         vars(import_module("scipy.linalg"))["lapack"] = module

@@ -11,19 +11,20 @@ as from a Cholesky factorisation of all levels that begins with F.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Flags, Floats, Ints
-from aegis.errors import InternalError
+from aegis.arrays import Array, Flags, Floats, Integers, Ints
 from aegis.measures.pillai import (
     PillaiFit,
     adjusted_trace,
     explained,
     factorised,
     kept_levels,
+    solved_by,
     whitened,
 )
 
@@ -31,22 +32,46 @@ _SMALLEST = 1e-2
 """Smallest pivot of F that is used as a divisor; a smaller pivot would lose digits of the residual."""
 
 
+@dataclass(frozen=True, eq=False)
+class GroupedLevels:
+    """The groups of one attribute's levels, without the most frequent group and without constant
+    ones. All covariances are residual covariances times the number of rows, of indicators that are
+    scaled to a standard deviation of 1.
+
+    Attributes
+    ----------
+    levels
+        The attribute's A levels among the D levels of all attributes.
+    indicators
+        The scaled indicator of each of L groups for each level, shape (A, L).
+    covariances
+        Covariances of the groups with all levels, shape (L, D).
+    label
+        Covariances of the groups with the label, as in `Given`, shape (L, C).
+    """
+
+    levels: slice
+    indicators: Floats
+    covariances: Floats
+    label: Floats
+
+
 @dataclass(frozen=True)
 class Given:
-    """The residual covariances of all other attributes after regression on the fixed attributes.
+    """What the fixed attributes leave unexplained: the residual covariances of all other
+    attributes.
 
     Attributes
     ----------
     total
         Residual covariance of the other attributes' D indicators, times the number of rows, shape
         (D, D).
-    stacked_joint
-        Two blocks of columns, shape (D, C + C - 1), for the D levels (masked values) of the other
-        attributes and the C classes that have rows. The first block has the number of rows per
-        level and class. The second has the residual covariances of the levels' indicators with all
-        classes except the last, times the number of rows.
-    classes
-        Number of rows of each class that has rows, shape (C,).
+    counts
+        Number of rows of each of the D levels, shape (D,).
+    label
+        Residual covariances of the levels' indicators with the indicators of the C classes that
+        have rows, times the number of rows, divided by the square root of the rows of each class,
+        shape (D, C).
     rows
         Number of rows.
     noise
@@ -56,8 +81,8 @@ class Given:
     """
 
     total: Floats
-    stacked_joint: Floats
-    classes: Floats
+    counts: Floats
+    label: Floats
     rows: float
     noise: float
     rank: int
@@ -77,62 +102,80 @@ class Given:
         stays
             Whether each attribute is fixed, shape (m,).
         """
-        from scipy.linalg.lapack import dtrtrs
-
         joint = np.asarray(joint, dtype=np.float64)
         joint = joint[:, joint.any(axis=0)]
         levels, of_level = joint.sum(axis=1), np.repeat(stays, np.diff(offsets))
         varying = kept_levels(levels, n, offsets)
         varying, others = varying[of_level[varying]], np.flatnonzero(~of_level)
-        if not varying.size:
+        if not others.size or n <= 0:
             return None
         scale = 1 / np.sqrt(levels[varying] * (1 - levels[varying] / n))
         own = _centred(total, levels, n, varying, varying) * (scale[:, None] * scale)
-        factor, order, rank = factorised(own, len(levels))
-        smallest = float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
-        if not rank or smallest < _SMALLEST:
-            return None
         free = joint[:, :-1] - levels[:, None] * (joint[: offsets[1], :-1].sum(axis=0) / n)
         right = np.hstack([_centred(total, levels, n, varying, others), free[varying]])
-        right = (right * scale[:, None])[order]
-        solved, info = dtrtrs(factor[:rank, :rank], right, lower=1)
-        if info:
-            raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
+        rank, smallest, solved = 0, 1.0, right
+        if varying.size:
+            factor, order, rank = factorised(own, len(levels))
+            smallest = float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
+            if not rank or smallest < _SMALLEST:
+                return None
+            solved = solved_by(factor, (right * scale[:, None])[order], rank)
         of_others, of_label = solved[:, : len(others)], solved[:, len(others) :]
         classes = joint[: offsets[1]].sum(axis=0)
+        residual = free[others] - of_others.T @ of_label
+        residual = np.hstack([residual, -residual.sum(axis=1, keepdims=True)])
         return cls(
             _centred(total, levels, n, others, others) - of_others.T @ of_others,
-            np.hstack([joint[others], free[others] - of_others.T @ of_label]),
-            classes,
+            levels[others],
+            residual / np.sqrt(classes),
             n,
             (len(varying) + len(others)) / smallest,
             rank,
             explained(of_label, classes[:-1], float(classes[-1])),
         )
 
-    def fit(self, total: Floats, joint: Floats, offsets: Ints) -> PillaiFit:
-        """Return Pillai's trace of the fixed attributes together with the other attributes, whose
-        levels (masked values) are grouped.
+    def grouped(self, levels: slice, groups: Integers) -> GroupedLevels:
+        """Return the groups of an attribute's levels.
 
         Parameters
         ----------
-        total, joint
-            The fields `total` and `stacked_joint`, with rows and columns summed by group.
-        offsets
-            Index of each attribute's first group, shape (m + 1,).
+        levels
+            The attribute's A levels among the D levels.
+        groups
+            The group of each of these levels, shape (A,).
         """
-        trace, rank, classes = self.trace, self.rank, self.classes
-        levels = joint[:, : len(classes)].sum(axis=1)
-        varying = kept_levels(levels, self.rows, offsets)
-        if varying.size:
-            count = levels[varying]
-            scale = 1 / np.sqrt(count * (1 - count / self.rows))
-            correlation = total[varying][:, varying] * (scale[:, None] * scale)
-            label = joint[varying, len(classes) :] * scale[:, None]
+        counts: Floats = np.bincount(groups, weights=self.counts[levels]).astype(np.float64)
+        shown = kept_levels(counts, self.rows, np.array([0, len(counts)]))
+        scale = 1 / np.sqrt(counts[shown] * (1 - counts[shown] / self.rows))
+        indicators = (groups[:, None] == shown) * scale
+        return GroupedLevels(
+            levels, indicators, indicators.T @ self.total[levels], indicators.T @ self.label[levels]
+        )
+
+    def fit(self, attributes: Sequence[GroupedLevels]) -> PillaiFit:
+        """Return `pillai_trace` of the fixed attributes together with groupings of the other
+        attributes.
+        """
+        trace, rank = self.trace, self.rank
+        if shown := [each for each in attributes if len(each.label)]:
+            covariances = np.concatenate([each.covariances for each in shown])
+            correlation = np.empty((len(covariances), len(covariances)))
+            stop = 0
+            for each in shown:
+                start, stop = stop, stop + len(each.label)
+                # LAPACK reads one triangle, so the other one is left empty.
+                known = correlation[:stop, start:stop]
+                np.matmul(covariances[:stop, each.levels], each.indicators, out=known)
+            label = np.concatenate([each.label for each in shown])
             more, solved = whitened(correlation, label, noise=self.noise)
-            trace += explained(solved, classes[:-1], float(classes[-1]))
+            trace += float(np.vdot(solved, solved))
             rank += more
-        return PillaiFit(trace, adjusted_trace(trace, rank, len(classes), self.rows), rank)
+        return PillaiFit(trace, adjusted_trace(trace, rank, self.classes, self.rows), rank)
+
+    @property
+    def classes(self) -> int:
+        """C, the number of classes that have rows."""
+        return len(self.label.T)
 
 
 def _centred(

@@ -168,16 +168,22 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
     columns). If `correlation` = P' L L' P, they are L^-1 P `label`. A pivot counts as 0 if it is
     smaller than `noise` times the rounding error of an indicator.
     """
-    from scipy.linalg.lapack import dtrtrs
-
     factor, order, rank = factorised(correlation, max(noise, len(correlation)))
     right = label[order]
     if not right.shape[1] or not rank:
         return rank, right
+    return rank, solved_by(factor, right, rank)
+
+
+def solved_by(factor: Floats, right: Floats, rank: int) -> Floats:
+    """Return L^-1 `right` for a Cholesky factor L of this rank; `right` may be overwritten."""
+    from scipy.linalg.lapack import dtrtrs
+
     solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
     if info:
         raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
-    return rank, solved
+    whole: Floats = solved
+    return whole
 
 
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:

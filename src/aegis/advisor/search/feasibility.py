@@ -26,6 +26,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corner_classes import Corners
+from aegis.advisor.search.implied import Implied
 from aegis.advisor.search.leaf_bound import LeafBound
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members, replaced
 from aegis.advisor.search.rule_bounds import Judge
@@ -98,6 +99,7 @@ class InMemory:
         self.room = plan.rule.allowed_rows(frequency.rows)
         self._admits: dict[Box, bool] = {}
         self._passed: dict[Hashable, bool] = {}
+        self._implied = Implied(problem)
         self._nodes: dict[tuple[int, int], int] = {}
         self._corner: tuple[Box, list[int]] = (), []
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
@@ -195,7 +197,6 @@ class InMemory:
         if masks is not None or self._by_person or not (rule is None or rule.sizes_only):
             key = key, *(box[place] for place in self._protected)
         if key not in self._passed:
-            self.count()
             self._passed[key] = self._meets(box, rule, instead, masks)
         if masks is None or not self._passed[key] or not self._judge.bounds_parts:
             return self._passed[key]
@@ -240,6 +241,9 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None] | None,
     ) -> bool:
+        if masks is None and rule is not None and rule.sizes_only and not self._by_person:
+            return self._meets_by_size(box, instead, rule.minimum_size)
+        self.count()
         ids, space = self._classes(box, instead)
         if masks is not None:
             ids, space = dense(ids, space)
@@ -252,6 +256,16 @@ class InMemory:
             return self.cells.rows_below(ids, space, rule.minimum_size) <= self.room
         table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
+
+    def _meets_by_size(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
+        """Return whether the rows in classes with fewer than `k` rows may be suppressed."""
+        node = self._node(box, instead)
+        met = self._implied.answer(node)
+        if met is None:
+            self.count()
+            met = self.cells.rows_below(*self._classes(box, instead), k) <= self.room
+            self._implied.add(node, met=met)
+        return met
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ints, int]:
         """Return the equivalence class of each cell of the frequency table under the coarsest masks

@@ -11,9 +11,10 @@ import numpy as np
 from aegis.advisor.grouping import AtomCounts, RowGroups, group_classes, stacked_grouping
 from aegis.advisor.search.objective import CUBED, Objective, seconds_of
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf
+from aegis.array_cache import Remembered
 from aegis.arrays import Array, Integers, Ints
 from aegis.measures import PillaiFit, pillai_trace
-from aegis.measures.partial_trace import Given
+from aegis.measures.partial_trace import Given, GroupedLevels
 
 Key = tuple[int, ...]
 """A key of groupings: for each variable, the number of its grouping."""
@@ -21,8 +22,8 @@ _LEVELS = 1024
 """Largest number of levels, of all attributes together, for which a box is fitted before it is split."""
 _FIT = 3e-4
 """Work of a fit in any case."""
-_STAYING = 16
-"""Smallest number of levels of attributes with one candidate to factorise once for all boxes."""
+_CACHED = 1 << 27
+"""Size of the cache of grouped attributes, in bytes."""
 _DENSE = 1 << 11
 """Largest number of levels whose counts are stored in a dense array."""
 
@@ -102,39 +103,33 @@ class Pillai(Objective):
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts of pairs of levels and of levels by label class, for the attributes whose masks a
-    search chooses. The levels of an attribute are the sets of values that some candidate mask
+    """Counts of the attributes whose masks a search chooses, by the levels that some candidate
     distinguishes.
 
-    All counts that a search needs are sums of these. There are fewer of them than of pairs of atoms
-    in the summary. Attributes with a single candidate are eliminated by regression on them if they
-    have many levels, because this saves time.
+    All counts that a search needs are sums of these, and there are fewer of them than of pairs of
+    atoms in the summary. Attributes with a single candidate are eliminated, unless that loses
+    precision.
 
     Attributes
     ----------
     counts
-        The counts. If attributes were eliminated, the part of the counts that these attributes do
-        not explain.
+        Sums of the counts, or what the eliminated attributes do not explain of them.
     offsets
-        Index of the first level of each of the m remaining attributes, and the number of levels,
-        shape (m + 1,).
+        Index of each attribute's first level, shape (m + 1,).
     atoms
-        For each remaining attribute, one atom of the summary for each of its levels.
+        For each attribute, one atom of the summary for each of its levels.
     places
-        For each remaining variable, its index among all variables of the search.
+        Indices of the variables of the search among all, shape (m,).
     """
 
-    counts: AtomCounts | Given
+    counts: RowGroups | Given
     offsets: Ints
     atoms: tuple[Integers, ...]
     places: tuple[int, ...]
 
     @classmethod
     def of(cls, problem: Problem) -> _Counts:
-        """Return the counts for a search space. If this saves time, attributes with a single
-        candidate are eliminated: the counts of the other attributes become residuals of a
-        regression on them.
-        """
+        """Return the counts of a problem, after the elimination."""
         attributes = problem.variables[: len(problem.summary.attributes)]
         levels = [_told_apart(variable) for variable in attributes]
         grouping, offsets = stacked_grouping(levels)
@@ -145,28 +140,18 @@ class _Counts:
         if isinstance(total, np.ndarray):
             total = np.ascontiguousarray(total)
         atoms = tuple(np.unique(own, return_index=True)[1] for own in levels)
-        counts = AtomCounts(total, grouping.T @ pairs.stacked_joint)
-        every = cls(counts, offsets, atoms, tuple(range(len(problem.variables))))
-        return every._without_fixed(problem) or every
-
-    def _without_fixed(self, problem: Problem) -> _Counts | None:
-        """Return the counts without the attributes that have only one candidate mask, as residuals
-        of a regression on these attributes; None if this saves little time or loses precision.
-        """
-        attributes = problem.variables[: len(self.atoms)]
+        joint = grouping.T @ pairs.stacked_joint
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
-        sizes = np.diff(self.offsets)
-        total, joint = self.counts.total, self.counts.stacked_joint
-        sparse = not isinstance(total, np.ndarray)
-        if chosen or sparse or stays.all() or sizes[stays].sum() < _STAYING:
-            return None
-        given = Given.of(total, joint, problem.summary.pairs.n, self.offsets, stays)
-        if given is None:
-            return None
-        places = tuple(np.flatnonzero(~stays).tolist())
-        offsets = np.concatenate([[0], np.cumsum(sizes[~stays])])
-        return _Counts(given, offsets, tuple(self.atoms[place] for place in places), places)
+        if not chosen and isinstance(total, np.ndarray):
+            for fixed in (stays, np.zeros_like(stays)):
+                given = Given.of(total, joint, pairs.n, offsets, fixed)
+                if given is not None:
+                    places = tuple(np.flatnonzero(~fixed).tolist())
+                    starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[~fixed])])
+                    return cls(given, starts, tuple(atoms[place] for place in places), places)
+        groups = RowGroups(AtomCounts(total, joint), offsets)
+        return cls(groups, offsets, atoms, tuple(range(len(problem.variables))))
 
 
 def _told_apart(variable: Variable) -> Integers:
@@ -191,7 +176,10 @@ class _Corners:
         counts = _Counts.of(problem)
         self._variables = problem.variables
         self._counts, self._atoms, self._places = counts.counts, counts.atoms, counts.places
-        self._sums = RowGroups(counts.counts, counts.offsets)
+        self._offsets = counts.offsets
+        self._grouped: Remembered[int, GroupedLevels] = Remembered(
+            _CACHED, lambda groups: groups.covariances.nbytes + groups.indicators.nbytes
+        )
         self._rows = problem.summary.pairs.n
         self._numbers: dict[tuple[int, int, bool], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
@@ -218,13 +206,19 @@ class _Corners:
         The fit uses the counts of all pairs of groups; with noise masks, the expected counts.
         """
         numbers, label = key[: len(self._atoms)], key[len(self._atoms) :]
-        grouped = self._sums.counts([self._levels[number] for number in numbers], numbers)
-        if isinstance(self._counts, Given):
-            fit = self._counts.fit(grouped.total, grouped.joint, grouped.offsets)
-            return fit, len(self._counts.classes)
+        counts = self._counts
+        if isinstance(counts, Given):
+            groups = [self._groups_of(counts, i, number) for i, number in enumerate(numbers)]
+            return counts.fit(groups), counts.classes
+        grouped = counts.counts([self._levels[number] for number in numbers], numbers)
         joint = group_classes(grouped.joint, self._levels[label[0]]) if label else grouped.joint
         fit = pillai_trace(grouped.total, joint, self._rows, grouped.offsets, grouped.chance)
         return fit, int(joint.any(axis=0).sum())
+
+    def _groups_of(self, counts: Given, index: int, number: int) -> GroupedLevels:
+        """Return the groups of an attribute's levels in a grouping."""
+        levels = slice(*self._offsets[index : index + 2].tolist())
+        return self._grouped.get(number, lambda: counts.grouped(levels, self._levels[number]))
 
     def levels(self, box: Box) -> int:
         """Return the size of the matrix that must be factorised to fit the trace for the finest
