@@ -84,9 +84,29 @@ def test_a_certificate_names_the_columns_that_repeat_the_label(tmp_path: Path) -
     assert told in advice.warnings
     assert told in html.unescape(render_certificate(document))
     assert check_certificate(made, document).passed
-    forged = document | {"utility": document["utility"] | {"leaks": {"age": 0.9}}}
-    (wrong,) = (m.what for m in check_certificate(made, forged).mismatches if "leaks" in m.what)
-    assert wrong == "utility.leaks"
+    said = document["utility"]
+    without = {key: figure for key, figure in said.items() if key != "leaks"}
+    for forged in (said | {"leaks": {"age": 0.9}}, without):
+        checked = check_certificate(made, document | {"utility": forged})
+        assert [m.what for m in checked.mismatches if "leaks" in m.what] == ["utility.leaks"]
+
+
+def test_a_key_does_not_explain_the_label_of_weighted_rows() -> None:
+    """A row alone with its value is not guessed from itself, however large its weight is."""
+    given = table().append_column("w", pa.array([1 + 3 * (i % 4) for i in range(ROWS)]))
+    asked = policy_mapping(policy()) | {"weight": "w"}
+    asked["attributes"]["w"] = {"role": "ignore"}
+    advice = aegis.Study(given, aegis.load_policy(asked)).search()
+    assert set(advice.uncovered.leaks) == set(advice.utility.leaks) == {"twin"}
+
+
+def test_a_masked_column_is_not_said_to_repeat_the_label() -> None:
+    asked = policy_mapping(policy())
+    asked["attributes"]["twin"] = {"role": "feature", "masks": ["suppress"]}
+    study = aegis.Study(table(), aegis.load_policy(asked))
+    advice = study.search()
+    assert not advice.uncovered.leaks
+    assert not any("explains" in text for text in advice.warnings)
 
 
 def test_warnings_begin_with_the_rule_and_with_risks_to_persons() -> None:

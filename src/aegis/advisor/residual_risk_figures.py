@@ -54,10 +54,11 @@ class Uncovered(Outside):
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
         """Combine the risks that `outside_of` finds in a release with the columns that reveal the
-        label.
+        label. A column whose nulls alone do so is named only in `missing`.
         """
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
-        return cls(**own, leaks=leaks, missing_leaks=missing)
+        filled = {name: share for name, share in leaks.items() if name not in missing}
+        return cls(**own, leaks=filled, missing_leaks=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:
