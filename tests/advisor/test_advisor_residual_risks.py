@@ -22,9 +22,11 @@ from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import PolicyError
 from aegis.policy.mapping import policy_mapping
 from aegis.present.cautions import cautions_of
+from aegis.privacy.inference import Implication
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.sources import open_table
+from aegis.summary.outside import Outside
 
 ROWS = 120
 
@@ -383,3 +385,16 @@ def test_the_share_of_a_key_is_nothing_and_of_a_copy_all() -> None:
     alone = np.zeros((60, 2), dtype=int)
     alone[np.arange(60), np.arange(60) % 2] = 1
     assert label_share(alone) == 0  # one row per value: all of it is chance
+
+
+def test_a_sentence_on_a_masked_column_does_not_contradict_itself() -> None:
+    """A column that only fixes some values is not said to help a guess, and a label cannot be left out."""
+    fixes = Implication("race", "site", right=0.88, right_without=0.89, fixed=0.33)
+    helps = Implication("race", "y", right=0.8, right_without=0.5, fixed=0)
+    told = Outside(rows=9, unique_rows=0, implied=(fixes, helps), label="y").sentences
+    assert told[0].startswith(
+        "The column site gives away race, which is masked: in 33 % of the released rows only one value is possible. Mask"
+    )
+    assert "a guess" not in told[0]
+    assert "right in 80 % of the released rows, and without it in 50 %. It is the label" in told[1]
+    assert "--leave-out" not in told[1]
