@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aegis.arrays import Array, Floats
-from aegis.privacy.inference import lift, predictability
+from aegis.privacy.inference import LEAK, lift, predictability
 from aegis.words import joined, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice
     from aegis.summary import Summary
-
-LEAK = 0.8
-"""A single column that explains at least this share of the label may repeat it in other words."""
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
