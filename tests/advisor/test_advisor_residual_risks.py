@@ -22,9 +22,11 @@ from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import PolicyError
 from aegis.policy.mapping import policy_mapping
 from aegis.present.cautions import cautions_of
+from aegis.privacy.inference import Implication
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.sources import open_table
+from aegis.summary.outside import Outside
 
 ROWS = 120
 
@@ -84,9 +86,29 @@ def test_a_certificate_names_the_columns_that_repeat_the_label(tmp_path: Path) -
     assert told in advice.warnings
     assert told in html.unescape(render_certificate(document))
     assert check_certificate(made, document).passed
-    forged = document | {"utility": document["utility"] | {"leaks": {"age": 0.9}}}
-    (wrong,) = (m.what for m in check_certificate(made, forged).mismatches if "leaks" in m.what)
-    assert wrong == "utility.leaks"
+    said = document["utility"]
+    without = {key: figure for key, figure in said.items() if key != "leaks"}
+    for forged in (said | {"leaks": {"age": 0.9}}, without):
+        checked = check_certificate(made, document | {"utility": forged})
+        assert [m.what for m in checked.mismatches if "leaks" in m.what] == ["utility.leaks"]
+
+
+def test_a_key_does_not_explain_the_label_of_weighted_rows() -> None:
+    """A row alone with its value is not guessed from itself, however large its weight is."""
+    given = table().append_column("w", pa.array([1 + 3 * (i % 4) for i in range(ROWS)]))
+    asked = policy_mapping(policy()) | {"weight": "w"}
+    asked["attributes"]["w"] = {"role": "ignore"}
+    advice = aegis.Study(given, aegis.load_policy(asked)).search()
+    assert set(advice.uncovered.leaks) == set(advice.utility.leaks) == {"twin"}
+
+
+def test_a_masked_column_is_not_said_to_repeat_the_label() -> None:
+    asked = policy_mapping(policy())
+    asked["attributes"]["twin"] = {"role": "feature", "masks": ["suppress"]}
+    study = aegis.Study(table(), aegis.load_policy(asked))
+    advice = study.search()
+    assert not advice.uncovered.leaks
+    assert not any("explains" in text for text in advice.warnings)
 
 
 def test_warnings_begin_with_the_rule_and_with_risks_to_persons() -> None:
@@ -363,3 +385,16 @@ def test_the_share_of_a_key_is_nothing_and_of_a_copy_all() -> None:
     alone = np.zeros((60, 2), dtype=int)
     alone[np.arange(60), np.arange(60) % 2] = 1
     assert label_share(alone) == 0  # one row per value: all of it is chance
+
+
+def test_a_sentence_on_a_masked_column_does_not_contradict_itself() -> None:
+    """A column that only fixes some values is not said to help a guess, and a label cannot be left out."""
+    fixes = Implication("race", "site", right=0.88, right_without=0.89, fixed=0.33)
+    helps = Implication("race", "y", right=0.8, right_without=0.5, fixed=0)
+    told = Outside(rows=9, unique_rows=0, implied=(fixes, helps), label="y").sentences
+    assert told[0].startswith(
+        "The column site gives away race, which is masked: in 33 % of the released rows only one value is possible. Mask"
+    )
+    assert "a guess" not in told[0]
+    assert "right in 80 % of the released rows, and without it in 50 %. It is the label" in told[1]
+    assert "--leave-out" not in told[1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor.composition import compose
+from aegis.advisor.composition import compose, read_release, summary_after
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, load_policy
 from aegis.study import Study
@@ -142,3 +142,21 @@ def test_protected_values_count_as_finely_as_the_releases_show_them():
     assert verdict(exact, exact).suppressed_rows == 0
     assert verdict(exact, grouped).suppressed_rows == 0
     assert verdict(grouped, grouped).suppressed_rows == 16
+
+
+def test_a_release_of_another_table_is_refused(tmp_path):
+    """Joint classes of two tables say nothing of persons, so no command may say that they hold."""
+    rows = pd.DataFrame({"a": [1, 2, 3, 4] * 10, "b": ["u", "v"] * 20, "y": [0, 1, 1, 0, 1] * 8})
+    study = Study(rows, policy(2))
+    advice = study.search()
+    other = Study(rows.head(20), policy(2))
+    certificate = tmp_path / "other.json"
+    other.apply(other.search(), tmp_path / "other.csv", certificate=certificate)
+    earlier = read_release(certificate, study.policy)
+    told = "made from a table of 20 rows, but this table has 40"
+    with pytest.raises(PolicyError, match=told):
+        compose(study.summary, [earlier, advice.best.configuration], study.policy.privacy)
+    with pytest.raises(PolicyError, match=told):
+        summary_after(rows, study.policy, [earlier])
+    with pytest.raises(PolicyError, match=told):
+        study.apply(advice, after=[earlier])

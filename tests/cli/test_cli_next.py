@@ -250,3 +250,16 @@ def test_the_advice_of_a_search_fits_on_one_screen(shell, monkeypatch):
         assert part in said
     assert lines[-4:] == whole[-4:]
     assert len(shell(*words, "--top", "3").out.splitlines()) > 25
+
+
+def test_a_long_path_leaves_the_suggested_command_whole(shell, folder, monkeypatch):
+    """Every line of the command but the last ends with a backslash, and no path is broken."""
+    monkeypatch.setenv("COLUMNS", "80")
+    deep = folder / ("a_folder_with_a_long_name/" * 4)
+    deep.mkdir(parents=True)
+    table = deep / "table.csv"
+    table.write_text((folder / "table.csv").read_text())
+    out = shell("init", str(table), "--label", "income", "-o", "begun.yaml").out
+    first, *rest = out.partition("Next: ")[2].partition("\n")[2].rstrip().splitlines()
+    assert all(line.endswith(" \\") for line in (first, *rest)[:-1])
+    assert suggested(out)[:2] == ["advise", str(table)]

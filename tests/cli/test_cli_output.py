@@ -184,6 +184,19 @@ def test_long_names_fold_on_a_narrow_page(shell, folder, monkeypatch):
     assert all(len(line) <= 80 for line in result.out.splitlines())
 
 
+def test_names_are_broken_between_their_parts(shell, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("table.csv", "policy.yaml"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("zip", "number_of_previous_stays_here"))
+    out = shell("advise", "table.csv", "-p", "policy.yaml", "--explain").out
+    folded = [
+        line.split()[0] for line in out.splitlines() if line.startswith(("number_of", "stays"))
+    ]
+    assert folded
+    assert all(part.endswith("_") or part.endswith("here") for part in folded)
+
+
 def test_of_many_attributes_those_that_tell_most_are_listed(shell, folder):
     columns = [f"g{i}" for i in range(62)]
     rows = [[(n * (i % 4 + 1) + n // (i + 2)) % 5 for i in range(62)] for n in range(40)]

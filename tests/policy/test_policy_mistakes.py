@@ -248,3 +248,21 @@ def test_a_binned_label_has_no_role_and_no_protection(more: dict[str, Any]) -> N
     policy = {"version": 1, "label": {"column": "y", "bins": 3}} | more | {"attributes": attributes}
     with pytest.raises(PolicyError, match="cut into bins"):
         load_policy(policy)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("stays.csv", "age,sick\n1,y\n", "stays.csv is a table, not a policy"),
+        ("stays.parquet", "PAR1", "stays.parquet is a table, not a policy"),
+        (
+            "c.json",
+            '{"certificate": 2, "configuration": {}}',
+            "is the certificate of a release, not a policy",
+        ),
+    ],
+)
+def test_another_file_in_place_of_a_policy_is_named(tmp_path, name, text, told) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(PolicyError, match=told):
+        load_policy(tmp_path / name)

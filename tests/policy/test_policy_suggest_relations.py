@@ -42,6 +42,18 @@ def people() -> dict[str, list[Any]]:
     }
 
 
+def test_init_names_the_columns_of_which_advise_warns() -> None:
+    """A column of many values that mostly follow from the label is named by both."""
+    draw = random.Random(8)
+    done = [draw.random() < 0.6 for _ in range(ROWS)]
+    days = [180 + draw.randrange(4) if d else draw.randrange(ROWS // 4) % 170 for d in done]
+    table = pa.table({**people(), "days": days, "done": ["y" if d else "n" for d in done]})
+    proposed = init_policy(table, label="done")
+    warned = aegis.Study(table, proposed.policy).search().uncovered.leaks
+    assert set(warned) == {"days"}
+    assert any("days gives its class away" in text for text in proposed.warnings)
+
+
 def test_columns_that_repeat_a_class_are_named_with_the_label() -> None:
     draw = random.Random(7)
     smoke = [draw.choice(["no", "no", "yes"]) for _ in range(ROWS)]

@@ -132,8 +132,9 @@ def columns_differ(
         The measure of the certificate. Column figures are compared only if it predicts every
         column.
     """
-    if "leaks" in said:  # earlier certificates do not name them
-        yield "utility.leaks", said["leaks"], label_leaks(scorer.summary, scorer.unmasked)
+    if "value" in said:  # a certificate without this name is older than the figure, too
+        leaks = label_leaks(scorer.summary, scorer.unmasked)
+        yield "utility.leaks", said.get("leaks", {}), leaks
     columns: Any = said.get("columns")
     if Need.COLUMNS not in measure.needs:
         return

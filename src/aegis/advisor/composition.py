@@ -36,7 +36,7 @@ from aegis.policy import (
     load_configurations,
     read_document,
 )
-from aegis.policy.joint import made_after, require_joint_rule
+from aegis.policy.joint import made_after, require_joint_rule, require_same_table
 from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
 from aegis.progress import SILENT, Progress
 from aegis.signing import sealed_digest
@@ -154,10 +154,10 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
     DataError
         The certificate is damaged, or belongs to a record-level release.
     """
-    file, digest, after = Path(path), None, None
+    file, digest, after, rows = Path(path), None, None, None
     if file.suffix.lower() == ".json":
         document = read_document(file, "configuration")
-        said, digest, after = _certificate(file)
+        said, digest, after, rows = _certificate(file)
         located = replace(document, data={"configurations": {file.stem: said}})
         configurations = load_configurations(located, policy)
     else:
@@ -167,22 +167,21 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
             f"{file} has {len(configurations)} configurations, but a release has one.",
             hint="Name a certificate, or a file with one configuration.",
         )
-    return replace(next(iter(configurations.values())), certificate=digest, after=after)
+    chosen = next(iter(configurations.values()))
+    return replace(chosen, certificate=digest, after=after, rows=rows)
 
 
-def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...]]:
-    """Return the masks in a certificate, the digest of the certificate, and the earlier releases
-    that it lists.
-
-    Raises
-    ------
-    DataError
-        The file is no certificate with masks, or was changed after it was written.
+def _certificate(
+    file: Path,
+) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...], int | None]:
+    """Return the masks in a certificate, its digest, the earlier releases that it lists, and the
+    number of rows of its table.
     """
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
         after = tuple(map(dict, document.get("after", ())))
+        rows = document.get("input", {}).get("rows")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file} is not a certificate of a masking configuration.",
@@ -195,7 +194,7 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
             f"{file} was changed after it was written: its digest does not match its content.",
             hint="Give the certificate as `aegis apply` wrote it, or the configuration (YAML).",
         )
-    return masks, digest, after
+    return masks, digest, after, rows
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
@@ -274,6 +273,7 @@ def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -
     """Return a copy of the summary with equivalence classes that also distinguish the values that
     earlier releases showed.
     """
+    require_same_table(releases, summary.rows)
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -379,15 +379,15 @@ def compose(
             f"A check of releases together needs at least two, and you named {len(releases)}.",
             hint="Name two or more releases of the table.",
         )
+    require_same_table(releases, summary.rows)
     override = check_owner_rule(summary, rule, override=rule_override)
     joint = _Joint(summary, rule, hierarchies or {})
     each = [joint.check([release]) for release in releases]
     if released_only:
         releases = [replace(release, after=()) for release in releases]
-    judge = joint.judged
-    verdict, sizes = judge(releases)
+    verdict, sizes = joint.judged(releases)
     without = [
-        AttributeShare(name, judge(releases, leave_out=name)[0].suppressed_rows)
+        AttributeShare(name, joint.judged(releases, leave_out=name)[0].suppressed_rows)
         for name in joint.frequency.quasi
     ]
     without.sort(key=lambda share: (share.suppressed_rows, share.attribute))

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from aegis.arrays import Array, Floats
 from aegis.masks import common_refinement
 from aegis.policy.labels import MUCH_IN_ONE_ROW
-from aegis.privacy.inference import lift, predictability
+from aegis.privacy.inference import LEAK, lift, predictability
 from aegis.words import joined, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.scoring import Choice
     from aegis.summary import Summary
 
-LEAK = 0.8
-"""A single column that explains at least this share of the label may repeat it in other words."""
 DERIVED = 0.99
-"""The same share for a label that is a number."""
+"""The share of a label that is a number which a single column explains if it may repeat the label."""
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
@@ -38,6 +36,8 @@ def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
             continue
         joint = np.zeros((candidate.size, attribute.joint.shape[1]), attribute.joint.dtype)
         np.add.at(joint, candidate.groups, attribute.joint)
+        if summary.weights is not None:
+            joint = _as_rows(joint, np.bincount(candidate.groups, attribute.counts, candidate.size))
         if (share := label_share(joint)) >= LEAK:
             leaks[name] = share
     return leaks
@@ -77,6 +77,21 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
     return shares
 
 
+def _as_rows(weights: Array, rows: Array) -> Floats:
+    """Scale sums of weights so that each value counts as many rows as it has; a guess leaves out one
+    row, and not one unit of weight.
+
+    Parameters
+    ----------
+    weights
+        Sums of weights by value and class, shape (V, C).
+    rows
+        Rows by value, shape (V,).
+    """
+    sums = weights.sum(axis=1)
+    return weights * rows[:, None] / np.where(sums > 0, sums, 1)[:, None]
+
+
 def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
     """Return a warning on the columns that alone explain most of a label; empty without such columns."""
     if not leaks:
@@ -93,7 +108,7 @@ def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
     )
 
 
-def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
+def label_share(joint: Array) -> float:
     """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
 
     The guess for each row is the most frequent class of the other rows with its value. Let a be the

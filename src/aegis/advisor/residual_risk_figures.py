@@ -55,11 +55,12 @@ class Uncovered(Outside):
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
-        """Combine the risks of a release that concern other columns and rows (`outside`) with the
-        columns that explain most of the label and the columns whose nulls reveal a class.
+        """Combine the risks that `outside_of` finds in a release with the columns that reveal the
+        label. A column whose nulls alone do so is named only in `missing`.
         """
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
-        return cls(**own, leaks=leaks, missing_leaks=missing)
+        filled = {name: share for name, share in leaks.items() if name not in missing}
+        return cls(**own, leaks=filled, missing_leaks=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:

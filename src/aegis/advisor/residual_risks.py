@@ -8,6 +8,7 @@ known when a model is used, every score is too high.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.released import ReleasedRows
 from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.utility import Rows
 from aegis.masking.originals import WithOriginals
 from aegis.policy import Policy
 from aegis.privacy import PrivacyReport
@@ -55,17 +57,13 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     summary = released.plan.summary
     label = summary.label.column or None
     missing = _missing_leaks(summary)
-    scorer = Scorer(summary)
-    leaks = {
-        name: share
-        for name, share in label_leaks(summary, scorer.unmasked).items()
-        if name not in missing
-    }
     nothing = Outside(rows=None, unique_rows=None, label=label)
     best = advice.best
     if best is None or best.method is not None:
-        return _told(advice, Uncovered.of(nothing, leaks, missing))
-    choice = scorer.choose(best.configuration)
+        unmasked = {name: attribute.unmasked for name, attribute in summary.attributes.items()}
+        return _told(advice, Uncovered.of(nothing, label_leaks(summary, unmasked), missing))
+    choice = Scorer(summary).choose(best.configuration)
+    leaks = _leaks(advice, summary, choice)
     outside = outside_of_release(released, choice)
     if outside is None:
         near = {
@@ -75,6 +73,16 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
         }
         outside = replace(nothing, near_keys=near)
     return _told(advice, Uncovered.of(outside, leaks, missing))
+
+
+def _leaks(advice: Advice, summary: Summary, choice: Choice) -> Mapping[str, float]:
+    """Return the columns that alone explain the label, as the certificate of the best release names
+    them; if its rows are not known, under its masks on all rows.
+    """
+    figure = advice.utility
+    if figure is not None and figure.rows is Rows.RELEASED and not figure.labels:
+        return figure.leaks
+    return label_leaks(summary, choice)
 
 
 def _told(advice: Advice, uncovered: Uncovered) -> Advice:

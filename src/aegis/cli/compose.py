@@ -101,7 +101,7 @@ def _print(shell: Output, composition: Composition) -> None:
         ),
         line(
             f"The rule {'still holds' if composition.admissible else 'is broken'}: "
-            f"{composition.verdict.suppressed_rows:,} rows fail, {composition.verdict.allowed_rows:,} may"
+            f"{composition.verdict.suppressed_rows:,} rows fail, and the rule allows {composition.verdict.allowed_rows:,}"
         ),
         line(""),
     )

@@ -232,14 +232,14 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
         The purpose of the command, as a sentence without its full stop.
     words
         The words after `aegis`; words that are None are left out. A long command is divided into
-        lines before options.
+        lines before options, and before a table with a long name.
     """
     from aegis.cli.tables import heading, line
 
     quoted = [_program(), *(shlex.quote(shown(str(word))) for word in words if word is not None)]
     command = "  " + " ".join(quoted)
     if len(command) > 78:
-        parts = [quoted[:3]]
+        parts = [quoted[:2], quoted[2:3]]
         for word in quoted[3:]:
             parts.append([word]) if word.startswith("-") else parts[-1].append(word)
         lines = [" ".join(parts[0])]

@@ -59,9 +59,9 @@ class Output:
             _print(sys.stdout if self.tabular else sys.stderr, parts)
 
     def suggest(self, *parts: RenderableType) -> None:
-        """Print the next step, if people read the results."""
+        """Print the next step, if people read the results. No line is broken: somebody copies it."""
         if not self.quiet and self.tabular:
-            _print(sys.stdout, parts)
+            _print(sys.stdout, parts, breaks=False)
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings on standard error, and log them."""
@@ -160,12 +160,15 @@ def console(file: IO[str], onto: IO[str] | None = None) -> Console:
     )
 
 
-def _print(file: IO[str], parts: Iterable[RenderableType]) -> None:
-    """Print parts one below the other, without blanks at the ends of lines."""
+def _print(file: IO[str], parts: Iterable[RenderableType], *, breaks: bool = True) -> None:
+    """Print parts one below the other, without blanks at the ends of lines.
+
+    If `breaks` is True, long lines are broken at the width of the screen.
+    """
     text = StringIO()
     target = console(file, onto=text)
     for part in parts:
-        target.print(part)
+        target.print(part, soft_wrap=not breaks)
     write(file, "".join(f"{line.rstrip(' ')}\n" for line in text.getvalue().splitlines()))
 
 

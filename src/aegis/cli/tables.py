@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from aegis import words
 from aegis.cli.output import clean
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -46,7 +48,6 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
     """Return a table without a frame, with a line below its headings."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for column in columns:
@@ -57,8 +58,50 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
             overflow="fold",
         )
     for row in rows:
-        made.add_row(*(Text(clean(cell)) if isinstance(cell, str) else cell for cell in row))
+        made.add_row(
+            *(_cell_type()(clean(cell)) if isinstance(cell, str) else cell for cell in row)
+        )
     return made
+
+
+def break_name(text: str, width: int) -> list[str]:
+    """Break a text into lines. A word that is longer than a line, such as the name of a column, is
+    broken after a sign that separates its parts, if it has one.
+
+    Examples
+    --------
+    >>> break_name("truncate(unit=quarter)", 20)
+    ['truncate(unit=', 'quarter)']
+    >>> break_name("a mask", 5)
+    ['a', 'mask']
+    """
+    from rich.cells import cell_len, chop_cells
+
+    lines = [""]
+    for word in re.findall(r"\s*\S+", text):
+        fits = cell_len(word.strip()) <= width
+        for piece in [word] if fits else re.findall(r"\s*[^_.,(=/\s-]*[_.,(=/-]?", word):
+            if cell_len(lines[-1] + piece) <= width:
+                lines[-1] += piece
+                continue
+            head, *rest = chop_cells(piece.lstrip(), width)
+            lines += [head, *rest]
+    return [line for line in lines if line] or [""]
+
+
+@cache
+def _cell_type() -> type[Text]:
+    """Return the type of cells that `break_name` breaks if the column is narrow."""
+    from rich.containers import Lines
+    from rich.text import Text
+
+    class Cell(Text):
+        def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+            if options.get("no_wrap"):
+                return super().wrap(console, width, **options)
+            return Lines(Text(line) for line in break_name(self.plain, width))
+
+    return Cell
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Table:

@@ -32,6 +32,31 @@ def require_joint_rule(policy: Policy) -> None:
         )
 
 
+def require_same_table(releases: Sequence[Configuration], rows: int) -> None:
+    """Raise an error if a release was certainly made from another table, because that table had
+    another number of rows.
+
+    Parameters
+    ----------
+    releases
+        The releases; only those that were read from a certificate know the rows of their table.
+    rows
+        Number of rows of the table.
+
+    Raises
+    ------
+    PolicyError
+        A release was made from a table with another number of rows.
+    """
+    for release in releases:
+        if release.rows is not None and release.rows != rows:
+            raise PolicyError(
+                f"Release {release.name!r} was made from a table of {release.rows:,} rows, but this table has {rows:,}.",
+                hint="Give the table of that release. Aegis checks only releases of one table together; to check "
+                "its masks as if they were applied to this table, give its configuration (YAML).",
+            )
+
+
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
     """Return, for each release, the indices of the earlier releases that it took into account.
 

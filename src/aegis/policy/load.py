@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from aegis.errors import DataError, PolicyError, choices
-from aegis.files import read_text
+from aegis.files import TABLE_FORMATS, read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
 from aegis.options import checks_types
@@ -114,9 +114,11 @@ def read_document(path: str | Path, what: str) -> Located:
     Raises
     ------
     PolicyError
-        The file is missing, empty or not YAML.
+        The file is missing, empty, a table, or not YAML.
     """
     file = Path(path)
+    if file.is_file() and file.name.lower().endswith(TABLE_FORMATS):
+        raise PolicyError(f"{file} is a table, not a {what} (YAML).", hint=_WRITERS[what])
     text = read_text(file, what, PolicyError)
     return read_yaml(text, str(file), remedy=_WRITERS[what])
 
@@ -377,6 +379,12 @@ class _Loader:
             raise PolicyError(
                 f"{self.located.origin} is not a mapping.",
                 hint="A policy starts with `version: 1`.",
+            )
+        if {"certificate", "configuration"} <= data.keys():
+            raise PolicyError(
+                f"{self.located.origin} is the certificate of a release, not a policy.",
+                hint="Give the policy with which you made the release. `aegis audit RELEASE --certificate FILE` "
+                "checks a certificate.",
             )
         if "attributes" not in data and data.keys() & {"configurations", "method"}:
             held = "configurations" if "configurations" in data else "a record-level recipe"

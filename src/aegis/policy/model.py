@@ -149,6 +149,8 @@ class Configuration:
     after
         The earlier releases that the certified release took into account; None if the configuration
         was not read from a certificate.
+    rows
+        Number of rows of the table of the certified release; None if it is not known.
 
     Examples
     --------
@@ -163,6 +165,7 @@ class Configuration:
     masks: Mapping[str, Mask]
     certificate: str | None = None
     after: tuple[Mapping[str, Any], ...] | None = field(default=None, compare=False)
+    rows: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for attribute, mask in self.masks.items():

@@ -24,6 +24,8 @@ value.
 """
 WORTH_SAYING = 0.2
 """Smallest lift (see `lift`) for which a released column is reported."""
+LEAK = 0.8
+"""A single column that explains at least this share of the label may repeat it in other words."""
 MOST_VALUES = 0.2
 """A column is compared only if its number of values is at most this share of the number of rows;
 otherwise, each value has too few rows.

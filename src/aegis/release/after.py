@@ -9,7 +9,7 @@ from aegis.errors import PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Mask, NoiseMask
 from aegis.policy import Configuration, Policy
-from aegis.policy.joint import made_after, require_joint_rule
+from aegis.policy.joint import made_after, require_joint_rule, require_same_table
 from aegis.sources import Source
 from aegis.summary import ShownColumns
 
@@ -68,6 +68,7 @@ class WithEarlier:
         if not releases:
             return cls(source, masks)
         _check(policy, masks, releases)
+        require_same_table(releases, source.rows)
         added: dict[str, str] = {}
         earlier: dict[str, Mask | None] = {}
         columns = []

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.masks import Kind
-from aegis.privacy.inference import Implication
+from aegis.privacy.inference import WORTH_SAYING, Implication
 from aegis.privacy.singling import RowCounts, Singling, find_singling
 from aegis.sources import Source
 from aegis.summary.classes import PERSON
@@ -92,7 +92,10 @@ class Outside:
         return (
             *self._unique(),
             *(self._near_key(name, values) for name, values in self.near_keys.items()),
-            *(_implied(implication) for implication in (self.implied or ())[:MOST_NAMED]),
+            *(
+                _implied(implication, self.label)
+                for implication in (self.implied or ())[:MOST_NAMED]
+            ),
         )
 
     def _unique(self) -> tuple[str, ...]:
@@ -125,15 +128,24 @@ class Outside:
         return json_fields(self, "rows", "unique_rows", "near_keys", "singling", "implied")
 
 
-def _implied(implication: Implication) -> str:
+def _implied(implication: Implication, label: str | None) -> str:
     hidden, released = implication.hidden, implication.released
-    fixed = f" In {percent(100 * implication.fixed, 0)} of them only one value is possible."
-    return (
-        f"The column {released} gives away {hidden}, which is masked: a guess from {released} is right in "
-        f"{percent(100 * implication.right, 0)} of the released rows, and without it in "
-        f"{percent(100 * implication.right_without, 0)}.{fixed if implication.fixed >= 0.01 else ''} "
-        f"Mask {released} more coarsely, or leave it out (--leave-out)"
+    fixed = (
+        f"in {percent(100 * implication.fixed, 0)} of the released rows only one value is possible"
     )
+    guessed = (
+        f"a guess from {released} is right in {percent(100 * implication.right, 0)} of the released rows, and "
+        f"without it in {percent(100 * implication.right_without, 0)}"
+    )
+    if implication.lift < WORTH_SAYING:  # reported only because some values follow from it
+        guessed, fixed = fixed, ""
+    elif implication.fixed < 0.01:
+        fixed = ""
+    remedy = f"Mask {released} more coarsely, or leave it out (--leave-out)"
+    if released == label:
+        remedy = "It is the label, which a release shows: only a coarser label can prevent it"
+    also = f". {fixed[0].upper()}{fixed[1:]}" if fixed else ""
+    return f"The column {released} gives away {hidden}, which is masked: {guessed}{also}. {remedy}"
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from aegis.policy.suggest.relations import (
     count_alone,
     find_derived,
     find_identifying,
+    find_label_leaks,
     find_twins,
     one_row_share,
 )
@@ -455,8 +456,7 @@ def _with_doubts(
         verb, what, like = "order", "the rows as it does", "derived from it"
     else:
         released = [own.facts for own in profiles.values() if own.role and own.role.scored]
-        twins = find_twins(source, [profile.facts], released)
-        copies = tuple(name for name, twin in twins.items() if twin.certain and not twin.coarse)
+        copies = find_label_leaks(source, profile.facts, released)
         verb, what, like = "give", "its class away", "that repeat it"
     if copies:
         doubts.append(

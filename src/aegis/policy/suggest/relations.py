@@ -21,7 +21,7 @@ from aegis.masks import Kind
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import names_survey_weight
 from aegis.policy.suggest.profile import finite
-from aegis.privacy.inference import lift, predictability_of_rows
+from aegis.privacy.inference import LEAK, lift, predictability_of_rows
 from aegis.privacy.singling import RowCounts, Singling, find_singling
 from aegis.sources import Source
 
@@ -163,6 +163,33 @@ def alike_once(warnings: Mapping[str, str]) -> tuple[str, ...]:
         said.append((first, text))
     places = {name: place for place, name in enumerate(warnings)}
     return tuple(text for _, text in sorted(said, key=lambda entry: places[entry[0]]))
+
+
+def find_label_leaks(
+    source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
+) -> tuple[str, ...]:
+    """Return the columns that alone explain at least `LEAK` of the label, as `advise` measures it,
+    in a sample of the rows.
+
+    Raises
+    ------
+    EngineError
+        The engine failed.
+    """
+    compared = sorted(others, key=lambda facts: facts.distinct)[:MOST_COMPARED]
+    columns = _collect(source, [label, *compared], TWIN_ROWS)
+    classes = _codes(columns[label.name])
+    there = classes != NULL
+    classes = classes[there]
+    if not len(classes):
+        return ()
+    most = float(np.bincount(classes).max() / len(classes))
+    leaks = []
+    for facts in compared:
+        groups = np.unique(_codes(columns[facts.name])[there], return_inverse=True)[1]
+        if lift(predictability_of_rows(groups, classes).right, most) >= LEAK:
+            leaks.append(facts.name)
+    return tuple(leaks)
 
 
 def find_derived(
