@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -74,8 +75,10 @@ def stated(sample: pd.DataFrame) -> tuple[float, float]:
     return value, sampling_error(scorer, measure, value, float("nan"))
 
 
-def reached(sample: pd.DataFrame, fresh: pd.DataFrame) -> float:
-    """Return the AUC on fresh rows of the better one of two models that are trained on a sample."""
+def shown_to_models(
+    sample: pd.DataFrame, fresh: pd.DataFrame
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the columns of a linear model and those of trees, for sample and fresh rows together."""
     both = pd.concat([sample, fresh]).drop(columns="y")
     numeric = both.select_dtypes("number").columns
     texts = [name for name in both if name not in numeric]
@@ -84,13 +87,18 @@ def reached(sample: pd.DataFrame, fresh: pd.DataFrame) -> float:
     own = both[numeric].astype(float)
     linear = pd.concat([own.fillna(own.mean()), own.isna().astype(float), shown], axis=1)
     trees = pd.concat([own, shown], axis=1)
+    return linear.to_numpy(), trees.to_numpy()
+
+
+def reached(sample: pd.DataFrame, fresh: pd.DataFrame) -> float:
+    """Return the AUC on fresh rows of the better one of two models that are trained on a sample."""
+    linear, trees = shown_to_models(sample, fresh)
     train, test = (frame["y"] == "yes" for frame in (sample, fresh))
     found = []
-    for model, matrix in (
+    for model, values in (
         (make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), linear),
         (HistGradientBoostingClassifier(max_iter=60, random_state=0), trees),
     ):
-        values = matrix.to_numpy()
         model.fit(values[: len(sample)], train)
         found.append(roc_auc_score(test, model.predict_proba(values[len(sample) :])[:, 1]))
     return max(found)
