@@ -89,7 +89,7 @@ def of_class(
     sample, fresh = told[:cut], told[cut:]
     auc = reached(sample, fresh)
     own = area_error(auc, fresh["y"].value_counts().to_numpy(dtype=float))
-    error = np.hypot(area_error(value, counts.to_numpy(dtype=float)), MODELS_DIFFER["AUC"])
+    error = np.hypot(area_error(value, counts.to_numpy(dtype=float)), MODELS_DIFFER)
     return float(error), auc, own
 
 
@@ -104,7 +104,7 @@ def of_number(
     boosting = HistGradientBoostingRegressor(max_iter=80, random_state=0)
     fits = [(ridge.fit(linear[:cut], y[:cut]), linear), (boosting.fit(trees[:cut], y[:cut]), trees)]
     best = max(r2_score(y[cut:], model.predict(values[cut:])) for model, values in fits)
-    return float(np.hypot(stderr, MODELS_DIFFER["R2"])), float(best), 0.0
+    return float(np.hypot(stderr, MODELS_DIFFER)), float(best), 0.0
 
 
 def drawn(
