@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.advisor.composition import compose, read_release, summary_after
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.policy import Configuration, load_policy
 from aegis.study import Study
 
@@ -142,6 +144,18 @@ def test_protected_values_count_as_finely_as_the_releases_show_them():
     assert verdict(exact, exact).suppressed_rows == 0
     assert verdict(exact, grouped).suppressed_rows == 0
     assert verdict(grouped, grouped).suppressed_rows == 16
+
+
+@pytest.mark.parametrize("given", [None, ["rows"], "rows", {"rows": "10"}])
+def test_a_certificate_with_a_broken_input_is_no_certificate(tmp_path, given):
+    rows = pd.DataFrame({"a": [1, 2] * 10, "b": ["u", "v"] * 10, "y": [0, 1, 1, 0] * 5})
+    study, certificate = Study(rows, policy(2)), tmp_path / "c.json"
+    study.apply(study.search(), tmp_path / "out.csv", certificate=certificate)
+    document = json.loads(certificate.read_text())
+    del document["digest"]
+    certificate.write_text(json.dumps(document | {"input": given}))
+    with pytest.raises(DataError, match="is not a certificate of a masking configuration"):
+        read_release(certificate, study.policy)
 
 
 def test_a_release_of_another_table_is_refused(tmp_path):

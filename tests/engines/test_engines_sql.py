@@ -16,6 +16,7 @@ import aegis
 from aegis.cli.main import run
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.policy import Configuration, Policy, dump_configurations, dump_policy, load_policy
+from aegis.policy.terms import OwnerRule
 from aegis.privacy import MODELS, PrivacyRule
 from aegis.release import Dialect, release_sql
 from aegis.release.sql.rule import rule_query
@@ -59,6 +60,15 @@ def test_on_duckdb_it_equals_apply(rule: dict[str, Any], places: dict[str, int])
     assert expected.num_rows > 0
     assert found.column_names == expected.column_names
     assert rows_of(found) == rows_of(expected)
+
+
+def test_an_advice_under_a_rule_of_another_owner_is_refused() -> None:
+    rules = policy(**RULES[0])
+    advice = aegis.advise(awkward(), rules, generate_count=5)
+    owner = OwnerRule(policy(k=50).privacy, locked=True)
+    stricter = replace(advice, owner_rule=owner)
+    with pytest.raises(PolicyError, match="is locked to the rule"):
+        release_sql(awkward(), rules, stricter, dialect="duckdb", name="people")
 
 
 def test_nothing_comes_out_beyond_the_suppression_limit() -> None:

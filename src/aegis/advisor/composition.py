@@ -181,7 +181,9 @@ def _certificate(
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
         after = tuple(map(dict, document.get("after", ())))
-        rows = document.get("input", {}).get("rows")
+        rows = dict(document.get("input", {})).get("rows")
+        if not isinstance(rows, int | None):
+            raise TypeError(f"{rows!r} is no number of rows")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file} is not a certificate of a masking configuration.",

@@ -75,7 +75,7 @@ class SearchWork:
     nodes
         Number of boxes (sets of combinations) that the search split.
     checked
-        Number of checks against the rule.
+        Number of checks against the rule; for a protected summary, of scored configurations.
     seconds
         Seconds that the search itself took.
     rule_monotone

@@ -90,8 +90,9 @@ class Given:
 
     @classmethod
     def of(cls, total: Array, joint: Array, n: float, offsets: Ints, stays: Flags) -> Given | None:
-        """Return the residual covariances after regression on the fixed attributes; None if no
-        fixed attribute varies, or if rounding makes the covariances too inexact.
+        """Return the residual covariances after regression on the fixed attributes (of which there
+        may be none). The result is None if all attributes are fixed, if there are no rows, or if
+        rounding makes the covariances too inexact.
 
         Parameters
         ----------

@@ -10,6 +10,17 @@ from aegis.masks import Mask, Suppress, parts_of
 from aegis.policy import Configuration, OwnerRule, Policy, Role, SuppressedColumns
 
 
+def configuration_under(given: Configuration | Ranked | Advice, policy: Policy) -> Configuration:
+    """Return a configuration; raise `PolicyError` if the owner of the summary that it was chosen
+    from has another rule than the policy.
+    """
+    configuration, _, owner = configuration_to_apply(given)
+    if owner is not None:
+        what = f"The summary that {configuration.name!r} was chosen from"
+        owner.require(policy.privacy, override=False, what=what)
+    return configuration
+
+
 def configuration_to_apply(
     given: Configuration | Ranked | Advice,
 ) -> tuple[Configuration, str | None, OwnerRule | None]:

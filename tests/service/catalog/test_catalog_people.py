@@ -635,6 +635,14 @@ def test_a_name_has_no_slash(place):
         assert accounts.named(session, "ab")
 
 
+def test_a_name_of_dots_from_an_identity_provider_becomes_another(place):
+    with place.catalog.database.writing() as session:
+        with pytest.raises(CatalogError, match="cannot be an account"):
+            accounts.create(session, "..", [])
+        accounts.sign_in_elsewhere(session, "issuer u-3", "..")
+        assert accounts.named(session, "somebody")
+
+
 def test_accounts_are_searched_by_name_and_role(place):
     with place.catalog.database.reading() as session:
 

@@ -28,14 +28,14 @@ from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, Unseen, as_policy, policy_digest
-from aegis.release.choice import configuration_to_apply, hidden_columns, release_masks
+from aegis.release.choice import configuration_under, hidden_columns, release_masks
 from aegis.release.sql.rule import PERSON, rule_query
 from aegis.release.sql.steps import LOST, assemble, counting, limits, plain, with_columns
 from aegis.requests import Dialect, Form
 from aegis.sources import Source, open_table, table_names
 from aegis.sources.compiling import compile_query
 
-if TYPE_CHECKING:  # so `checks_types` leaves the configuration to `configuration_to_apply`
+if TYPE_CHECKING:  # so `checks_types` leaves the configuration to `configuration_under`
     from aegis.advisor import Advice, Ranked
 
 _BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -126,8 +126,8 @@ def release_sql(
     Raises
     ------
     PolicyError
-        The dialect or form is unknown; the rule or a mask cannot be written as SQL; or an
-        identifier is tokenised, because its key would be in the SQL.
+        The dialect or form is unknown; the rule or a mask cannot be written as SQL; an identifier
+        is tokenised (the SQL would show the key); or the owner of an advice has another rule.
     DataError
         A column is missing or its name starts with `aegis_`.
 
@@ -142,7 +142,8 @@ def release_sql(
     True
     """
     chosen, shape = _member(Dialect, "SQL dialect", dialect), _member(Form, "form of the SQL", form)
-    rules, (asked, _, _) = as_policy(policy), configuration_to_apply(configuration)
+    rules = as_policy(policy)
+    asked = configuration_under(configuration, rules)
     source = open_table(table, reading=rules.reading)
     fitted = _fitted(source, rules, asked)
     columns = tuple(column for column in source.columns if column in fitted)

@@ -14,8 +14,10 @@ from aegis.advisor.confidence import COMPARED, marked
 from aegis.advisor.figures import EstimatedScores, MaskChange, SearchFigures
 from aegis.advisor.generate import configurations_to_rank
 from aegis.advisor.scores import AttributeScore
+from aegis.arrays import Floats
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
+from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.requests import Configurations, RankRequest, SearchRequest
@@ -25,8 +27,9 @@ from aegis.safe.protect.scores import (
     MEASURE,
     Choice,
     ProtectedScorer,
-    Replicates,
     drawing_error,
+    errors_of,
+    replicated_scores,
 )
 
 
@@ -157,13 +160,19 @@ def _advice(
     policy: Policy | None,
     search: SearchFigures | None = None,
 ) -> Advice:
-    """Build the advice of a ranking, or of a search over combinations (with its figures `looked`).
-    `scored` has the name, the choice of masks and the score of each configuration.
+    """Build the advice of a ranking, or of a search over combinations (with its figures `search`).
+    `scored` has the entry and the choice of masks of each configuration, the best first.
     """
-    summary, replicates = scorer.summary, Replicates(scorer.summary)
-    ranking = _with_errors(scored, replicates)
-    known = bool(ranking) and ranking[0].admissible is not False
-    changes = _changes(scorer, replicates, scored[0][1]) if known else ()
+    summary = scorer.summary
+    known = bool(scored) and scored[0][0].admissible is not False
+    others = _other_masks(summary, scored[0][1]) if known else []
+    first = [choice for _, choice in scored[:COMPARED]]
+    replicated = replicated_scores(summary, [*first, *(other for *_, other in others)])
+    ranking = _with_errors([r for r, _ in scored], replicated[:, : len(first)], summary)
+    changes: tuple[MaskChange, ...] = ()
+    if others:
+        compared = [0, *range(len(first), len(first) + len(others))]
+        changes = _changes(scorer, first[0], others, replicated.take(compared, axis=1))
     return with_caveats(
         Advice(
             measure=MEASURE,
@@ -181,14 +190,17 @@ def _advice(
     )
 
 
-def _with_errors(scored: Sequence[tuple[Ranked, Choice]], replicates: Replicates) -> list[Ranked]:
-    """Add standard errors and ties to the first entries of the ranking."""
-    ranking = [ranked for ranked, _ in scored]
+def _with_errors(
+    ranking: Sequence[Ranked], replicated: Floats, summary: ProtectedSummary
+) -> list[Ranked]:
+    """Add standard errors and ties to the first n entries, from their replicated scores, shape
+    (R, n).
+    """
     if not ranking:
         return []
-    classes, rows = len(replicates.summary.classes), replicates.summary.rows
-    errors, apart = replicates.errors([choice for _, choice in scored[:COMPARED]])
-    drawn = [drawing_error(ranked.score, classes, rows) for ranked in ranking[:COMPARED]]
+    errors, apart = errors_of(replicated)
+    classes = len(summary.classes)
+    drawn = [drawing_error(r.score, classes, summary.rows) for r in ranking[: len(errors)]]
     return marked(ranking, np.hypot(errors, drawn), DIFFERENT * apart)
 
 
@@ -233,20 +245,33 @@ def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]
             f"{tuple(choice)} names candidates that the summary does not have.",
             hint="Pass the result of ProtectedSummary.choose for a configuration.",
         )
-    return _changes(ProtectedScorer(summary), Replicates(summary), tuple(choice))
+    own, others = tuple(choice), _other_masks(summary, choice)
+    replicated = replicated_scores(summary, [own, *(other for *_, other in others)])
+    return _changes(ProtectedScorer(summary), own, others, replicated)
 
 
-def _changes(
-    scorer: ProtectedScorer, replicates: Replicates, choice: Choice
-) -> tuple[MaskChange, ...]:
-    """Return the effect of every other mask of every attribute on the score of a choice."""
-    others = [
+def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, Mask, Choice]]:
+    """Return, for every other mask of every attribute, the attribute, the mask, and the choice that
+    differs only in this mask.
+    """
+    return [
         (attribute.name, candidate.declared, (*choice[:i], place, *choice[i + 1 :]))
-        for i, attribute in enumerate(scorer.summary.all_attributes)
+        for i, attribute in enumerate(summary.all_attributes)
         for place, candidate in enumerate(attribute.candidates)
         if place != choice[i]
     ]
-    _, errors = replicates.errors([choice, *(other for *_, other in others)])
+
+
+def _changes(
+    scorer: ProtectedScorer,
+    choice: Choice,
+    others: Sequence[tuple[str, Mask, Choice]],
+    replicated: Floats,
+) -> tuple[MaskChange, ...]:
+    """Return the effect of each of n other masks on the score of a choice. `replicated` has the
+    replicated scores of the choice and of the n others, shape (R, n + 1).
+    """
+    _, errors = errors_of(replicated)
     score = scorer.score(choice)
     changes = []
     for (name, mask, other), error in zip(others, errors[1:].tolist(), strict=True):

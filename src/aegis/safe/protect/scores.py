@@ -283,19 +283,23 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
     return limit * math.sqrt(4 * share * (1 - share) ** 2 / max(rows, 1.0))
 
 
-class Replicates:
-    """Scores configurations again, each time with newly drawn noise, to estimate standard errors."""
+def replicated_scores(summary: ProtectedSummary, choices: Sequence[Choice]) -> Floats:
+    """Score n choices of masks again, each time with newly drawn noise; shape (R, n) for R
+    repetitions.
+    """
+    if not choices:
+        return np.zeros((REPLICATES, 0))
+    # One scorer at a time: its correlations of all candidates may take many megabytes.
+    scorers = (ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES))
+    return np.array([[scorer.score(choice) for choice in choices] for scorer in scorers])
 
-    def __init__(self, summary: ProtectedSummary) -> None:
-        self.summary = summary
-        self._scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]
 
-    def errors(self, choices: Sequence[Choice]) -> tuple[Floats, Floats]:
-        """Return the standard errors that protection causes in the scores of n choices of masks.
+def errors_of(replicated: Floats) -> tuple[Floats, Floats]:
+    """Return the standard errors that protection causes in n scores, from replicated scores, shape
+    (R, n).
 
-        The first result, shape (n,), is the standard error of each score. The second result, shape
-        (n,), is that of the difference between each score and the first one.
-        """
-        scores = np.array([[s.score(choice) for choice in choices] for s in self._scorers])
-        apart: Floats = (scores - scores[:, :1]).std(axis=0, ddof=1)
-        return scores.std(axis=0, ddof=1), apart
+    The first result, shape (n,), is the standard error of each score. The second result, shape
+    (n,), is that of the difference between each score and the first one.
+    """
+    apart: Floats = (replicated - replicated[:, :1]).std(axis=0, ddof=1)
+    return replicated.std(axis=0, ddof=1), apart

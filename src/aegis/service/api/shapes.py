@@ -335,13 +335,16 @@ def shown(record: object) -> dict[str, Any]:
 
 _UNTIL_RELEASED = ("configuration", "scores", "errors")
 """Fields of the answer of a request that its consumer sees only once the release exists."""
+_HIDDEN = ("signers",)
+"""Fields of the answer of a request that nobody sees: the keys that the agent knows."""
 
 
 def request(given: Request, *, masks: bool) -> dict[str, Any]:
     """Return a request as JSON values; without `masks` its configuration is left out."""
     told = shown(given)
-    if not masks and told["answer"]:
-        told["answer"] = {k: v for k, v in told["answer"].items() if k not in _UNTIL_RELEASED}
+    hidden = _HIDDEN if masks else (*_HIDDEN, *_UNTIL_RELEASED)
+    if told["answer"]:
+        told["answer"] = {k: v for k, v in told["answer"].items() if k not in hidden}
     return told
 
 

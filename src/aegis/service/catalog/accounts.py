@@ -487,7 +487,8 @@ def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> N
 
 def _free(session: Session, name: str, subject: str) -> str:
     allowed = (c for c in name if c.isprintable() and c != "/")
-    printable = "".join(allowed).strip()[:100] or "somebody"
+    printable = "".join(allowed).strip()[:100]
+    printable = printable if printable.strip(".") else "somebody"
     return printable if _is_free(session, printable) else f"{printable} {hash_of(subject)[:12]}"
 
 

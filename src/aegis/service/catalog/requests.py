@@ -165,7 +165,8 @@ def approve(
     signed
         The statement from `statement`, signed on the approver's machine. An approval without a
         signed statement counts in the service, but not for agents that require signatures. The
-        signed statement can be added later, and a statement signed with another key replaced.
+        signed statement can be added later. A statement that has expired or was signed with another
+        key can be replaced.
 
     Raises
     ------
@@ -180,17 +181,22 @@ def approve(
     """
     request = seen(session, by, Action.APPROVE, request_id)
     own = _own(session, by, request)
-    if own is not None and signed is not None and _signs_anew(own, signed):
+    if own is not None and signed is not None and _is_signed_anew(session, request, own, signed):
         return _sign(session, by, request, own, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
     frozen = _frozen(session, request)
-    digest = statements.digest(json.dumps(frozen, sort_keys=True))
+    digest = _digest_of(frozen)
     held = None if signed is None else _held(request, frozen, signed)
     if not _agreed(session, by, request, RequestStep.APPROVE, digest, signed=held):
         tell(session, by, request, "approved by one of two", digest=digest)
         return request
     request.frozen = frozen
     return _step(session, by, request, RequestStep.APPROVE, digest=digest)
+
+
+def _digest_of(frozen: Mapping[str, Any]) -> str:
+    """Return the digest of the content of a release."""
+    return statements.digest(json.dumps(frozen, sort_keys=True))
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
@@ -519,8 +525,14 @@ def _require_known(request: Request, given: statements.SignedStatement) -> None:
         )
 
 
-def _signs_anew(approval: Approval, signed: Mapping[str, Any]) -> bool:
-    """Return whether an approval has no signature yet, an expired one, or one by another key."""
+def _is_signed_anew(
+    session: Session, request: Request, approval: Approval, signed: Mapping[str, Any]
+) -> bool:
+    """Return whether an approval of the content as it is now has no signature yet, an expired one,
+    or one by another key.
+    """
+    if request.frozen is None and approval.digest != _digest_of(_frozen(session, request)):
+        return False
     if approval.signed is None:
         return True
     before, anew = map(statements.SignedStatement.of, (approval.signed, signed))
