@@ -74,11 +74,12 @@ imports: extras ## Check that rooms import only downward.
 
 check: lint types imports test ## Everything that CI checks.
 
-docs: extras ## Make the generated parts of the reference anew, in a minute.
+docs: extras ## Make the generated parts of the reference anew, and build the site, in a minute.
 	$(BIN)/python -m aegis.cli.reference docs/reference/cli.md
 	$(BIN)/python docs/generate.py
 	$(BIN)/python tests/engines/engines_reference.py
 	$(BIN)/python docs/notebook.py
+	$(MAKE) site
 
 outputs: extras ## Run the commands of all pages, and write what they print today; takes many minutes.
 	$(BIN)/python docs/way.py
