@@ -63,22 +63,28 @@ def test_a_request_offers_the_measures_that_fit_the_label(place):
     assert "(adjusted-pillai)" in form
 
 
-def test_what_masks_of_a_hidden_column_cost_is_unknown():
-    """Noise that hides all values made each mask look free: "at most 0.0 %"."""
-    draw = np.random.default_rng(0)
+def costs_of_masks(age, draw, *, epsilon):
+    """Return the costs that a catalog states for a table whose ages may be shown unmasked."""
+    rows = len(age)
     table = pa.table(
         {
-            "age": draw.integers(0, 2000, 300),
-            "sex": draw.choice(["m", "f"], 300),
-            "income": draw.choice(["high", "low"], 300),
-            "canary": [f"n{i}" for i in range(300)],
+            "age": age,
+            "sex": draw.choice(["m", "f"], rows),
+            "income": draw.choice(["high", "low"], rows),
+            "canary": [f"n{i}" for i in range(rows)],
         }
     )
     named = POLICY.replace("income", "{column: income, classes: [high, low]}")
     named = named.replace("[{bucketize: {width: 10}}, ", "[identity, ").replace(
         "{bucketize: {width: 40}}, ", ""
     )
-    told = costs_in(protect(table, policy_of(named), level="noise", epsilon=0.5, delta=1e-6))
+    return costs_in(protect(table, policy_of(named), level="noise", epsilon=epsilon, delta=1e-6))
+
+
+def test_what_masks_of_a_hidden_column_cost_is_unknown():
+    """Noise that hides all values made each mask look free: "at most 0.0 %"."""
+    draw = np.random.default_rng(0)
+    told = costs_of_masks(draw.integers(0, 2000, 300), draw, epsilon=0.5)
     lost = {(cost["attribute"], cost["mask"]): cost for cost in told}
     hidden = [cost for (name, _), cost in lost.items() if name == "age"]
     assert [cost["lost"] for cost in hidden if cost["levels"] <= 1] == [None] * len(hidden)
@@ -93,19 +99,7 @@ def test_what_masks_of_a_partly_hidden_column_cost_is_called_rough():
     draw = np.random.default_rng(0)
     often = np.where(draw.random(3000) < 0.5, 30, 40)
     age = np.where(draw.random(3000) < 0.7, often, draw.integers(0, 900, 3000))
-    table = pa.table(
-        {
-            "age": age,
-            "sex": draw.choice(["m", "f"], 3000),
-            "income": draw.choice(["high", "low"], 3000),
-            "canary": [f"n{i}" for i in range(3000)],
-        }
-    )
-    named = POLICY.replace("income", "{column: income, classes: [high, low]}")
-    named = named.replace("[{bucketize: {width: 10}}, ", "[identity, ").replace(
-        "{bucketize: {width: 40}}, ", ""
-    )
-    told = costs_in(protect(table, policy_of(named), level="noise", epsilon=4, delta=1e-6))
+    told = costs_of_masks(age, draw, epsilon=4)
     hidden = {cost["attribute"]: cost["hidden"] for cost in told}
     assert (20 < hidden["age"] < 40, hidden["sex"] < 0.5) == (True, True)
     page = bytes(fragment("costs.html", costs=told).body).decode()

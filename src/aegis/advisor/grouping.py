@@ -18,7 +18,6 @@ from aegis.summary.cooccurrence import is_sparse
 if TYPE_CHECKING:
     from scipy import sparse
 
-"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _DENSE_INDICATORS = 1 << 16
 """Largest number of entries of an attribute's indicator matrix for which the matrix is dense."""
 

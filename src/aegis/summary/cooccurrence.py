@@ -19,7 +19,6 @@ from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
 from aegis.summary.weights import ScaledCounts, WeightSums
 
-"""Rows, sums of their weights in units, or effective rows."""
 Tally = tuple[Ints, Ints]
 """The distinct keys in ascending order, and the count of each key."""
 Matrix = Any

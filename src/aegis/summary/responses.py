@@ -26,8 +26,6 @@ from aegis.masks import Kind
 from aegis.summary.codes import numbers_of
 from aegis.words import brief
 
-"""Whole numbers of 64 bits, or Python's own where they may take more."""
-
 MOST_DECIMALS = 9
 """Largest number of decimals for which the unit of a label is its last decimal."""
 MOST_BITS = 40

@@ -18,9 +18,6 @@ from aegis.arrays import Array, Flags, Floats, Int32s, Integers, Ints
 from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
-"""The level of each of A atoms, shape (A,); or, for a noise mask, the probability of each of L
-levels for each atom, shape (A, L).
-"""
 Box = tuple[int, ...]
 """One domain for each variable, as a bit mask of candidates."""
 Division = tuple[int, tuple[int, ...]]

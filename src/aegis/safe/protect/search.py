@@ -14,7 +14,6 @@ import time
 from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
-from typing import Any
 
 import numpy as np
 
@@ -152,14 +151,22 @@ def best_configurations(
         objective = FromCodes(MEASURE, scorer, space.work)
         objective.bounded = verdicts.possible <= ENUMERATED
     with progress.step(f"Searching {amount(summary.combinations)} combinations") as step:
-        limits: Any = {"clock": Clock.asked(request, space.work), "step": step}
+        clock = Clock.asked(request, space.work)
         if objective.bounded:
-            outcome = BranchAndBound(space, objective, verdicts, top=top, **limits).run()
+            search = BranchAndBound(space, objective, verdicts, top=top, clock=clock, step=step)
+            outcome = search.run()
         else:
-            tables = FromTables("the estimate from label tables alone", scorer, space.work)
-            listed: Any = {"listed": max(LISTED, top), "bounds": False, "prove": False}
-            search = Shortlist(space, objective, verdicts, [tables], **listed, **limits)
-            outcome = search.run((), SPLITS)
+            outcome = Shortlist(
+                space,
+                objective,
+                verdicts,
+                [FromTables("the estimate from label tables alone", scorer, space.work)],
+                listed=max(LISTED, top),
+                bounds=False,
+                prove=False,
+                clock=clock,
+                step=step,
+            ).run((), SPLITS)
     seconds = time.perf_counter() - began
     work = SearchWork(
         summary.combinations, outcome.nodes, objective.scored, seconds, rule_monotone=True
