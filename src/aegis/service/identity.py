@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from secrets import compare_digest
-from typing import Annotated
+from typing import Annotated, Concatenate, ParamSpec, TypeVar
 
 from fastapi import Depends, Form, Request
 from sqlalchemy.orm import Session
@@ -17,6 +17,8 @@ from aegis.service.catalog.errors import NotAllowed, NotSignedIn
 from aegis.service.catalog.records import Account
 from aegis.service.settings import ServiceSettings
 
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
 """The caller of a service that runs on the caller's own machine (`--local`)."""
 
@@ -97,6 +99,26 @@ class Call(Visit):
 
     actor: Actor
     form_key: str = ""
+
+    def read(
+        self,
+        function: Callable[Concatenate[Session, Actor, Given], Told],
+        *given: Given.args,
+        **more: Given.kwargs,
+    ) -> Told:
+        """Call a function of the catalog as the caller, in a session for reading only."""
+        with self.reading() as session:
+            return function(session, self.actor, *given, **more)
+
+    def write(
+        self,
+        function: Callable[Concatenate[Session, Actor, Given], Told],
+        *given: Given.args,
+        **more: Given.kwargs,
+    ) -> Told:
+        """Call a function of the catalog as the caller, in a session that may write."""
+        with self.writing() as session:
+            return function(session, self.actor, *given, **more)
 
     @contextmanager
     def proven(self, password: str) -> Iterator[tuple[Session, Account]]:

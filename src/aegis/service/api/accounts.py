@@ -100,51 +100,43 @@ def create(given: shapes.AccountGiven, call: CallOf) -> dict[str, Any]:
     password = None if given.password is None else given.password.get_secret_value()
     with call.writing() as session:
         made = accounts.create(session, given.name, given.roles, password=password, by=call.actor)
-        return {"name": made.name, "roles": made.roles}
+    return {"name": made.name, "roles": made.roles}
 
 
 @routes.get("/accounts", Action.ACCOUNTS)
 def listed(call: CallOf) -> list[dict[str, Any]]:
     """Return all accounts with their roles."""
-    with call.reading() as session:
-        return [shapes.shown(account) for account in accounts.listed(session, call.actor)]
+    return [shapes.shown(account) for account in call.read(accounts.listed)]
 
 
 @routes.post("/accounts/{name}/roles", Action.ACCOUNTS)
 def change_roles(name: str, given: shapes.RolesGiven, call: CallOf) -> dict[str, Any]:
     """Replace the roles of an account; the new roles apply from the account's next call on."""
-    with call.writing() as session:
-        changed = accounts.change_roles(session, call.actor, name, given.roles)
-        return {"name": changed.name, "roles": changed.roles}
+    changed = call.write(accounts.change_roles, name, given.roles)
+    return {"name": changed.name, "roles": changed.roles}
 
 
 @routes.post("/accounts/{name}/disable", Action.ACCOUNTS)
 def disable(name: str, call: CallOf) -> dict[str, Any]:
     """Close an account; its sessions and tokens end."""
-    with call.writing() as session:
-        accounts.disable(session, call.actor, name)
+    call.write(accounts.disable, name)
     return {"name": name, "disabled": True}
 
 
 @routes.get("/tokens", Action.OWN_TOKENS)
 def tokens(call: CallOf) -> list[dict[str, Any]]:
     """Return your own tokens without their secrets."""
-    with call.reading() as session:
-        return [shapes.shown(token) for token in accounts.tokens_of(session, call.actor)]
+    return [shapes.shown(token) for token in call.read(accounts.tokens_of)]
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)
 def make_token(given: shapes.TokenGiven, call: CallOf) -> dict[str, Any]:
     """Create a token; its secret is shown only once."""
-    with call.writing() as session:
-        made, secret = accounts.make_token(
-            session, call.actor, given.name, given.scopes, days=given.days
-        )
-        return shapes.shown(made) | {"secret": secret}
+    made, secret = call.write(accounts.make_token, given.name, given.scopes, days=given.days)
+    return shapes.shown(made) | {"secret": secret}
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, call: CallOf) -> dict[str, Any]:
     """Revoke one of your own tokens; it then no longer works."""
-    with call.writing() as session:
-        return shapes.shown(accounts.revoke_token(session, call.actor, token_id))
+    return shapes.shown(call.write(accounts.revoke_token, token_id))

@@ -59,10 +59,7 @@ def show(identifier: str, call: CallOf) -> dict[str, Any]:
 @routes.get("/{identifier}/versions", Action.BROWSE)
 def versions(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     """Return all versions of a data set, newest first."""
-    with call.reading() as session:
-        return [
-            shapes.shown(version) for version in data_sets.versions(session, call.actor, identifier)
-        ]
+    return [shapes.shown(version) for version in call.read(data_sets.versions, identifier)]
 
 
 @routes.get("/{identifier}/exports/{kind}", Action.BROWSE)
@@ -114,20 +111,14 @@ def publish(identifier: str, call: CallOf, published: bool = True) -> dict[str, 
 @routes.post("/{identifier}/grants", Action.PUBLISH)
 def grant(identifier: str, given: shapes.GrantGiven, call: CallOf) -> dict[str, Any]:
     """Assign an operator or approver, or let a consumer see the data set."""
-    with call.writing() as session:
-        data_sets.grant(
-            session, call.actor, identifier, given.account, given.role, granted=given.granted
-        )
+    call.write(data_sets.grant, identifier, given.account, given.role, granted=given.granted)
     return given.model_dump()
 
 
 @routes.post("/{identifier}/summary", Action.UPLOAD_SUMMARY)
 def ask_summary(identifier: str, given: shapes.SummaryAsked, call: CallOf) -> dict[str, Any]:
     """Ask the agent to summarise the table under a policy and to protect the summary."""
-    with call.writing() as session:
-        asked = given.model_dump()
-        job = flow.ask_summary(session, call.actor, identifier, asked.pop("policy"), **asked)
-        return shapes.shown(job)
+    return shapes.shown(call.write(flow.ask_summary, identifier, **given.model_dump()))
 
 
 @routes.post("/{identifier}/members", Action.PUBLISH)

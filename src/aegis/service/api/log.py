@@ -46,15 +46,11 @@ Filter = Annotated[logbook.LogFilter, Depends(_filter)]
 @routes.get("/log", Action.SEE_LOG)
 def listed(call: CallOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
     """Return log entries that you may read, newest first; filter by actor, action, data set or time."""
-    with call.reading() as session:
-        listed, count = logbook.listed(
-            session, call.actor, offset=offset, limit=limit, chosen=chosen
-        )
-        return {"count": count, "entries": [shapes.shown(entry) for entry in listed]}
+    listed, count = call.read(logbook.listed, offset=offset, limit=limit, chosen=chosen)
+    return {"count": count, "entries": [shapes.shown(entry) for entry in listed]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)
 def verify(call: CallOf, head: Head = None) -> dict[str, Any]:
     """Check that the log is unbroken and still contains an entry hash (`head`) that you noted earlier."""
-    with call.reading() as session:
-        return shapes.shown(logbook.verify(session, call.actor, head))
+    return shapes.shown(call.read(logbook.verify, head))

@@ -43,18 +43,16 @@ def change_password(
 def sessions(call: CallOf) -> list[dict[str, Any]]:
     """Return your open sessions, newest first."""
     present = accounts.hash_of(call.secret)
-    with call.reading() as session:
-        return [
-            json_fields(opened, "created", "seen") | {"this": opened.hash == present}
-            for opened in accounts.sessions_of(session, call.actor)
-        ]
+    return [
+        json_fields(opened, "created", "seen") | {"this": opened.hash == present}
+        for opened in call.read(accounts.sessions_of)
+    ]
 
 
 @routes.post("/me/sessions/end", Action.OWN_ACCOUNT)
 def end_own_sessions(given: shapes.SessionsEnded, call: CallOf) -> dict[str, Any]:
     """End all your sessions except the current one, and on request your tokens."""
-    with call.writing() as session:
-        return accounts.end_own_sessions(session, call.actor, keep=call.secret, tokens=given.tokens)
+    return call.write(accounts.end_own_sessions, keep=call.secret, tokens=given.tokens)
 
 
 @routes.get("/me/second-factor", Action.OWN_ACCOUNT)
@@ -117,9 +115,7 @@ def invite(given: shapes.AccountInvited, call: CallOf) -> dict[str, Any]:
     """Create an account, and return a link with which its owner sets the password; the link is
     shown only once.
     """
-    with call.writing() as session:
-        made = password_links.invite(session, call.actor, given.name, given.roles)
-    return _link(made, call.settings)
+    return _link(call.write(password_links.invite, given.name, given.roles), call.settings)
 
 
 @routes.post("/accounts/{name}/reset", Action.ACCOUNTS)
@@ -127,24 +123,20 @@ def reset(name: str, call: CallOf) -> dict[str, Any]:
     """Return a link with which the owner of an account sets a new password; the link is shown only
     once.
     """
-    with call.writing() as session:
-        made = password_links.reset(session, call.actor, name)
-    return _link(made, call.settings)
+    return _link(call.write(password_links.reset, name), call.settings)
 
 
 @routes.post("/accounts/{name}/reopen", Action.ACCOUNTS)
 def reopen(name: str, call: CallOf) -> dict[str, Any]:
     """Reopen a closed account with its roles."""
-    with call.writing() as session:
-        opened = accounts.reopen(session, call.actor, name)
-        return {"name": opened.name, "disabled": opened.disabled}
+    opened = call.write(accounts.reopen, name)
+    return {"name": opened.name, "disabled": opened.disabled}
 
 
 @routes.post("/accounts/{name}/sessions/end", Action.ACCOUNTS)
 def end_sessions(name: str, given: shapes.SessionsEnded, call: CallOf) -> dict[str, Any]:
     """End all sessions of an account, and on request its tokens."""
-    with call.writing() as session:
-        return accounts.end_sessions(session, call.actor, name, tokens=given.tokens)
+    return call.write(accounts.end_sessions, name, tokens=given.tokens)
 
 
 @routes.post("/accounts/{name}/second-factor/remove", Action.ACCOUNTS)
@@ -159,18 +151,14 @@ def remove_factor_of(name: str, call: CallOf) -> dict[str, Any]:
 @routes.post("/accounts/{name}/hand-over", Action.ACCOUNTS)
 def hand_over_all(name: str, given: shapes.Receiver, call: CallOf) -> dict[str, Any]:
     """Transfer all data sets of a provider to another provider."""
-    with call.writing() as session:
-        return {"data_sets": handing_over.hand_over_all(session, call.actor, name, given.to)}
+    return {"data_sets": call.write(handing_over.hand_over_all, name, given.to)}
 
 
 @routes.post("/data-sets/{identifier}/hand-over", Action.HAND_OVER)
 def hand_over(identifier: str, given: shapes.DataSetReceiver, call: CallOf) -> dict[str, Any]:
     """Transfer a data set to another provider; the agent of that provider then does its jobs."""
-    with call.writing() as session:
-        handed = handing_over.hand_over(
-            session, call.actor, identifier, given.to, public_key=given.public_key
-        )
-        return {"id": handed.id, "provider": handed.provider.name}
+    handed = call.write(handing_over.hand_over, identifier, given.to, public_key=given.public_key)
+    return {"id": handed.id, "provider": handed.provider.name}
 
 
 def service_name(settings: ServiceSettings) -> str:

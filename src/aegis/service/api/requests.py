@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -29,11 +28,10 @@ def listed(
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """Return the requests that you may see, newest first; `number` is the start of a request's number."""
-    with call.reading() as session:
-        listed, count = requests.listed(
-            session, call.actor, state=state, number=number, offset=offset, limit=limit
-        )
-        return {"count": count, "requests": [_shown(call, request) for request in listed]}
+    listed, count = call.read(
+        requests.listed, state=state, number=number, offset=offset, limit=limit
+    )
+    return {"count": count, "requests": [_shown(call, request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)
@@ -59,26 +57,25 @@ def change(request_id: str, given: shapes.RequestGiven, call: CallOf) -> dict[st
     """Change a draft, or a request that a reviewer sent back to you."""
     asked = given.model_dump(exclude_unset=True)
     asked.pop("data_set", None)
-    with call.writing() as session:
-        return _shown(call, requests.change(session, call.actor, request_id, **asked))
+    return _shown(call, call.write(requests.change, request_id, **asked))
 
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
 def submit(request_id: str, call: CallOf) -> dict[str, Any]:
     """Submit a draft for review."""
-    return _do(call, requests.submit, request_id)
+    return _shown(call, call.write(requests.submit, request_id))
 
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
 def withdraw(request_id: str, call: CallOf) -> dict[str, Any]:
     """Withdraw a request that you made."""
-    return _do(call, requests.withdraw, request_id)
+    return _shown(call, call.write(requests.withdraw, request_id))
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
 def review(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start the review of a submitted request."""
-    return _do(call, requests.review, request_id)
+    return _shown(call, call.write(requests.review, request_id))
 
 
 @routes.post("/{request_id}/choose", Action.REVIEW)
@@ -98,7 +95,7 @@ def approve(
 ) -> dict[str, Any]:
     """Approve a request as it is now; you can add a signature to your earlier unsigned approval."""
     signed = None if given is None else given.signed
-    return _do(call, requests.approve, request_id, signed)
+    return _shown(call, call.write(requests.approve, request_id, signed))
 
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
@@ -106,44 +103,43 @@ def statement(request_id: str, call: CallOf) -> dict[str, Any]:
     """Return the statement that an approver signs, and the policy and configuration that its
     digests identify.
     """
-    with call.reading() as session:
-        return requests.statement(session, call.actor, request_id)
+    return call.read(requests.statement, request_id)
 
 
 @routes.post("/{request_id}/return", Action.REVIEW)
 def send_back(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Send a request back to its consumer for changes, with your reason."""
-    return _do(call, requests.send_back, request_id, given.message)
+    return _shown(call, call.write(requests.send_back, request_id, given.message))
 
 
 @routes.post("/{request_id}/reject", Action.REJECT)
 def reject(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Reject a request, with your reason."""
-    return _do(call, requests.reject, request_id, given.message)
+    return _shown(call, call.write(requests.reject, request_id, given.message))
 
 
 @routes.post("/{request_id}/run", Action.RUN)
 def run(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start an approved release; if approved content has changed, send the request back instead."""
-    return _do(call, flow.run, request_id)
+    return _shown(call, call.write(flow.run, request_id))
 
 
 @routes.post("/{request_id}/retry", Action.RUN)
 def retry(request_id: str, call: CallOf) -> dict[str, Any]:
     """Start a failed release again."""
-    return _do(call, flow.retry, request_id)
+    return _shown(call, call.write(flow.retry, request_id))
 
 
 @routes.post("/{request_id}/revoke", Action.REVOKE)
 def revoke(request_id: str, given: shapes.Reason, call: CallOf) -> dict[str, Any]:
     """Revoke a release before it expires, with your reason."""
-    return _do(call, requests.revoke, request_id, given.message)
+    return _shown(call, call.write(requests.revoke, request_id, given.message))
 
 
 @routes.post("/{request_id}/renew", Action.APPROVE)
 def renew(request_id: str, given: shapes.Days, call: CallOf) -> dict[str, Any]:
     """Extend the time during which a release can be downloaded."""
-    return _do(call, requests.renew, request_id, given.days)
+    return _shown(call, call.write(requests.renew, request_id, given.days))
 
 
 @routes.get("/{request_id}/release", Action.VERIFY)
@@ -216,11 +212,6 @@ def file_of(call: Call, request_id: str) -> Response:
     }
     pieces = call.catalog.objects.stream(made.object_key)
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
-
-
-def _do(call: Call, step: Callable[..., Request], request_id: str, *more: Any) -> dict[str, Any]:
-    with call.writing() as session:
-        return _shown(call, step(session, call.actor, request_id, *more))
 
 
 def _shown(call: Call, request: Request) -> dict[str, Any]:

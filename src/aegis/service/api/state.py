@@ -39,8 +39,7 @@ def programs(call: CallOf) -> list[dict[str, Any]]:
 
     `silent` is true for a program that was killed or has lost its connection.
     """
-    with call.reading() as session:
-        return [shapes.shown(program) for program in signs.listed(session, call.actor)]
+    return [shapes.shown(program) for program in call.read(signs.listed)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)

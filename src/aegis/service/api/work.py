@@ -82,7 +82,7 @@ async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
 
     FastAPI would read the whole body before it asks who sends it.
     """
-    await run_in_threadpool(_require_agent, call, job_id)
+    await run_in_threadpool(call.read, deliveries.require_agent, job_id)
     # UTF-8 takes up to four bytes for a character.
     longest = 4 * call.catalog.limits.text
     async with call.request.form(max_files=1, max_fields=10, max_part_size=longest) as form:
@@ -148,8 +148,7 @@ def upload_release(job_id: str, call: CallOf, form: FormOf) -> dict[str, Any]:
 @routes.post("/keys", Action.WORK)
 def rotate(given: shapes.Rotation, call: CallOf) -> dict[str, Any]:
     """Replace the signing key of the agent of your data sets."""
-    with call.writing() as session:
-        return {"data_sets": data_sets.rotate(session, call.actor, given.model_dump())}
+    return {"data_sets": call.write(data_sets.rotate, given.model_dump())}
 
 
 @routes.get("/jobs/{job_id}", Action.SEE_REQUEST)
@@ -161,15 +160,13 @@ def show(job_id: str, call: CallOf) -> dict[str, Any]:
 @routes.post("/jobs/{job_id}/cancel", Action.RUN)
 def cancel(job_id: str, call: CallOf) -> dict[str, Any]:
     """Cancel a job that has not finished."""
-    with call.writing() as session:
-        return shapes.shown(flow.cancel(session, call.actor, job_id))
+    return shapes.shown(call.write(flow.cancel, job_id))
 
 
 @routes.post("/jobs/{job_id}/retry", Action.RUN)
 def retry(job_id: str, call: CallOf) -> dict[str, Any]:
     """Repeat a search, check, audit or summary that failed or was cancelled."""
-    with call.writing() as session:
-        return shapes.shown(flow.retry_job(session, call.actor, job_id))
+    return shapes.shown(call.write(flow.retry_job, job_id))
 
 
 @routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
@@ -200,15 +197,7 @@ def _seen_still(call: Call, job_id: str) -> dict[str, Any]:
 
 
 def _seen(call: Call, job_id: str) -> dict[str, Any]:
-    with call.reading() as session:
-        job = flow.seen_job(session, call.actor, job_id, Action.SEE_REQUEST, Action.STUDY)
-        return shapes.shown(job)
-
-
-def _require_agent(call: Call, job_id: str) -> None:
-    """Raise an error unless the job is for a data set of the caller."""
-    with call.reading() as session:
-        deliveries.require_agent(session, call.actor, job_id)
+    return shapes.shown(call.read(flow.seen_job, job_id, Action.SEE_REQUEST, Action.STUDY))
 
 
 def _content(file: UploadFile, most: int) -> bytes:

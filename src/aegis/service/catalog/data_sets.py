@@ -65,6 +65,7 @@ _NEWEST_OF = (
 def register(
     session: Session,
     by: Actor,
+    /,
     identifier: str,
     *,
     source: str,

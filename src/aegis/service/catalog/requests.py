@@ -90,7 +90,7 @@ def draft(
     return request
 
 
-def change(session: Session, by: Actor, request_id: str, **given: Any) -> Request:
+def change(session: Session, by: Actor, /, request_id: str, **given: Any) -> Request:
     """Change a draft, or a request that was sent back."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     if request.state not in (RequestState.DRAFT, RequestState.RETURNED):

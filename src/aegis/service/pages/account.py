@@ -48,8 +48,7 @@ def change_password(call: FormCallOf, password: Text, new: Text) -> Response:
 @routes.post("/account/sessions", Action.OWN_ACCOUNT)
 def end_sessions(call: FormCallOf, tokens: Annotated[bool, Form()] = False) -> Response:
     """End all your other sessions, and on request all your tokens."""
-    with call.writing() as session:
-        accounts.end_own_sessions(session, call.actor, keep=call.secret, tokens=tokens)
+    call.write(accounts.end_own_sessions, keep=call.secret, tokens=tokens)
     return see("/account?done=sessions")
 
 

@@ -44,9 +44,7 @@ def invite(
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Create an account, and show once the link for setting its password."""
-    with call.writing() as session:
-        made = password_links.invite(session, call.actor, name, roles)
-    return _listed(call, link=made)
+    return _listed(call, link=call.write(password_links.invite, name, roles))
 
 
 @routes.get("/accounts/{name}", Action.ACCOUNTS)
@@ -62,8 +60,7 @@ def change(
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Change the roles of an account to those chosen in the form."""
-    with call.writing() as session:
-        accounts.change_roles(session, call.actor, name, roles)
+    call.write(accounts.change_roles, name, roles)
     return see("/accounts")
 
 

@@ -227,8 +227,7 @@ def download(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
 @routes.post("/data-sets/{identifier}/workbench/propose", Action.EDIT_DATA_SET)
 def propose(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
     """Send the policy to the provider as a proposal."""
-    with call.writing() as session:
-        data_sets.propose(session, call.actor, identifier, dump_policy(policy_of(policy)))
+    call.write(data_sets.propose, identifier, dump_policy(policy_of(policy)))
     return see(f"/data-sets/{identifier}")
 
 

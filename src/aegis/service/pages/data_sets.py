@@ -72,18 +72,16 @@ def register(
     ceiling: Text = "",
 ) -> Response:
     """Register a data set; `described` has its texts, `ceiling` the largest epsilon or nothing."""
-    with call.writing() as session:
-        made = data_sets.register(
-            session,
-            call.actor,
-            identifier,
-            source=source,
-            public_key=public_key.strip(),
-            approvals=approvals,
-            public=public,
-            ceiling=_number(ceiling),
-            **described,
-        )
+    made = call.write(
+        data_sets.register,
+        identifier,
+        source=source,
+        public_key=public_key.strip(),
+        approvals=approvals,
+        public=public,
+        ceiling=_number(ceiling),
+        **described,
+    )
     return see(f"/data-sets/{made.id}")
 
 
@@ -123,16 +121,14 @@ def publish(
     identifier: str, call: FormCallOf, published: Annotated[bool, Form()] = False
 ) -> Response:
     """Publish a data set for consumers, or withdraw it."""
-    with call.writing() as session:
-        data_sets.publish(session, call.actor, identifier, published=published)
+    call.write(data_sets.publish, identifier, published=published)
     return see(f"/data-sets/{identifier}")
 
 
 @routes.post("/data-sets/{identifier}/grants", Action.PUBLISH)
 def grant(identifier: str, call: FormCallOf, account: Text, role: Text) -> Response:
     """Assign an operator or approver to a data set, or let a consumer see the data set."""
-    with call.writing() as session:
-        data_sets.grant(session, call.actor, identifier, account, role)
+    call.write(data_sets.grant, identifier, account, role)
     return see(f"/data-sets/{identifier}")
 
 
@@ -145,17 +141,15 @@ def ask_summary(
     epsilon: Annotated[Epsilon, Form()] = 1.0,
 ) -> Response:
     """Ask the agent for a protected summary."""
-    with call.writing() as session:
-        flow.ask_summary(
-            session,
-            call.actor,
-            identifier,
-            policy,
-            protect=protect,
-            epsilon=epsilon,
-            delta=1e-6,
-            threshold=11,
-        )
+    call.write(
+        flow.ask_summary,
+        identifier,
+        policy,
+        protect=protect,
+        epsilon=epsilon,
+        delta=1e-6,
+        threshold=11,
+    )
     return see(f"/data-sets/{identifier}")
 
 

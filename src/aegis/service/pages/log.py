@@ -83,10 +83,7 @@ def export(call: CallOf, chosen: _ChosenOf) -> Response:
 def _lines(call: Call, chosen: LogFilter) -> Iterator[str]:
     offset = 0
     while True:
-        with call.reading() as session:
-            entries, count = logbook.listed(
-                session, call.actor, offset=offset, limit=_PIECE, chosen=chosen
-            )
+        entries, count = call.read(logbook.listed, offset=offset, limit=_PIECE, chosen=chosen)
         yield "".join(json.dumps(shown(entry)) + "\n" for entry in entries)
         offset += len(entries)
         if not entries or offset >= count:

@@ -147,16 +147,14 @@ def make_token(
     scopes: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Create a token, and show its secret only once."""
-    with call.writing() as session:
-        _, secret = accounts.make_token(session, call.actor, name, scopes, days=days)
+    _, secret = call.write(accounts.make_token, name, scopes, days=days)
     return _tokens(call, secret)
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, call: FormCallOf) -> Response:
     """Revoke a token."""
-    with call.writing() as session:
-        accounts.revoke_token(session, call.actor, token_id)
+    call.write(accounts.revoke_token, token_id)
     return see("/tokens")
 
 
@@ -176,6 +174,5 @@ def _back(settings: ServiceSettings) -> str:
 
 
 def _tokens(call: Call, secret: str = "") -> Response:
-    with call.reading() as session:
-        own = accounts.tokens_of(session, call.actor)
+    own = call.read(accounts.tokens_of)
     return page(call, "tokens.html", tokens=own, scopes=scopes_of(call.actor), secret=secret)

@@ -51,10 +51,7 @@ def listed(
 ) -> Response:
     """Show the requests that you may see."""
     chosen = state if state in list(RequestState) else None
-    with call.reading() as session:
-        asked, count = requests.listed(
-            session, call.actor, state=chosen, offset=offset, limit=_PAGE
-        )
+    asked, count = call.read(requests.listed, state=chosen, offset=offset, limit=_PAGE)
     return page(
         call,
         "requests.html",
@@ -187,8 +184,7 @@ def do(
 @routes.get("/requests/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, call: CallOf) -> Response:
     """Download the statement that an approver signs."""
-    with call.reading() as session:
-        offered = requests.statement(session, call.actor, request_id)
+    offered = call.read(requests.statement, request_id)
     headers = {"Content-Disposition": f'attachment; filename="statement-{request_id[:8]}.json"'}
     return Response(json.dumps(offered, indent=2), media_type="application/json", headers=headers)
 
