@@ -101,44 +101,42 @@ class Client:
 
     def me(self) -> dict[str, Any]:
         """Return the account of the token, and its permissions."""
-        return self._object("GET", "/me")
+        return self._get("/me")
 
     def invite(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
         """Create an account; return a link for setting its password. The link works once."""
-        return self._object("POST", "/invitations", {"name": name, "roles": list(roles)})
+        return self._post("/invitations", name=name, roles=list(roles))
 
     def reset(self, name: str) -> dict[str, Any]:
         """Return a link for setting a new password. The link works once."""
-        return self._object("POST", f"/accounts/{_part(name)}/reset")
+        return self._post(f"/accounts/{_part(name)}/reset")
 
     def reopen(self, name: str) -> dict[str, Any]:
         """Reopen a closed account; for admins."""
-        return self._object("POST", f"/accounts/{_part(name)}/reopen")
+        return self._post(f"/accounts/{_part(name)}/reopen")
 
     def end_sessions(self, name: str | None = None, *, tokens: bool = False) -> dict[str, Any]:
         """End all sessions of an account, by default of your own account; return how many ended."""
         path = "/me" if name is None else f"/accounts/{_part(name)}"
-        return self._object("POST", f"{path}/sessions/end", {"tokens": tokens})
+        return self._post(f"{path}/sessions/end", tokens=tokens)
 
     def remove_factor(self, name: str) -> dict[str, Any]:
         """Turn off the second factor of an account; for admins."""
-        return self._object("POST", f"/accounts/{_part(name)}/second-factor/remove")
+        return self._post(f"/accounts/{_part(name)}/second-factor/remove")
 
     def hand_over(
         self, identifier: str, to: str, *, public_key: str | None = None
     ) -> dict[str, Any]:
         """Transfer a data set to another provider, whose agent's key is `public_key`."""
-        body = {"to": to, "public_key": public_key}
-        return self._object("POST", f"/data-sets/{identifier}/hand-over", body)
+        return self._post(f"/data-sets/{identifier}/hand-over", to=to, public_key=public_key)
 
     def hand_over_all(self, name: str, to: str) -> list[str]:
         """Transfer all data sets of an account to another provider; return their names."""
-        path = f"/accounts/{_part(name)}/hand-over"
-        return list(self._object("POST", path, {"to": to})["data_sets"])
+        return list(self._post(f"/accounts/{_part(name)}/hand-over", to=to)["data_sets"])
 
     def change_password(self, password: str, new: str) -> None:
         """Change your password; all sessions end."""
-        self._object("POST", "/me/password", {"password": password, "new": new})
+        self._post("/me/password", password=password, new=new)
 
     def second_factor(self, step: str, **given: str) -> dict[str, Any]:
         """Set up, renew or remove your second factor.
@@ -147,11 +145,11 @@ class Client:
         `recovery` for new recovery codes (`password`), or `remove` to turn the second factor off
         (`password`).
         """
-        return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
+        return self._post(f"/me/second-factor/{step}".rstrip("/"), **given)
 
     def factor(self) -> dict[str, Any]:
         """Return whether you have a second factor, and the number of unused recovery codes."""
-        return self._object("GET", "/me/second-factor")
+        return self._get("/me/second-factor")
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return your open sessions, newest first."""
@@ -159,8 +157,7 @@ class Client:
 
     def set_password(self, secret: str, password: str) -> str:
         """Set a password with the secret of a link from an admin; return the name of the account."""
-        body = {"secret": secret, "password": password}
-        return str(self._object("POST", "/password-links", body)["name"])
+        return str(self._post("/password-links", secret=secret, password=password)["name"])
 
     def accounts(self) -> list[dict[str, Any]]:
         """Return all accounts; for admins."""
@@ -168,16 +165,15 @@ class Client:
 
     def make_account(self, name: str, roles: Sequence[str], password: str) -> dict[str, Any]:
         """Create an account; for admins."""
-        body = {"name": name, "roles": list(roles), "password": password}
-        return self._object("POST", "/accounts", body)
+        return self._post("/accounts", name=name, roles=list(roles), password=password)
 
     def change_roles(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
         """Change the roles of an account; for admins."""
-        return self._object("POST", f"/accounts/{_part(name)}/roles", {"roles": list(roles)})
+        return self._post(f"/accounts/{_part(name)}/roles", roles=list(roles))
 
     def close_account(self, name: str) -> None:
         """Close an account, and end its sessions and tokens; for admins."""
-        self._object("POST", f"/accounts/{_part(name)}/disable")
+        self._post(f"/accounts/{_part(name)}/disable")
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return your own tokens, without their secrets."""
@@ -185,12 +181,11 @@ class Client:
 
     def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
         """Create a token with some of this token's permissions; only this call returns its secret."""
-        body = {"name": name, "scopes": list(scopes), "days": days}
-        return self._object("POST", "/tokens", body)
+        return self._post("/tokens", name=name, scopes=list(scopes), days=days)
 
     def revoke_token(self, token: str) -> None:
         """Revoke one of your own tokens, given its number."""
-        self._object("POST", f"/tokens/{token}/revoke")
+        self._post(f"/tokens/{token}/revoke")
 
     def search(self, words: str = "") -> Iterator[dict[str, Any]]:
         """Yield the data sets that you may see and that contain all `words`."""
@@ -198,7 +193,7 @@ class Client:
 
     def data_set(self, identifier: str) -> dict[str, Any]:
         """Return a data set with its newest version."""
-        return self._object("GET", f"/data-sets/{identifier}")
+        return self._get(f"/data-sets/{identifier}")
 
     def versions(self, identifier: str) -> list[dict[str, Any]]:
         """Return all versions of a data set, newest first."""
@@ -206,7 +201,7 @@ class Client:
 
     def policy(self, identifier: str) -> str:
         """Return the policy of a data set, as YAML."""
-        return str(self._object("GET", f"/data-sets/{identifier}/policy")["policy"])
+        return str(self._get(f"/data-sets/{identifier}/policy")["policy"])
 
     def costs(self, identifier: str) -> list[dict[str, Any]]:
         """Return the utility cost of each candidate mask, computed from the protected summary."""
@@ -217,58 +212,55 @@ class Client:
 
         `kind` is croissant, dcat or datapackage.
         """
-        return self._object("GET", f"/data-sets/{identifier}/exports/{kind}")
+        return self._get(f"/data-sets/{identifier}/exports/{kind}")
 
     def export_release(self, request: str, kind: str) -> dict[str, Any]:
         """Describe a release for other catalogs; `kind` is as in `export`."""
-        return self._object("GET", f"{self._of(request)}/exports/{kind}")
+        return self._get(f"{self._of(request)}/exports/{kind}")
 
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
     ) -> dict[str, Any]:
         """Register a data set; `about` has its title, terms and other fields."""
-        body = {"id": identifier, "source": source, "public_key": public_key, **about}
-        return self._object("POST", "/data-sets", body)
+        return self._post(
+            "/data-sets", id=identifier, source=source, public_key=public_key, **about
+        )
 
     def change(self, identifier: str, **about: Any) -> dict[str, Any]:
         """Change fields of a data set, such as its description or terms."""
-        return self._object("POST", f"/data-sets/{identifier}", about)
+        return self._post(f"/data-sets/{identifier}", **about)
 
     def publish(self, identifier: str, *, published: bool = True) -> dict[str, Any]:
         """Show a data set to consumers or, with `published=False`, hide it from them."""
         shown = "true" if published else "false"
-        return self._object("POST", f"/data-sets/{identifier}/publish?published={shown}")
+        return self._post(f"/data-sets/{identifier}/publish?published={shown}")
 
     def grant(self, identifier: str, account: str, role: str, *, granted: bool = True) -> None:
         """Assign an operator or approver, or let a consumer see a data set; `granted=False` ends it."""
-        body = {"account": account, "role": role, "granted": granted}
-        self._object("POST", f"/data-sets/{identifier}/grants", body)
+        self._post(f"/data-sets/{identifier}/grants", account=account, role=role, granted=granted)
 
     def admit(self, identifier: str, account: str, *, admitted: bool = True) -> None:
         """Let another provider share the budget of a data set's population.
 
         With `admitted=False`, end the sharing.
         """
-        body = {"account": account, "admitted": admitted}
-        self._object("POST", f"/data-sets/{identifier}/members", body)
+        self._post(f"/data-sets/{identifier}/members", account=account, admitted=admitted)
 
     def ask_summary(self, identifier: str, policy: str, **how: Any) -> dict[str, Any]:
         """Ask the agent for a protected summary under a policy (YAML); `how` may have protect
         ("noise" or "counts"), epsilon, delta and threshold.
         """
-        return self._object("POST", f"/data-sets/{identifier}/summary", {"policy": policy, **how})
+        return self._post(f"/data-sets/{identifier}/summary", policy=policy, **how)
 
     def ledger(self, identifier: str) -> dict[str, Any]:
         """Return the privacy budget of a data set's population, and its releases."""
-        return self._object("GET", f"/data-sets/{identifier}/ledger")
+        return self._get(f"/data-sets/{identifier}/ledger")
 
     def draft(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
         """Create a draft of a request; nobody reviews it until you submit it. `about` may have
         label, measure, models and terms_accepted.
         """
-        return self._object(
-            "POST", "/requests", {"data_set": data_set, "purpose": purpose, **about}
-        )
+        return self._post("/requests", data_set=data_set, purpose=purpose, **about)
 
     def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
         """Create a request and submit it for review; `about` may have label, measure and models."""
@@ -276,7 +268,7 @@ class Client:
 
     def change_request(self, request: str, **about: Any) -> dict[str, Any]:
         """Change fields (`about`) of a draft, or of a request that was sent back."""
-        return self._object("POST", self._of(request), about)
+        return self._post(self._of(request), **about)
 
     def requests(self, state: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the requests that you may see."""
@@ -285,7 +277,7 @@ class Client:
 
     def shown(self, request: str) -> dict[str, Any]:
         """Return a request with its newest job."""
-        return self._object("GET", f"{self._of(request)}")
+        return self._get(f"{self._of(request)}")
 
     def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
         """Move a request one step further, and return it.
@@ -295,13 +287,13 @@ class Client:
         """
         if step == "approve" and self._key is not None:
             given["signed"] = sign_approval(self.statement(request), self._key).to_dict()
-        return self._object("POST", f"{self._of(request)}/{step}", given)
+        return self._post(f"{self._of(request)}/{step}", **given)
 
     def statement(self, request: str) -> dict[str, Any]:
         """Return the statement that an approver signs, and the policy and configuration that its
         digests identify.
         """
-        return self._object("GET", f"{self._of(request)}/statement")
+        return self._get(f"{self._of(request)}/statement")
 
     def wait(self, request: str, *, seconds: float = 600) -> dict[str, Any]:
         """Wait until no job of a request is waiting or running; return the request.
@@ -326,11 +318,11 @@ class Client:
 
     def release(self, request: str) -> dict[str, Any]:
         """Return the figures of a release with its certificate and signature."""
-        return self._object("GET", f"{self._of(request)}/release")
+        return self._get(f"{self._of(request)}/release")
 
     def verify(self, request: str) -> dict[str, Any]:
         """Return whether the stored file of a release, its certificate and its signature match."""
-        return self._object("POST", f"{self._of(request)}/verify")
+        return self._post(f"{self._of(request)}/verify")
 
     def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
         """Download the masked file, and check its digest before the file appears at `path`.
@@ -370,11 +362,11 @@ class Client:
 
     def verify_log(self, head: str | None = None) -> dict[str, Any]:
         """Check that the log is unbroken and still contains a head that you stored earlier."""
-        return self._object("POST", "/log/verify", params={} if head is None else {"head": head})
+        return self._post("/log/verify" if head is None else f"/log/verify?head={_part(head)}")
 
     def job(self, job: str) -> dict[str, Any]:
         """Return a job with its state and progress."""
-        return self._object("GET", f"/jobs/{job}")
+        return self._get(f"/jobs/{job}")
 
     def follow(self, job: str) -> Iterator[dict[str, Any]]:
         """Yield the progress of a job at each change, until it ends."""
@@ -385,18 +377,18 @@ class Client:
 
     def cancel(self, job: str) -> dict[str, Any]:
         """Cancel a job."""
-        return self._object("POST", f"/jobs/{job}/cancel")
+        return self._post(f"/jobs/{job}/cancel")
 
     def retry(self, job: str) -> dict[str, Any]:
         """Repeat a search, check, audit or summary that failed or was cancelled."""
-        return self._object("POST", f"/jobs/{job}/retry")
+        return self._post(f"/jobs/{job}/retry")
 
     def health(self) -> dict[str, Any]:
         """Return the state of the service; raise an error if the service, its database or its file
         store fails.
         """
-        self._object("GET", "/live")
-        return self._object("GET", "/health")
+        self._get("/live")
+        return self._get("/health")
 
     def programs(self) -> list[dict[str, Any]]:
         """Return agents and workers, and when each was last seen; for admins and auditors."""
@@ -414,17 +406,15 @@ class Client:
     def rotate(self, old: PrivateKey, new: PrivateKey) -> int:
         """Replace your agent's signing key; return how many data sets accept the new key."""
         content = rotation_of(old.public.text, new.public.text)
-        body = {
-            "old": old.public.text,
-            "new": new.public.text,
-            "signatures": [sign_bytes(content, key).to_dict() for key in (old, new)],
-        }
-        return int(self._object("POST", "/keys", body)["data_sets"])
+        signatures = [sign_bytes(content, key).to_dict() for key in (old, new)]
+        changed = self._post(
+            "/keys", old=old.public.text, new=new.public.text, signatures=signatures
+        )
+        return int(changed["data_sets"])
 
     def alive(self, job: str, attempt: int, progress: Mapping[str, Any]) -> None:
         """Report that the agent still works on a job, with its progress."""
-        body = {"attempt": attempt, "progress": dict(progress)}
-        self._object("POST", f"/jobs/{job}/alive", body)
+        self._post(f"/jobs/{job}/alive", attempt=attempt, progress=dict(progress))
 
     def give_back(self, job: str, attempt: int) -> None:
         """Return a job to the queue, so that another agent can fetch it at once."""
@@ -434,12 +424,12 @@ class Client:
         """Report that the agent could not do a job. `spent` means that noise was drawn, so the
         epsilon of the job stays spent.
         """
-        body = {"attempt": attempt, "reason": reason[:2000]} | ({"spent": True} if spent else {})
-        self._object("POST", f"/jobs/{job}/failed", body)
+        told = {"spent": True} if spent else {}
+        self._post(f"/jobs/{job}/failed", attempt=attempt, reason=reason[:2000], **told)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
         """Report the answer of a check: which configuration meets the rule, with the verdicts."""
-        self._object("POST", f"/jobs/{job}/checked", {"attempt": attempt, "answer": dict(answer)})
+        self._post(f"/jobs/{job}/checked", attempt=attempt, answer=dict(answer))
 
     def upload(
         self,
@@ -466,7 +456,7 @@ class Client:
         if len(short) == _DIGITS:
             return short
         if short not in self._numbers:
-            matched = self._object("GET", "/requests", params={"number": short.lower(), "limit": 2})
+            matched = self._get("/requests", number=short.lower(), limit=2)
             numbers = [request["id"] for request in matched["requests"]]
             if not numbers:
                 raise NotThere(f"There is no request {short} that you may see.", hint=_LIST)
@@ -492,7 +482,7 @@ class Client:
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
         offset = 0
         while True:
-            answer = self._object("GET", path, params={**chosen, "offset": offset, "limit": 100})
+            answer = self._get(path, **chosen, offset=offset, limit=100)
             yield from answer[key]
             offset += len(answer[key])
             if not answer[key] or offset >= answer["count"]:
@@ -502,14 +492,11 @@ class Client:
         listed: list[dict[str, Any]] = self._answer("GET", path).json()
         return listed
 
-    def _object(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        return _json(self._answer(method, path, json=body, params=params))
+    def _get(self, path: str, /, **params: Any) -> dict[str, Any]:
+        return _json(self._answer("GET", path, params=params))
+
+    def _post(self, path: str, /, **body: Any) -> dict[str, Any]:
+        return _json(self._answer("POST", path, json=body))
 
     def _answer(self, method: str, path: str, **sent: Any) -> httpx.Response:
         try:
