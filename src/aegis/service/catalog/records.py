@@ -69,21 +69,31 @@ class Base(DeclarativeBase):
     """Base class of all tables."""
 
 
-class Account(Base):
+class Numbered:
+    """A record with a random identifier."""
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id, sort_order=-1)
+
+
+class Dated:
+    """A record with the time at which it was made."""
+
+    created: Mapped[datetime] = mapped_column(Utc, default=now, sort_order=1)
+
+
+class Account(Numbered, Dated, Base):
     """An account: a person, or the agent of a provider.
 
     `roles` are global. A `Grant` states which data sets an operator or approver works on.
     """
 
     __tablename__ = "accounts"
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     name: Mapped[str] = mapped_column(String(120), unique=True)
     roles: Mapped[list[str]] = mapped_column(JSON, default=list)
     password: Mapped[str | None] = mapped_column(String(200))
     subject: Mapped[str | None] = mapped_column(String(255), unique=True)
     disabled: Mapped[bool] = mapped_column(default=False)
     roles_claimed: Mapped[bool] = mapped_column(default=False, server_default=false())
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
     @property
     def signs_in(self) -> str:
@@ -93,35 +103,32 @@ class Account(Base):
         return "provider" if self.subject else "password" if self.password else "invited"
 
 
-class SignIn(Base):
+class SignIn(Dated, Base):
     """A browser session; the database stores only the hash of the session's secret."""
 
     __tablename__ = "sign_ins"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
     form_key: Mapped[str] = mapped_column(String(64))
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     seen: Mapped[datetime] = mapped_column(Utc, default=now)
     account: Mapped[Account] = relationship(lazy="joined")
 
 
-class Token(Base):
+class Token(Numbered, Dated, Base):
     """A token for programs, stored as a hash; it has some of its owner's permissions, and expires."""
 
     __tablename__ = "tokens"
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     hash: Mapped[str] = mapped_column(String(64), unique=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
     name: Mapped[str] = mapped_column(String(120))
     scopes: Mapped[list[str]] = mapped_column(JSON)
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id", name="tokens_by_maker"))
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     expires: Mapped[datetime] = mapped_column(Utc)
     revoked: Mapped[datetime | None] = mapped_column(Utc)
     account: Mapped[Account] = relationship(lazy="joined")
 
 
-class SecondFactor(Base):
+class SecondFactor(Dated, Base):
     """The key of an account's one-time codes; it is active once a code was confirmed.
 
     `step` is the time step of the last accepted code, so that no code is accepted twice. `recovery`
@@ -136,20 +143,18 @@ class SecondFactor(Base):
     recovery: Mapped[list[str]] = mapped_column(JSON, default=list)
     failures: Mapped[int] = mapped_column(Integer, default=0)
     refused_until: Mapped[datetime | None] = mapped_column(Utc)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 
-class HalfSignIn(Base):
+class HalfSignIn(Dated, Base):
     """A sign-in with the right password that still needs a code; it gives no access."""
 
     __tablename__ = "half_sign_ins"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     account: Mapped[Account] = relationship(lazy="joined")
 
 
-class PasswordLink(Base):
+class PasswordLink(Dated, Base):
     """A link that works once, for setting the password of an account."""
 
     __tablename__ = "password_links"
@@ -157,7 +162,6 @@ class PasswordLink(Base):
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), unique=True)
     kind: Mapped[str] = mapped_column(String(12))
     expires: Mapped[datetime] = mapped_column(Utc)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     account: Mapped[Account] = relationship(lazy="joined")
 
 
@@ -171,7 +175,7 @@ class Guess(Base):
     changed: Mapped[datetime] = mapped_column(Utc, index=True)
 
 
-class DataSet(Base):
+class DataSet(Dated, Base):
     """A data set in the catalog: a description of a table. The table itself stays with its
     provider.
     """
@@ -193,18 +197,16 @@ class DataSet(Base):
     proposed: Mapped[str | None] = mapped_column(Text)
     public_key: Mapped[str] = mapped_column(String(64))
     former_keys: Mapped[list[str]] = mapped_column(JSON, default=list, server_default="[]")
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     provider: Mapped[Account] = relationship(lazy="joined")
 
 
-class OwnedPopulation(Base):
+class OwnedPopulation(Dated, Base):
     """A population: its data sets share one privacy budget, and its owner admits other providers."""
 
     __tablename__ = "populations"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)
     owner_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"))
     members: Mapped[list[str]] = mapped_column(JSON, default=list)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 
 class Grant(Base):
@@ -216,12 +218,11 @@ class Grant(Base):
     role: Mapped[str] = mapped_column(String(20), primary_key=True)
 
 
-class Version(Base):
+class Version(Numbered, Dated, Base):
     """A version of a data set: its policy, its schema and its protected summary."""
 
     __tablename__ = "versions"
     __table_args__ = (UniqueConstraint("data_set_id", "number"),)
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
     number: Mapped[int] = mapped_column(Integer)
     policy: Mapped[str] = mapped_column(Text)
@@ -230,10 +231,9 @@ class Version(Base):
     summary_key: Mapped[str] = mapped_column(String(200))
     summary_digest: Mapped[str] = mapped_column(String(64))
     protection: Mapped[dict[str, Any]] = mapped_column(JSON)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 
-class Request(Base):
+class Request(Numbered, Dated, Base):
     """A consumer's request for a release, and its state."""
 
     __tablename__ = "requests"
@@ -241,7 +241,6 @@ class Request(Base):
         Index("requests_by_state", "state", "created"),
         Index("requests_by_time", "created"),
     )
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
     version_id: Mapped[str] = mapped_column(ForeignKey("versions.id"))
     consumer_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
@@ -256,28 +255,25 @@ class Request(Base):
     asked: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")
     frozen: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     message: Mapped[str] = mapped_column(Text, default="")
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     changed: Mapped[datetime] = mapped_column(Utc, default=now, onupdate=now)
     consumer: Mapped[Account] = relationship(lazy="joined")
     data_set: Mapped[DataSet] = relationship(lazy="joined")
     version: Mapped[Version] = relationship(lazy="joined")
 
 
-class Approval(Base):
+class Approval(Numbered, Dated, Base):
     """A person's approval of a frozen request or a renewal; agents verify the `signed` statement."""
 
     __tablename__ = "approvals"
     __table_args__ = (UniqueConstraint("request_id", "account_id", "step", name="approvals_once"),)
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     request_id: Mapped[str] = mapped_column(ForeignKey("requests.id"), index=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"))
     step: Mapped[str] = mapped_column(String(10), default="approve")
     digest: Mapped[str] = mapped_column(String(64))
     signed: Mapped[dict[str, Any] | None] = mapped_column(JSON)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 
-class Job(Base):
+class Job(Numbered, Dated, Base):
     """A job for the agent at the data, or for the worker of the service.
 
     The program with the lease does the job. `attempt` numbers the attempts: answers of earlier
@@ -286,7 +282,6 @@ class Job(Base):
 
     __tablename__ = "jobs"
     __table_args__ = (Index("jobs_by_place", "place", "state", "created"),)
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     kind: Mapped[str] = mapped_column(String(20))
     place: Mapped[str] = mapped_column(String(10))
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
@@ -299,7 +294,6 @@ class Job(Base):
     progress: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     error: Mapped[str | None] = mapped_column(Text)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     ended: Mapped[datetime | None] = mapped_column(Utc)
 
 
@@ -322,11 +316,10 @@ class Sign(Base):
         return now() - self.seen > SILENT_AFTER
 
 
-class ReleaseRecord(Base):
+class ReleaseRecord(Numbered, Dated, Base):
     """A released masked file, with its signed certificate."""
 
     __tablename__ = "releases"
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     request_id: Mapped[str] = mapped_column(ForeignKey("requests.id"), unique=True)
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
     population: Mapped[str] = mapped_column(String(120), index=True)
@@ -336,21 +329,18 @@ class ReleaseRecord(Base):
     size: Mapped[int] = mapped_column(Integer)
     certificate: Mapped[str] = mapped_column(Text)
     signature: Mapped[dict[str, Any]] = mapped_column(JSON)
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
     expires: Mapped[datetime] = mapped_column(Utc)
     revoked: Mapped[datetime | None] = mapped_column(Utc)
 
 
-class SpendRecord(Base):
+class SpendRecord(Numbered, Dated, Base):
     """A charge to a population's privacy budget: reserved when a job starts, committed with its output."""
 
     __tablename__ = "spends"
-    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     population: Mapped[str] = mapped_column(String(120), index=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
     epsilon: Mapped[float] = mapped_column(Float)
     state: Mapped[str] = mapped_column(String(10))
-    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 
 class LogEntry(Base):
