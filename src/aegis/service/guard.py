@@ -34,15 +34,13 @@ _UPLOADS = "/api/v1/uploads/"
 _FORM_BYTES = 8 << 20
 _FIELD_BYTES = 16 << 20
 """Number of bytes of an upload that are allowed in addition to its file."""
+_EXPENSIVE = (
+    "sign-in session code set-password password-links password second-factor recovery verify "
+    "verification costs workbench search choose summary run retry best front events"
+)
 _COSTS = {
-    **dict.fromkeys(("sign-in", "session", "code", "set-password", "password-links"), 10),
-    **dict.fromkeys(
-        ("password", "second-factor", "recovery", "verify", "verification", "costs", "workbench"),
-        10,
-    ),
-    **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front"), 10),
+    **dict.fromkeys(_EXPENSIVE.split(), 10),
     **dict.fromkeys(("croissant", "dcat", "datapackage", "draw"), 3),
-    "events": 10,
 }
 """Number of calls that a route counts for, by the last part of its path; expensive routes count more."""
 _SIGNING_IN = ("sign-in", "session", "callback", "code", "set-password", "password-links")
