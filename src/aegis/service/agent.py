@@ -272,10 +272,7 @@ class Agent:
         key = key_of("summary", job.id, job.name, {k: v for k, v in task.items() if k != "source"})
         epsilon = float(task["epsilon"]) if task["protect"] == "noise" else 0.0
         output = self.book.spend(job.name, key, source.floor, epsilon, made)
-        digests = {"policy": digest(task["policy"]), "bundle": digest(output.content)}
-        file = ("summary.protected", output.content)
-        self._hand_in(job, "summary", output.fields, digests, "bundle", file)
-        self.book.handed_in(job.name, key, "summary")
+        self._hand_in(job, "summary", key, output, ("bundle", "summary.protected"))
 
     def _check(self, job: PinnedJob, life: Progress) -> None:
         task = job.task
@@ -335,11 +332,7 @@ class Agent:
         )
         detail = {"request": job.given["request"], "masks": configuration.spec()}
         book.list_release(job.name, key, floor, detail, output)
-        text = output.fields["certificate"]
-        digests = {"certificate": digest(text), "file": digest(output.content)}
-        file = ("masked.parquet", output.content)
-        self._hand_in(job, "release", output.fields, digests, "file", file)
-        book.handed_in(job.name, key, "release")
+        self._hand_in(job, "release", key, output, ("file", "masked.parquet"))
 
     def _require_checked(self, job: PinnedJob, approved: str) -> None:
         """Raise `RefusedError` unless this agent checked `approved` (a digest) with all releases."""
@@ -386,27 +379,22 @@ class Agent:
         return json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
 
     def _hand_in(
-        self,
-        job: PinnedJob,
-        kind: str,
-        fields: Mapping[str, Any],
-        digests: Mapping[str, str],
-        name: str,
-        file: tuple[str, bytes],
+        self, job: PinnedJob, kind: str, key: str, output: MadeOutput, file: tuple[str, str]
     ) -> None:
+        """Sign an output and upload it; `file` has the field of its content and the file's name."""
+        field, name = file
+        signed: dict[str, str | bytes] = {**output.fields, field: output.content}
+        digests = {each: digest(content) for each, content in signed.items()}
         signature = sign_bytes(signed_part(kind, job.id, job.attempt, **digests), self.settings.key)
-        seal = {
-            "signature": signature.to_dict(),
-            "job": job.id,
-            "attempt": job.attempt,
-        }
-        form = {"attempt": str(job.attempt), "signature": json.dumps(seal), **fields}
+        seal = {"signature": signature.to_dict(), "job": job.id, "attempt": job.attempt}
+        form = {"attempt": str(job.attempt), "signature": json.dumps(seal), **output.fields}
         try:
-            self.client.upload(job.id, kind, form, name, file)
+            self.client.upload(job.id, kind, form, field, (name, output.content))
         except (WrongState, TooOften):
             raise
         except CatalogError as error:
             raise _UploadRefusedError(error.message, hint=error.hint) from error
+        self.book.handed_in(job.name, key, kind)
 
     def _source(self, name: str) -> PinnedSource:
         if name not in self.settings.sources:
