@@ -7,8 +7,9 @@ information beyond the summary.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +29,13 @@ from aegis.sources import open_table
 
 _MOST_ROWS = 100_000
 """Largest number of rows of the measured table; more rows would not change the proposal."""
+_PARSERS: Mapping[Kind, Callable[[str], Any]] = {
+    Kind.INTEGER: int,
+    Kind.NUMBER: float,
+    Kind.TEXT: str,
+    Kind.DATE: lambda text: datetime.fromisoformat(text).date(),
+    Kind.BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
+}
 _TYPES = {
     Kind.INTEGER: pa.int64(),
     Kind.NUMBER: pa.float64(),
@@ -80,19 +88,6 @@ def _value(text: str, kind: Kind) -> Any:
     if text in (UNNAMED_SHOWN, NULL_LABEL):
         return None
     try:
-        match kind:
-            case Kind.INTEGER:
-                return int(text)
-            case Kind.NUMBER:
-                return float(text)
-            case Kind.DATE:
-                return _day(text)
-            case Kind.BOOLEAN:
-                return {"true": True, "false": False}.get(text.lower())
-    except ValueError:
+        return _PARSERS[kind](text)
+    except (ValueError, KeyError):
         return None
-    return text
-
-
-def _day(text: str) -> date:
-    return datetime.fromisoformat(text).date()

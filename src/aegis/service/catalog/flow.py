@@ -59,14 +59,7 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
     """
     request = requests.seen(session, by, Action.REVIEW, request_id)
     requests.require_review(request)
-    return jobs.enqueue(
-        session,
-        "search",
-        jobs.WORKER,
-        request.data_set_id,
-        request_id=request.id,
-        task={"by": by.name},
-    )
+    return _enqueue(session, request, "search", jobs.WORKER, {"by": by.name})
 
 
 def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
@@ -118,9 +111,14 @@ def ask_check(
         "releases": [release.id for release in before],
         "certificates": [release.certificate for release in before],
     }
-    return jobs.enqueue(
-        session, "check", jobs.AGENT, request.data_set_id, request_id=request.id, task=task
-    )
+    return _enqueue(session, request, "check", jobs.AGENT, task)
+
+
+def _enqueue(
+    session: Session, request: Request, kind: str, place: str, task: Mapping[str, Any]
+) -> Job:
+    """Create a job for a request."""
+    return jobs.enqueue(session, kind, place, request.data_set_id, request_id=request.id, task=task)
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
@@ -207,12 +205,7 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
         )
     data_set = data_sets.seen(session, by, Action.BROWSE, job.data_set_id)
     again = jobs.enqueue(
-        session,
-        job.kind,
-        job.place,
-        job.data_set_id,
-        request_id=job.request_id,
-        task=job.task,
+        session, job.kind, job.place, job.data_set_id, request_id=job.request_id, task=job.task
     )
     if job.task.get("protect") == "noise":
         budget.reserve(session, data_set, again.id, job.task["epsilon"])
@@ -326,9 +319,7 @@ def _started(session: Session, request: Request) -> Request:
         "measure": request.measure,
         "approvals": requests.signatures(session, request),
     }
-    job = jobs.enqueue(
-        session, "release", jobs.AGENT, request.data_set_id, request_id=request.id, task=task
-    )
+    job = _enqueue(session, request, "release", jobs.AGENT, task)
     budget.reserve(session, request.data_set, job.id, _epsilon(request))
     return request
 

@@ -37,19 +37,14 @@ class LogFilter:
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the filter as SQL conditions; an entry must meet all of them."""
-        chosen: list[ColumnElement[bool]] = []
-        for column, wanted in (
-            (LogEntry.actor, self.actor),
-            (LogEntry.action, self.action),
-            (LogEntry.data_set_id, self.data_set),
-        ):
-            if wanted:
-                chosen.append(column == wanted)
-        if self.since is not None:
-            chosen.append(LogEntry.time >= self.since)
-        if self.until is not None:
-            chosen.append(LogEntry.time <= self.until)
-        return chosen
+        conditions = (
+            (self.actor, LogEntry.actor == self.actor),
+            (self.action, LogEntry.action == self.action),
+            (self.data_set, LogEntry.data_set_id == self.data_set),
+            (self.since, LogEntry.time >= self.since),
+            (self.until, LogEntry.time <= self.until),
+        )
+        return [condition for wanted, condition in conditions if wanted]
 
 
 def listed(

@@ -347,15 +347,13 @@ def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
 
 def steps() -> dict[str, Verb]:
     """Return the verbs that change the state of a request, by name."""
-    plain = {
+    words = {
         "submit": (
             "Hand in a request that is a draft or was returned.",
             "An operator can then review it.",
         ),
         "review": ("Start the review of a request.", "You can then choose what it would release."),
         "withdraw": ("Take your own request back.", "Nobody works on it any more."),
-    }
-    reasoned = {
         "return": (
             "Return a request to its consumer, to be changed.",
             "The consumer can edit it and hand it in again.",
@@ -363,24 +361,10 @@ def steps() -> dict[str, Verb]:
         "reject": ("Refuse a request.", "You cannot undo this."),
         "revoke": ("End a release before its time.", "Nobody can download it any more."),
     }
-    number = "4f2c9a"
-    made = {
-        step: Verb(
-            _mover(step, *words),
-            (
-                f"aegis catalog {step} {number}",
-                f"aegis catalog {step} {number} --url https://aegis.example.org",
-            ),
-        )
-        for step, words in plain.items()
-    }
-    return made | {
-        step: Verb(
-            _decider(step, *words),
-            (
-                f'aegis catalog {step} {number} -m "..."',
-                f'aegis catalog {step} {number} -m "..." --url https://aegis.example.org',
-            ),
-        )
-        for step, words in reasoned.items()
-    }
+    verbs = {}
+    for step, (doing, done) in words.items():
+        reasoned = step in ("return", "reject", "revoke")
+        command = (_decider if reasoned else _mover)(step, doing, done)
+        example = f"aegis catalog {step} 4f2c9a" + (' -m "..."' if reasoned else "")
+        verbs[step] = Verb(command, (example, f"{example} --url https://aegis.example.org"))
+    return verbs
