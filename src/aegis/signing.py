@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.errors import DataError, PolicyError
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 ALGORITHM = "ed25519"
 MOST_BYTES = 1 << 16
@@ -157,11 +155,13 @@ def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
 def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
     """Return whether `signature` is a signature of `data` by the owner of `key`."""
     from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     if signature.key != key.text:
         return False
     try:
-        _library(key).verify(bytes.fromhex(signature.value), data)
+        library = Ed25519PublicKey.from_public_bytes(key.raw)
+        library.verify(bytes.fromhex(signature.value), data)
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -195,12 +195,9 @@ def load_private_key(path: Path) -> PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
-        key = load_pem_private_key(_read(path), password=None)
-    except (ValueError, TypeError) as error:
-        raise _no_key(path, "private key without a password") from error
-    except _unsupported() as error:
-        raise _no_key(path, "private key") from error
+    key = _loaded(
+        path, partial(load_pem_private_key, password=None), "private key", " without a password"
+    )
     if not isinstance(key, Ed25519PrivateKey):
         raise _no_key(path, "private key")
     return PrivateKey(key)
@@ -218,27 +215,22 @@ def load_public_key(path: Path) -> PublicKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    try:
-        key = load_pem_public_key(_read(path))
-    except (ValueError, TypeError) as error:
-        raise _no_key(path, "public key") from error
-    except _unsupported() as error:
-        raise _no_key(path, "public key") from error
+    key = _loaded(path, load_pem_public_key, "public key")
     if not isinstance(key, Ed25519PublicKey):
         raise _no_key(path, "public key")
     return PublicKey(key.public_bytes_raw(), str(path))
 
 
-def _library(key: PublicKey) -> Ed25519PublicKey:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    return Ed25519PublicKey.from_public_bytes(key.raw)
-
-
-def _unsupported() -> type[Exception]:
+def _loaded(path: Path, load: Callable[[bytes], object], what: str, form: str = "") -> object:
+    """Return the key that `load` reads in a file; `form` describes the form that it can read."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
-    return UnsupportedAlgorithm
+    try:
+        return load(_read(path))
+    except (ValueError, TypeError) as error:
+        raise _no_key(path, f"{what}{form}") from error
+    except UnsupportedAlgorithm as error:
+        raise _no_key(path, what) from error
 
 
 def _require_library() -> None:
