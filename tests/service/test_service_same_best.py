@@ -20,6 +20,7 @@ from aegis.errors import AegisError
 from aegis.policy import Configuration
 from aegis.present import Finding
 from aegis.requests import SEARCH_WORK
+from aegis.service.catalog.flow import policy_of
 from aegis.service.pages.local import EFFORTS, _yaml_of
 from aegis.service.pages.render import fragment
 from aegis.service.workbench import Bench
@@ -202,9 +203,8 @@ def test_a_best_of_an_earlier_policy_writes_no_file(tmp_path: Path) -> None:
         f"  {name}: {{role: quasi-identifier, masks: [{other if name == column else mask}]}}\n"
         for name, mask in advice.require_best().configuration.spec().items()
     ]
-    bench.take_text(
-        f"version: 1\nlabel: {label}\nprivacy: {{k: 1}}\nattributes:\n" + "".join(lines)
-    )
+    text = f"version: 1\nlabel: {label}\nprivacy: {{k: 1}}\nattributes:\n" + "".join(lines)
+    bench.take(policy_of(text))
     with pytest.raises(AegisError, match="candidates"):
         bench.release(shown, tmp_path / "release")
     assert not (tmp_path / "release").exists()

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 from sqlalchemy.exc import SQLAlchemyError
@@ -40,19 +40,6 @@ _DONE = -1
 _MAIL = ("server", "port", "encryption", "user", "from", "to")
 _ENCRYPTION = ("starttls", "tls", "none")
 _WEBHOOK = ("url",)
-
-
-class Channel(Protocol):
-    """A way to send notices, such as mail or a webhook."""
-
-    @property
-    def name(self) -> str:
-        """Name of the channel in the log."""
-        ...
-
-    def send(self, notice: Notice, page: str) -> None:
-        """Send a notice with the URL of the request's page; raise `OSError` if that fails."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -158,6 +145,10 @@ class Webhook:
             answer.raise_for_status()
         except httpx.HTTPError as error:
             raise OSError(type(error).__name__) from error
+
+
+Channel = Mail | Webhook
+"""A way to send notices. It has a name in the log, and raises `OSError` if it cannot send."""
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:

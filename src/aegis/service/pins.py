@@ -149,7 +149,9 @@ class PinnedSource:
             mask = configuration.masks.get(name)
             if mask is None:
                 wrong.append(f"{name} has no mask")
-            elif mask not in allowed and _plain(mask.spec()) not in seen.get(name, ()):
+            elif mask not in allowed and json.loads(json.dumps(mask.spec())) not in seen.get(
+                name, ()
+            ):
                 wrong.append(f"{mask} of {name} may not be used")
         unknown = configuration.masks.keys() - policy.attributes.keys()
         wrong += [f"the policy has no {name}" for name in unknown]
@@ -462,7 +464,3 @@ def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
         f"it lacks {name}" for name in pinned_policy.attributes if name not in policy.attributes
     ]
     return wrong
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))

@@ -40,7 +40,7 @@ from aegis.privacy import ClassTable, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.requests import SEARCH_WORK, SearchRequest
 from aegis.service.catalog.errors import NotThere, WrongState
-from aegis.service.catalog.flow import configuration_of, policy_in, policy_of
+from aegis.service.catalog.flow import configuration_of, policy_in
 from aegis.sources import is_table_file, open_part
 from aegis.study import Study
 
@@ -279,16 +279,6 @@ class Bench:
             if changed.summary is not self.study.summary:
                 self._known = None
             self.study = changed
-
-    def take_text(self, text: str) -> None:
-        """Set the policy from YAML.
-
-        Raises
-        ------
-        PolicyError
-            The text is not a valid policy.
-        """
-        self.take(policy_of(text))
 
     def take_form(self, changes: FormChanges) -> bool:
         """Change the policy as the form says (see `edited`); return whether the role of an

@@ -154,4 +154,4 @@ def costs(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     with call.reading() as session:
         data_sets.seen(session, call.actor, Action.BROWSE, identifier)
         newest = data_sets.newest(session, identifier)
-    return [] if newest is None else list(costs_of(call.catalog.objects, newest))
+    return [] if newest is None else list(costs_of(call.catalog.objects, newest.summary_key))

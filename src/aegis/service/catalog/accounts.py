@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import Text, bindparam, cast, delete, select
+from sqlalchemy import Text, bindparam, cast, delete, select, update
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import guessing, passwords, second_factor
@@ -237,19 +237,14 @@ def end_all(
 
     Return how many sessions and tokens were ended.
     """
-    query = select(SignIn).where(SignIn.account_id == account.id, SignIn.hash != hash_of(keep))
-    opened = session.scalars(query).all()
-    for ended in opened:
-        session.delete(ended)
+    opened = delete(SignIn).where(SignIn.account_id == account.id, SignIn.hash != hash_of(keep))
+    ended = {"sessions": len(session.scalars(opened.returning(SignIn.hash)).all()), "tokens": 0}
     session.execute(delete(HalfSignIn).where(HalfSignIn.account_id == account.id))
-    valid: Sequence[Token] = ()
     if tokens:
-        of_account = select(Token).where(Token.account_id == account.id, Token.revoked.is_(None))
-        valid = session.scalars(of_account).all()
-        for token in valid:
-            token.revoked = now()
-    session.flush()
-    return {"sessions": len(opened), "tokens": len(valid)}
+        valid = update(Token).where(Token.account_id == account.id, Token.revoked.is_(None))
+        revoked = session.scalars(valid.values(revoked=now()).returning(Token.id))
+        ended["tokens"] = len(revoked.all())
+    return ended
 
 
 def _require_another_admin(session: Session, account: Account) -> None:

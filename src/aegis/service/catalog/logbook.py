@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import eq, ge, le
 
 from sqlalchemy import ColumnElement, func, or_, select, text, true
 from sqlalchemy.orm import Session
@@ -38,13 +39,13 @@ class LogFilter:
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the filter as SQL conditions; an entry must meet all of them."""
         conditions = (
-            (self.actor, LogEntry.actor == self.actor),
-            (self.action, LogEntry.action == self.action),
-            (self.data_set, LogEntry.data_set_id == self.data_set),
-            (self.since, LogEntry.time >= self.since),
-            (self.until, LogEntry.time <= self.until),
+            (LogEntry.actor, eq, self.actor),
+            (LogEntry.action, eq, self.action),
+            (LogEntry.data_set_id, eq, self.data_set),
+            (LogEntry.time, ge, self.since),
+            (LogEntry.time, le, self.until),
         )
-        return [condition for wanted, condition in conditions if wanted]
+        return [holds(column, wanted) for column, holds, wanted in conditions if wanted]
 
 
 def listed(

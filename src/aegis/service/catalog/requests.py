@@ -370,11 +370,8 @@ def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
 
 def approvals_of(session: Session, request: Request) -> Sequence[str]:
     """Return the names of the approvers whose approvals count, in order of time."""
-    names = []
-    for approval in _standing(session, request):
-        account = session.get(Account, approval.account_id)
-        names += [] if account is None else [account.name]
-    return names
+    standing = _standing(session, request)
+    return [session.get_one(Account, approval.account_id).name for approval in standing]
 
 
 def _agreed(

@@ -28,7 +28,7 @@ from aegis.safe.protect.model import ProtectedAttribute
 from aegis.safe.protect.scores import FINEST
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.objects import Objects
-from aegis.service.catalog.records import Version
+from aegis.words import json_fields
 
 CANDIDATES = 40
 """How many of the best configurations according to the protected summary are checked on the data.
@@ -61,12 +61,7 @@ def read(bundle: bytes) -> ProtectedSummary:
 def columns_of(summary: ProtectedSummary) -> list[dict[str, Any]]:
     """Return name, role, kind and candidate masks of each attribute of a protected summary."""
     return [
-        {
-            "name": a.name,
-            "role": str(a.role),
-            "kind": str(a.kind),
-            "masks": [str(c.declared) for c in a.candidates],
-        }
+        json_fields(a, "name", "role", "kind") | {"masks": [str(c.declared) for c in a.candidates]}
         for a in summary.attributes.values()
     ]
 
@@ -98,16 +93,13 @@ def make(
     return dumps(made).encode("utf-8")
 
 
-def costs(objects: Objects, version: Version) -> tuple[dict[str, Any], ...]:
-    """Return the utility cost of each candidate mask, computed from a version's protected summary.
+@lru_cache(maxsize=1024)
+def costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
+    """Return the utility cost of each candidate mask, computed from the protected summary with this
+    `key` in the store.
 
     Files in the store never change, so the result is cached.
     """
-    return _costs(objects, version.summary_key)
-
-
-@lru_cache(maxsize=1024)
-def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
     return tuple(costs_in(read(objects.get(key))))
 
 

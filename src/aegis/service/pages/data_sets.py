@@ -100,7 +100,7 @@ def show(identifier: str, call: CallOf) -> Response:
         asks = allowed[str(Action.UPLOAD_SUMMARY)]
         summarising = jobs.latest_of_data_set(session, identifier, "summarize") if asks else None
         agents = signs.programs(session, data_set.provider_id) if asks else []
-    costs = costs_of(call.catalog.objects, versions[0]) if versions else []
+    costs = costs_of(call.catalog.objects, versions[0].summary_key) if versions else []
     return page(
         call,
         "data_set.html",

@@ -15,6 +15,7 @@ from aegis.policy import Configuration, dump_configurations
 from aegis.present import Finding
 from aegis.service.catalog import Action
 from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.flow import policy_of
 from aegis.service.first_look import look_at
 from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.opening import Openings, give_back
@@ -177,7 +178,7 @@ def take_policy(
 ) -> Response:
     """Load a policy that was edited as text into the workbench."""
     del call
-    benches.get(identifier).take_text(policy)
+    benches.get(identifier).take(policy_of(policy))
     return see(f"/bench/{identifier}")
 
 

@@ -15,7 +15,7 @@ from aegis.service.api.shapes import NO_NUL
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
-from aegis.service.identity import Call, CallOf, FormCallOf, VisitOf, cookie_name, identified
+from aegis.service.identity import Call, CallOf, FormCallOf, Visit, VisitOf, cookie_name, identified
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
@@ -33,14 +33,7 @@ Offset = Annotated[int, Query(ge=0, le=1 << 40)]
 @routes.get("/sign-in", PUBLIC)
 def ask(visit: VisitOf) -> Response:
     """Show the form that asks for name and password."""
-    return page(
-        visit,
-        "sign_in.html",
-        message="",
-        name="",
-        provider=_provider(visit.settings),
-        done=visit.request.query_params.get("done", ""),
-    )
+    return _asking(visit)
 
 
 @routes.get("/sign-in/oidc", PUBLIC)
@@ -81,14 +74,7 @@ def sign_in(visit: VisitOf, name: Text, password: Text) -> Response:
     try:
         opened = accounts.sign_in(visit.catalog.database, name, password, address=visit.address)
     except CatalogError as error:
-        return page(
-            visit,
-            "sign_in.html",
-            message=str(error),
-            name=name,
-            provider=_provider(visit.settings),
-            status=error.status,
-        )
+        return _asking(visit, message=str(error), name=name, status=error.status)
     if isinstance(opened, accounts.OpenSession):
         answer = see("/")
         start_session(visit, answer, opened.secret)
@@ -158,9 +144,18 @@ def revoke_token(token_id: str, call: FormCallOf) -> Response:
     return see("/tokens")
 
 
-def _provider(settings: ServiceSettings) -> str:
-    """Return the host of the identity provider; empty if the service uses none."""
-    return "" if settings.provider is None else str(urlsplit(settings.provider.issuer).hostname)
+def _asking(visit: Visit, message: str = "", name: str = "", status: int = 200) -> Response:
+    """Show the form that asks for name and password, and names the host of the identity provider."""
+    provider = visit.settings.provider
+    return page(
+        visit,
+        "sign_in.html",
+        message=message,
+        name=name,
+        provider="" if provider is None else str(urlsplit(provider.issuer).hostname),
+        done=visit.request.query_params.get("done", ""),
+        status=status,
+    )
 
 
 def _named(settings: ServiceSettings) -> oidc.Provider:
