@@ -121,13 +121,8 @@ def create(
     )
     session.add(account)
     session.flush()
-    append(
-        session,
-        "system" if by is None else by.name,
-        "account made",
-        account=name,
-        roles=account.roles,
-    )
+    maker = "system" if by is None else by.name
+    append(session, maker, "account made", account=name, roles=account.roles)
     return account
 
 

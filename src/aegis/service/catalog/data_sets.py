@@ -244,15 +244,10 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
             f"{identifier} has no protected summary yet.",
             hint="Have its agent upload one: aegis agent.",
         )
-    old, data_set.published = data_set.published, published
-    append(
-        session,
-        by.name,
-        "published" if published else "taken out",
-        data_set=identifier,
-        old={"published": old},
-        new={"published": published},
-    )
+    old, new = {"published": data_set.published}, {"published": published}
+    data_set.published = published
+    action = "published" if published else "taken out"
+    append(session, by.name, action, data_set=identifier, old=old, new=new)
     return data_set
 
 

@@ -101,38 +101,24 @@ def redeem(database: Database, secret: str, password: str) -> str:
     stored = passwords.hashed(password, name)
     with database.writing() as session:
         link = _valid(session, secret)
-        account, kind = link.account, link.kind
+        account, kind, name = link.account, link.kind, link.account.name
         account.password = stored
         session.delete(link)
         ended = accounts.end_all(session, account)
-        append(
-            session,
-            account.name,
-            "password set by link",
-            account=account.name,
-            kind=kind,
-            ended=ended,
-        )
-        return account.name
+        append(session, name, "password set by link", account=name, kind=kind, ended=ended)
+        return name
 
 
 def _make(session: Session, by: Actor, account: Account) -> MadeLink:
     kind = INVITATION if account.password is None else RESET
     secret, expires = secrets.token_urlsafe(32), now() + _LASTS[kind]
     session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
-    session.add(
-        PasswordLink(
-            hash=accounts.hash_of(secret), account_id=account.id, kind=kind, expires=expires
-        )
-    )
+    hashed = accounts.hash_of(secret)
+    session.add(PasswordLink(hash=hashed, account_id=account.id, kind=kind, expires=expires))
     session.flush()
-    append(
-        session,
-        by.name,
-        "invited" if kind == INVITATION else "reset link made",
-        account=account.name,
-        until=expires.isoformat(timespec="seconds"),
-    )
+    action = "invited" if kind == INVITATION else "reset link made"
+    until = expires.isoformat(timespec="seconds")
+    append(session, by.name, action, account=account.name, until=until)
     return MadeLink(account.name, kind, secret, expires)
 
 

@@ -57,11 +57,6 @@ def admit(
         )
     old = list(population.members)
     population.members = [m for m in old if m != other.id] + ([other.id] if admitted else [])
-    append(
-        session,
-        by.name,
-        "admitted" if admitted else "admittance taken back",
-        population=name,
-        account=account,
-    )
+    action = "admitted" if admitted else "admittance taken back"
+    append(session, by.name, action, population=name, account=account)
     return population

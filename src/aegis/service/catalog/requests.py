@@ -75,13 +75,7 @@ def draft(
     version = data_sets.newest(session, data_set_id)
     if version is None:
         raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
-    request = Request(
-        data_set_id=data_set.id,
-        version_id=version.id,
-        consumer_id=by.account,
-        purpose="",
-        state=RequestState.DRAFT,
-    )
+    request = Request(data_set_id=data_set.id, version_id=version.id, consumer_id=by.account)
     _require_possible(version, data_set.label, label, measure)
     _fill(request, purpose, label, measure, models, terms_accepted)
     session.add(request)
@@ -206,12 +200,14 @@ def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
     request = seen(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
-        "statement": statements.statement_of(
-            frozen, request=request.id, source=request.data_set.source
-        ),
+        "statement": _statement_of(request, frozen),
         "policy": request.version.policy,
         "configuration": request.configuration,
     }
+
+
+def _statement_of(request: Request, frozen: Mapping[str, Any]) -> dict[str, Any]:
+    return statements.statement_of(frozen, request=request.id, source=request.data_set.source)
 
 
 def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
@@ -381,7 +377,7 @@ def _agreed(
     step: RequestStep,
     digest: str,
     *,
-    signed: Mapping[str, Any] | None = None,
+    signed: dict[str, Any] | None = None,
 ) -> bool:
     """Add the actor's approval of a step; return whether as many people as needed have approved it.
 
@@ -417,14 +413,9 @@ def _agreed(
         if approval not in others:
             session.delete(approval)
     session.flush()
-    made = Approval(
-        request_id=request.id,
-        account_id=by.account,
-        step=step,
-        digest=digest,
-        signed=None if signed is None else dict(signed),
-    )
-    session.add(made)
+    approval = Approval(request_id=request.id, account_id=by.account, step=step, digest=digest)
+    approval.signed = signed
+    session.add(approval)
     session.flush()
     return len(others) + 1 >= needed(request)
 
@@ -489,8 +480,7 @@ def sees_masks(by: Actor, request: Request) -> bool:
 def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `signed` statement; raise an error if it is not about the digests in `frozen`."""
     given = statements.SignedStatement.of(signed)
-    expected = statements.statement_of(frozen, request=request.id, source=request.data_set.source)
-    other = statements.differences(given.statement, expected)
+    other = statements.differences(given.statement, _statement_of(request, frozen))
     if other:
         raise CatalogError(
             f"The signed statement names another {', '.join(other)}.",
@@ -537,11 +527,7 @@ def _is_signed_anew(
 
 
 def _sign(
-    session: Session,
-    by: Actor,
-    request: Request,
-    approval: Approval,
-    signed: Mapping[str, Any],
+    session: Session, by: Actor, request: Request, approval: Approval, signed: Mapping[str, Any]
 ) -> Request:
     """Add a signature to an approval, or replace one that has expired or is by another key."""
     if request.state not in SIGNED_IN:
@@ -626,10 +612,7 @@ def visible(by: Actor) -> ColumnElement[bool]:
 
 
 def _require_possible(
-    version: Version,
-    predicted: str | None,
-    label: str | None,
-    measure: str | None,
+    version: Version, predicted: str | None, label: str | None, measure: str | None
 ) -> None:
     """Raise an error unless a release can be chosen for what a request names.
 
@@ -688,12 +671,11 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
                 hint="Return the request, so that the consumer can submit it again.",
             )
         _require_holding(session, request)
-    version: Version | None = newest
     return {
         "data_set": request.data_set_id,
-        "version": None if version is None else version.number,
-        "policy": None if version is None else version.policy_digest,
-        "summary": None if version is None else version.summary_digest,
+        "version": None if newest is None else newest.number,
+        "policy": None if newest is None else newest.policy_digest,
+        "summary": None if newest is None else newest.summary_digest,
         "configuration": statements.digest(request.configuration or ""),
         "purpose": statements.digest(request.purpose),
         **data_sets.terms_of(request.data_set),
