@@ -69,6 +69,7 @@ class Heartbeat:
     attempt: int
     stopped: threading.Event = field(default_factory=threading.Event)
     _told: dict[str, Any] = field(default_factory=dict)
+    _sent: dict[str, Any] | None = None
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Heartbeat:
@@ -91,11 +92,10 @@ class Heartbeat:
         yield ToldStep(self._told)
 
     def _beat(self) -> None:
-        while not self._over.wait(_SIGN_OF_LIFE if self._told.get("beaten") else 0.5):
-            self._told["beaten"] = True
+        while not self._over.wait(_SIGN_OF_LIFE if self._told is self._sent else 0.5):
+            self._sent = self._told
             try:
-                told = {k: v for k, v in dict(self._told).items() if k != "beaten"}
-                self.client.alive(self.job, self.attempt, told)
+                self.client.alive(self.job, self.attempt, self._sent)
             except WrongState:
                 self.stopped.set()
                 return
@@ -245,7 +245,9 @@ class Agent:
         source, policy = self._source(name), policy_of(job["task"]["policy"])
         try:
             source.require_policy(policy)
-            self._tasks[job["kind"]](PinnedJob(job, source, policy), life)
+            self._tasks[job["kind"]](
+                PinnedJob(job, job["id"], job["attempt"], job["task"], source, policy), life
+            )
         except RefusedError as error:
             self.book.note(name, "refused", kind=job["kind"], job=job["id"], why=error.message)
             raise
@@ -421,6 +423,11 @@ class PinnedJob:
     ----------
     given
         The job as received from the service.
+    id, attempt
+        The service's identifier of the job, and the number of times the service has handed it out,
+        including this time.
+    task
+        The task of the job as JSON values: source, policy and options.
     source
         The table with its pinned settings.
     policy
@@ -428,24 +435,11 @@ class PinnedJob:
     """
 
     given: Mapping[str, Any]
+    id: str
+    attempt: int
+    task: Mapping[str, Any]
     source: PinnedSource
     policy: Policy
-
-    @property
-    def id(self) -> str:
-        """The service's identifier of the job."""
-        return str(self.given["id"])
-
-    @property
-    def attempt(self) -> int:
-        """The number of times the service has handed out this job, including this time."""
-        return int(self.given["attempt"])
-
-    @property
-    def task(self) -> Mapping[str, Any]:
-        """The task of the job as JSON values: source, policy and options."""
-        task: Mapping[str, Any] = self.given["task"]
-        return task
 
     @property
     def name(self) -> str:

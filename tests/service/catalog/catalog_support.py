@@ -83,10 +83,7 @@ def offered(world: World, name: str = "census", **about: object) -> Version:
 
 
 def add_version(world: World, session: object, name: str, digest: str = "d1") -> Version:
-    return data_sets.add_version(
-        session,
-        world.paula,
-        name,
+    version = Version(
         policy=POLICY,
         policy_digest="p",
         columns=[{"name": "age", "role": "quasi-identifier", "kind": "integer", "masks": []}],
@@ -94,3 +91,4 @@ def add_version(world: World, session: object, name: str, digest: str = "d1") ->
         summary_digest=digest,
         protection={"level": "noise", "epsilon": 1.0, "delta": 1e-6},
     )
+    return data_sets.add_version(session, world.paula, name, version)

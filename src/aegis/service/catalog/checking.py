@@ -66,9 +66,7 @@ def check(
     with progress.step("Checking configurations beside the data", len(configurations)) as step:
         for place, configuration in enumerate(configurations):
             answer = _answer(study, configuration, earlier, measure)
-            if answer["holds"]:
-                return answer | {"place": place + 1, "searched": False}
-            if not may_search:
+            if answer["holds"] or not may_search:
                 return answer | {"place": place + 1, "searched": False}
             step.advance()
     return _searched(study, earlier, measure)

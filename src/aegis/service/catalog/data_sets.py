@@ -280,35 +280,16 @@ def grant(
 
 
 def add_version(
-    session: Session,
-    by: Actor,
-    identifier: str,
-    *,
-    policy: str,
-    policy_digest: str,
-    columns: Sequence[Mapping[str, Any]],
-    summary_key: str,
-    summary_digest: str,
-    protection: Mapping[str, Any],
-    label: str | None = None,
+    session: Session, by: Actor, identifier: str, version: Version, *, label: str | None = None
 ) -> Version:
-    """Store a new version of a data set: a new summary (the file `summary_key`) with its policy.
+    """Number and store a new version of a data set: a new summary with its policy.
 
     The caller then sends back unreleased requests for earlier versions with `requests.drift`.
     """
     data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
     last = newest(session, identifier)
-    version = Version(
-        data_set_id=identifier,
-        number=1 if last is None else last.number + 1,
-        policy=policy,
-        policy_digest=policy_digest,
-        columns=[dict(column) for column in columns],
-        summary_key=summary_key,
-        summary_digest=summary_digest,
-        protection=dict(protection),
-    )
+    version.data_set_id, version.number = identifier, 1 if last is None else last.number + 1
     session.add(version)
     session.flush()
     append(
@@ -317,7 +298,7 @@ def add_version(
         "summary uploaded",
         data_set=identifier,
         version=version.number,
-        digest=summary_digest,
+        digest=version.summary_digest,
         protection=version.protection.get("level"),
         new={"label": data_set.label},
     )

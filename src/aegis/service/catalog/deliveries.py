@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from sqlalchemy.orm import Session
 
-from aegis.policy import Policy, policy_digest
+from aegis.policy import policy_digest
 from aegis.service.catalog import budget, data_sets, flow, jobs, limited, requests
 from aegis.service.catalog.access import Action, Actor
 from aegis.service.catalog.catalog import Catalog, UploadLimits
@@ -70,25 +70,24 @@ def summary(
             f"The summary has {len(bundle):,} bytes.",
             hint=f"At most {catalog.limits.summary:,} bytes are allowed.",
         )
-    given, declared = read(bundle), _checked(catalog, policy)
+    if len(policy) > catalog.limits.text:
+        raise TooLarge("The policy is too long.", hint="Shorten its lists of values.")
+    given, declared = read(bundle), policy_of(policy)
     key, digest = catalog.objects.put("summaries", bundle)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "summarize")
         require_summary(given, declared, job.task, policy)
         signed = signed_part("summary", job_id, attempt, policy=sha256_of(policy), bundle=digest)
         _require_signature(data_set, signed, signature)
-        version = data_sets.add_version(
-            session,
-            by,
-            data_set.id,
+        version = Version(
             policy=policy,
             policy_digest=policy_digest(declared),
             columns=columns_of(given),
             summary_key=key,
             summary_digest=digest,
             protection=given.protection.to_dict(),
-            label=given.label,
         )
+        data_sets.add_version(session, by, data_set.id, version, label=given.label)
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"version": version.number})
         jobs.enqueue(
@@ -294,12 +293,6 @@ def _job(
             f"The job asks for something else: {job.kind}.", hint="Deliver the result of that job."
         )
     return job, data_set
-
-
-def _checked(catalog: Catalog, text: str) -> Policy:
-    if len(text) > catalog.limits.text:
-        raise TooLarge("The policy is too long.", hint="Shorten its lists of values.")
-    return policy_of(text)
 
 
 def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> Signature:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -112,7 +111,7 @@ def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
 def _hash(entry: LogEntry) -> str:
     content = [
         entry.number,
-        _text(entry.time),
+        entry.time.isoformat(timespec="microseconds"),
         entry.actor,
         entry.action,
         entry.data_set_id,
@@ -122,7 +121,3 @@ def _hash(entry: LogEntry) -> str:
     ]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="microseconds")

@@ -80,13 +80,17 @@ class SignedStatement:
         CatalogError
             The statement has no expiry time with a time zone.
         """
+        given = self.statement["expires"]
         try:
-            moment = datetime.fromisoformat(self.statement["expires"])
-            if moment.tzinfo is not None:
-                return moment.astimezone(UTC)
+            moment = datetime.fromisoformat(given)
+            if moment.tzinfo is None:
+                raise ValueError("no time zone")
+            return moment.astimezone(UTC)
         except (ValueError, OverflowError) as error:
-            raise _no_moment(self.statement["expires"]) from error
-        raise _no_moment(self.statement["expires"])
+            raise CatalogError(
+                f"The statement ends at {given!r}, which is not a time.",
+                hint="Write it in ISO 8601 with its zone, such as 2026-12-31T12:00:00+00:00.",
+            ) from error
 
     def verified(self) -> bool:
         """Whether the key that the statement names has signed this statement."""
@@ -142,10 +146,3 @@ def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
 def digest(content: str | bytes) -> str:
     """Return the SHA-256 of a text or of bytes in hexadecimal."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
-
-
-def _no_moment(given: str) -> CatalogError:
-    return CatalogError(
-        f"The statement ends at {given!r}, which is not a time.",
-        hint="Write it in ISO 8601 with its zone, such as 2026-12-31T12:00:00+00:00.",
-    )

@@ -98,11 +98,11 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
     if k > 1:
         mapping["k"] = k
     mapping["suppression"] = _number(form, "suppression", 0) / 100
-    for key, field, name in (("l_diversity", "l", "l"), ("t_closeness", "t", "t")):
+    for key, name in (("l_diversity", "l"), ("t_closeness", "t")):
         before = {entry["attribute"]: entry for entry in _entries(mapping.pop(key, None))}
         asked = {
-            attribute: _number(form, f"{field}:{attribute}", 0)
-            for attribute, value in dict(_fields(form, field)).items()
+            attribute: _number(form, f"{name}:{attribute}", 0)
+            for attribute, value in dict(_fields(form, name)).items()
             if value.strip()
         }
         if asked:
