@@ -184,7 +184,7 @@ class Driver:
             made = next((r for r in listed if r["purpose"] == purpose), None)
             if made is None:
                 body = {"data_set": "census", "purpose": purpose}
-                answer = self.call(lambda b=body: clara._object("POST", "/requests", b))
+                answer = self.call(lambda b=body: clara._post("/requests", **b))
                 made = answer if isinstance(answer, dict) else None
         request = made["id"]
         self.answered("drafted", request)

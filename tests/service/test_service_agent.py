@@ -33,7 +33,7 @@ def asked(place, limits: WorkLimits) -> tuple[dict, list[str]]:
         agent = Agent(settings, say=said.append)
         assert agent.once()
         agent.client.close()
-        return paula._object("GET", f"/jobs/{job}"), said
+        return paula.job(job), said
 
 
 def test_a_job_in_a_process_of_its_own_is_done(place):
@@ -107,7 +107,7 @@ def test_a_key_is_not_changed_without_the_old_one(place, tmp_path):
         "signatures": [sign_bytes(content, key).to_dict() for key in (mine, other)],
     }
     with place.client("paula") as paula, pytest.raises(CatalogError, match="not signed by"):
-        paula._object("POST", "/keys", body)
+        paula._post("/keys", **body)
 
 
 def test_an_approval_is_signed_by_the_command(place, tmp_path, capsys, monkeypatch):
@@ -141,8 +141,8 @@ def test_a_statement_is_signed_without_a_connection_and_pasted(place, tmp_path, 
     with place.client("otto") as otto:
         wrong = {**signed, "statement": {**signed["statement"], "request": "r"}}
         with pytest.raises(CatalogError, match="names another request"):
-            otto._object("POST", f"/requests/{number}/approve", {"signed": wrong})
-        assert otto._object("POST", f"/requests/{number}/approve", {"signed": signed})
+            otto._post(f"/requests/{number}/approve", signed=wrong)
+        assert otto._post(f"/requests/{number}/approve", signed=signed)
     file.write_text(json.dumps({**offered, "configuration": "other: {}"}))
     assert run(["catalog", "sign", str(file), "--key", str(place.folder / "otto.pem")]) == 2
     assert "to sign another configuration than it shows" in capsys.readouterr().err

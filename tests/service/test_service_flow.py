@@ -302,9 +302,9 @@ def test_a_job_is_followed_by_events_until_it_is_cancelled(place):
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     told.append(json.loads(line.removeprefix("data: "))["state"])
-                    otto._object("POST", f"/jobs/{job}/cancel")
+                    otto.cancel(job)
         assert told == ["queued", "cancelled"]
         assert not place.worker.once(), "nobody works on it"
-        assert otto._object("POST", f"/jobs/{job}/retry")["state"] == "queued"
+        assert otto.retry(job)["state"] == "queued"
         place.work()
         assert otto.shown(number)["answer"]["holds"]

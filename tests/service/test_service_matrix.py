@@ -157,9 +157,9 @@ def test_who_is_demoted_is_out_within_the_session(place):
         form = {"name": "otto", "password": PASSWORD}
         otto.post("/sign-in", data=form, headers={"Origin": place.url})
         assert otto.get(f"/requests/{number}").status_code == 200
-        ada._object("POST", "/accounts/otto/roles", {"roles": ["consumer"]})
+        ada.change_roles("otto", ["consumer"])
         try:
             assert otto.get(f"/requests/{number}").status_code == 404
             assert otto.get("/data-sets/demotion/workbench").status_code == 403
         finally:
-            ada._object("POST", "/accounts/otto/roles", {"roles": ["operator"]})
+            ada.change_roles("otto", ["operator"])

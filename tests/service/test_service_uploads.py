@@ -104,7 +104,7 @@ def test_an_upload_of_a_job_of_another_is_not_even_read(place, path):
 
 def test_a_token_without_the_scope_gets_no_work(place):
     with place.client("paula") as paula:
-        secret = paula._object("POST", "/tokens", {"name": "n", "scopes": ["browse"]})["secret"]
+        secret = paula.make_token("n", ["browse"])["secret"]
     headers = {"Authorization": f"Bearer {secret}"}
     answer = httpx.post(f"{place.url}/api/v1/work", json={"owner": "x"}, headers=headers)
     assert answer.status_code == 403
@@ -286,7 +286,7 @@ def test_limits_reach_the_worker(place):
     with place.client("otto") as otto:
         job = otto.shown(number)["job"]
         assert (job["state"], "more than 0.1 seconds" in job["error"]) == ("failed", True)
-        again = otto._object("POST", f"/jobs/{job['id']}/retry")
+        again = otto.retry(job["id"])
         assert again["state"] == "queued"
         place.work()
         assert otto.shown(number)["answer"]["holds"]
