@@ -7,11 +7,12 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import uvicorn
 
@@ -24,6 +25,7 @@ from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.records import Job, Request
 from aegis.service.client import Client
 from aegis.service.pins import Approvers, Floor, PinnedSource
+from aegis.service.routes import ACTION
 from aegis.service.settings import ServiceSettings
 from aegis.service.worker import Worker
 from aegis.signing import PrivateKey, load_private_key, make_keys
@@ -90,6 +92,16 @@ def approvers_of(folder: Path) -> tuple[dict[str, PrivateKey], Approvers]:
         for name in APPROVERS
     }
     return keys, Approvers({name: key.public for name, key in keys.items()}, 1)
+
+
+def declared(prefix: str, rooms: Iterable[Any]) -> list[tuple[str, str, str]]:
+    """Return method, path and action of each route of some modules; each route has an action."""
+    return [
+        (method, prefix + route.path, route.openapi_extra[ACTION])
+        for room in rooms
+        for route in room.routes.router.routes
+        for method in route.methods
+    ]
 
 
 @dataclass

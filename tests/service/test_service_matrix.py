@@ -9,7 +9,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from fastapi.routing import APIRoute
-from service_support import PASSWORD, PEOPLE, POLICY, PROBES, request_of
+from service_support import PASSWORD, PEOPLE, POLICY, PROBES, declared, request_of
 
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Tie
@@ -19,14 +19,6 @@ from aegis.service.settings import ServiceSettings
 
 NARROWER = {("POST", "/requests/{request_id}/{step}")}
 """Routes that see the thing by their own action, and decide by the step that is asked for."""
-
-
-def declared(prefix: str, rooms) -> list[tuple[str, str, str]]:
-    return [
-        (route.method, prefix + route.path, route.action)
-        for room in rooms
-        for route in room.routes.declared
-    ]
 
 
 ROUTES = [*declared(API, API_ROOMS), *declared("", PAGE_ROOMS)]

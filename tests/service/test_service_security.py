@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from service_support import PASSWORD, POLICY, running
+from service_support import PASSWORD, POLICY, declared, running
 
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.catalog import Catalog
@@ -21,15 +21,7 @@ FREE |= {"/sign-in/oidc", "/sign-in/callback", "/sign-in/code", "/set-password"}
 FREE |= {"/api/v1/live", "/api/v1/password-links"}
 
 
-def declared():
-    """Yield (method, path, action) of every route of a catalog."""
-    for prefix, rooms in ((API, API_ROOMS), ("", PAGE_ROOMS)):
-        for room in rooms:
-            for route in room.routes.declared:
-                yield route.method, prefix + route.path, route.action
-
-
-ROUTES = list(declared())
+ROUTES = [*declared(API, API_ROOMS), *declared("", PAGE_ROOMS)]
 
 
 def test_every_route_declares_what_it_needs(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
@@ -16,14 +16,6 @@ ACTION = "x-aegis-action"
 """Extension field of OpenAPI with the action of a route."""
 
 
-class Declared(NamedTuple):
-    """A route, and its action or `PUBLIC`."""
-
-    method: str
-    path: str
-    action: str
-
-
 class Routes:
     """A router in which each route declares an action; `aegis.service.catalog.access` checks the
     permission for it.
@@ -31,8 +23,6 @@ class Routes:
 
     def __init__(self, prefix: str = "", **options: Any) -> None:
         self.router = APIRouter(prefix=prefix, **options)
-        self.declared: list[Declared] = []
-        self._prefix = prefix
 
     def get(
         self, path: str, action: Action | str, **options: Any
@@ -50,12 +40,4 @@ class Routes:
         self, method: str, path: str, action: Action | str, options: dict[str, Any]
     ) -> Callable[[Endpoint], Endpoint]:
         extra = {**options.pop("openapi_extra", {}), ACTION: str(action)}
-        self.declared.append(Declared(method, f"{self._prefix}{path}", str(action)))
-
-        def register(endpoint: Endpoint) -> Endpoint:
-            self.router.add_api_route(
-                path, endpoint, methods=[method], openapi_extra=extra, **options
-            )
-            return endpoint
-
-        return register
+        return self.router.api_route(path, methods=[method], openapi_extra=extra, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Form, Query
@@ -27,22 +27,40 @@ if TYPE_CHECKING:
 
 routes = Routes(include_in_schema=False)
 _PAGE = 50
-_OPEN_STEPS: Mapping[str, tuple[Action, Collection[RequestState]]] = {
-    "submit": (Action.CHANGE_REQUEST, starts_of(RequestStep.SUBMIT)),
-    "withdraw": (Action.CHANGE_REQUEST, starts_of(RequestStep.WITHDRAW)),
-    "review": (Action.REVIEW, starts_of(RequestStep.REVIEW)),
-    "search": (Action.REVIEW, (RequestState.IN_REVIEW,)),
-    "choose": (Action.REVIEW, (RequestState.IN_REVIEW,)),
-    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE)),
-    "return": (Action.REVIEW, starts_of(RequestStep.RETURN)),
-    "reject": (Action.REJECT, starts_of(RequestStep.REJECT)),
-    "run": (Action.RUN, starts_of(RequestStep.RUN)),
-    "retry": (Action.RUN, starts_of(RequestStep.RETRY)),
-    "cancel": (Action.RUN, (RequestState.RUNNING,)),
-    "revoke": (Action.REVOKE, starts_of(RequestStep.REVOKE)),
-    "renew": (Action.APPROVE, starts_of(RequestStep.RENEW)),
+
+
+def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
+    """Approve a request; `signed` is the signed approval that was pasted into the form, if any."""
+    hint = "Paste what `aegis catalog sign` printed."
+    given = json_object(signed, "The signed approval", hint) if signed.strip() else None
+    requests.approve(session, by, request_id, given)
+
+
+def _cancel(session: Session, by: Actor, request_id: str) -> None:
+    job = jobs.latest(session, request_id, ("release",))
+    if job is None:
+        raise NotThere("Nothing is under way.", hint="Load the page again.")
+    flow.cancel(session, by, job.id)
+
+
+_STEPS: Mapping[str, tuple[Any, ...]] = {
+    "submit": (Action.CHANGE_REQUEST, starts_of(RequestStep.SUBMIT), requests.submit),
+    "withdraw": (Action.CHANGE_REQUEST, starts_of(RequestStep.WITHDRAW), requests.withdraw),
+    "review": (Action.REVIEW, starts_of(RequestStep.REVIEW), requests.review),
+    "search": (Action.REVIEW, (RequestState.IN_REVIEW,), flow.ask_search),
+    "choose": (Action.REVIEW, (RequestState.IN_REVIEW,), flow.choose, "configuration"),
+    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE), _approve, "signed"),
+    "return": (Action.REVIEW, starts_of(RequestStep.RETURN), requests.send_back, "message"),
+    "reject": (Action.REJECT, starts_of(RequestStep.REJECT), requests.reject, "message"),
+    "run": (Action.RUN, starts_of(RequestStep.RUN), flow.run),
+    "retry": (Action.RUN, starts_of(RequestStep.RETRY), flow.retry),
+    "cancel": (Action.RUN, (RequestState.RUNNING,), _cancel),
+    "revoke": (Action.REVOKE, starts_of(RequestStep.REVOKE), requests.revoke, "message"),
+    "renew": (Action.APPROVE, starts_of(RequestStep.RENEW), requests.renew, "days"),
 }
-"""For each step the action whose permission it needs, and the states in which its button shows."""
+"""For each step the action whose permission it needs, the states in which its button shows, and its
+function with the field of the form that it takes, if any.
+"""
 
 
 @routes.get("/requests", Action.SEE_REQUEST)
@@ -121,7 +139,7 @@ def show(request_id: str, call: CallOf) -> Response:
         holds = requests.holds(session, asked)
     steps = [
         step
-        for step, (action, states) in _OPEN_STEPS.items()
+        for step, (action, states, *_) in _STEPS.items()
         if asked.state in states
         and may(call.actor, action, subject)
         and (step != "approve" or holds)
@@ -159,25 +177,11 @@ def do(
     signed: Long = "",
 ) -> Response:
     """Move a request one step further; the step checks the permission."""
-    steps: dict[str, Callable[[Any], Any]] = {
-        "submit": lambda s: requests.submit(s, call.actor, request_id),
-        "withdraw": lambda s: requests.withdraw(s, call.actor, request_id),
-        "review": lambda s: requests.review(s, call.actor, request_id),
-        "search": lambda s: flow.ask_search(s, call.actor, request_id),
-        "choose": lambda s: flow.choose(s, call.actor, request_id, configuration),
-        "approve": lambda s: requests.approve(s, call.actor, request_id, _signed(signed)),
-        "return": lambda s: requests.send_back(s, call.actor, request_id, message),
-        "reject": lambda s: requests.reject(s, call.actor, request_id, message),
-        "run": lambda s: flow.run(s, call.actor, request_id),
-        "retry": lambda s: flow.retry(s, call.actor, request_id),
-        "cancel": lambda s: _cancel(s, call.actor, request_id),
-        "revoke": lambda s: requests.revoke(s, call.actor, request_id, message),
-        "renew": lambda s: requests.renew(s, call.actor, request_id, days),
-    }
-    if step not in steps:
-        raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(steps)}.")
-    with call.writing() as session:
-        steps[step](session)
+    if step not in _STEPS:
+        raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(_STEPS)}.")
+    form = {"message": message, "configuration": configuration, "days": days, "signed": signed}
+    _, _, function, *fields = _STEPS[step]
+    call.write(function, request_id, *(form[field] for field in fields))
     return see(f"/requests/{request_id}")
 
 
@@ -224,16 +228,3 @@ def _measures(label: LabelKind) -> list[tuple[str, str]]:
 
     fitting = sorted(measures_of(label), key=lambda measure: measure.name != label.default_measure)
     return [(measure.name, measure.title) for measure in fitting]
-
-
-def _signed(text: str) -> dict[str, Any] | None:
-    """Parse a signed approval that was pasted into the form; None if the text is empty."""
-    hint = "Paste what `aegis catalog sign` printed."
-    return json_object(text, "The signed approval", hint) if text.strip() else None
-
-
-def _cancel(session: Session, by: Actor, request_id: str) -> None:
-    job = jobs.latest(session, request_id, ("release",))
-    if job is None:
-        raise NotThere("Nothing is under way.", hint="Load the page again.")
-    flow.cancel(session, by, job.id)
