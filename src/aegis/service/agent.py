@@ -40,12 +40,7 @@ from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
 from aegis.service.catalog.limited import LimitError, ToldStep
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
-from aegis.service.pins import (
-    PinnedSource,
-    RefusedError,
-    certificate_of,
-    require_shape,
-)
+from aegis.service.pins import PinnedSource, RefusedError, certificate_of, require_shape
 from aegis.signing import PrivateKey, seal, sign_bytes
 from aegis.temporary import temporary_folder
 

@@ -432,12 +432,7 @@ class Client:
         self._post(f"/jobs/{job}/checked", attempt=attempt, answer=dict(answer))
 
     def upload(
-        self,
-        job: str,
-        kind: str,
-        fields: Mapping[str, Any],
-        name: str,
-        file: tuple[str, bytes],
+        self, job: str, kind: str, fields: Mapping[str, Any], name: str, file: tuple[str, bytes]
     ) -> dict[str, Any]:
         """Upload a job's result: text `fields`, and a `file` (its name and content) as field `name`."""
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}

@@ -422,8 +422,7 @@ def _require_known(what: str, given: Mapping[Any, Any], allowed: Sequence[str]) 
     for key in given:
         if key not in allowed:
             raise PolicyError(
-                f"{what[0].upper()}{what[1:]} has the key {key!r}.",
-                hint=choices(str(key), allowed),
+                f"{what[0].upper()}{what[1:]} has the key {key!r}.", hint=choices(str(key), allowed)
             )
 
 

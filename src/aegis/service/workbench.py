@@ -28,13 +28,7 @@ from aegis.advisor.search import Prepared, prepare
 from aegis.errors import DataError
 from aegis.files import write_text
 from aegis.measures import Measure
-from aegis.policy import (
-    Configuration,
-    Policy,
-    Role,
-    dump_policy,
-    policy_mapping,
-)
+from aegis.policy import Configuration, Policy, Role, dump_policy, policy_mapping
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
 from aegis.progress import SILENT, Progress
@@ -252,11 +246,7 @@ class Bench:
         proposed = aegis.init_policy(table, label=label, progress=progress)
         study = Study(table, proposed.policy, progress=progress)
         return cls(
-            table,
-            study,
-            profiles=proposed.profiles,
-            title=title,
-            questions=proposed.warnings,
+            table, study, profiles=proposed.profiles, title=title, questions=proposed.warnings
         )
 
     @property
@@ -532,11 +522,7 @@ class Benches:
         return path.name if part is None else f"{path.name}: {part}"
 
     def open(
-        self,
-        name: str,
-        label: str | None,
-        part: str | None = None,
-        progress: Progress = SILENT,
+        self, name: str, label: str | None, part: str | None = None, progress: Progress = SILENT
     ) -> Bench:
         """Open a table; `part` is the sheet or table of a file that has several."""
         path, title = self.path_of(name), self.title_of(name, part)

@@ -123,12 +123,7 @@ class Worker:
     def _limited(self, task: str, key: str, life: _Life, **given: Any) -> Any:
         bundle = self.catalog.objects.get(key)
         return limited.run(
-            task,
-            self.catalog.limits.work,
-            alive=life.send,
-            progress=life,
-            bundle=bundle,
-            **given,
+            task, self.catalog.limits.work, alive=life.send, progress=life, bundle=bundle, **given
         )
 
     def _expire(self) -> None:

@@ -65,10 +65,7 @@ def sign_in(given: shapes.SignInGiven, visit: VisitOf, response: Response) -> di
     if visit.settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
     opened = accounts.sign_in(
-        visit.catalog.database,
-        given.name,
-        given.password.get_secret_value(),
-        address=visit.address,
+        visit.catalog.database, given.name, given.password.get_secret_value(), address=visit.address
     )
     if isinstance(opened, accounts.HalfOpen):
         if not given.code:

@@ -187,8 +187,7 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
             )
         roles = ", ".join(PERMISSIONS.get(action, {})) or "nobody"
         raise NotAllowed(
-            f"{actor.name} lacks the right {str(action)!r} here.",
-            hint=f"It is for: {roles}.",
+            f"{actor.name} lacks the right {str(action)!r} here.", hint=f"It is for: {roles}."
         )
 
 

@@ -19,13 +19,7 @@ from sqlalchemy.orm import Session
 from aegis.service.catalog import guessing, passwords, second_factor
 from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, scopes_of
 from aegis.service.catalog.database import Database
-from aegis.service.catalog.errors import (
-    CatalogError,
-    NotAllowed,
-    NotSignedIn,
-    NotThere,
-    WrongState,
-)
+from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, HalfSignIn, SignIn, Token, now
 

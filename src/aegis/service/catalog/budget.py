@@ -63,10 +63,7 @@ def balance(session: Session, data_set: DataSet) -> BudgetLeft:
     ceiling = session.scalar(
         select(func.min(DataSet.ceiling)).where(
             DataSet.population == population,
-            or_(
-                DataSet.provider_id.in_(owner),
-                DataSet.provider_id == data_set.provider_id,
-            ),
+            or_(DataSet.provider_id.in_(owner), DataSet.provider_id == data_set.provider_id),
         )
     )
     return BudgetLeft(population, sums.get(COMMITTED, 0.0), sums.get(RESERVED, 0.0), ceiling)

@@ -54,10 +54,7 @@ _LAST = (
 )
 _NEWEST_OF = (
     select(Version)
-    .join(
-        _LAST,
-        (Version.data_set_id == _LAST.c.data_set_id) & (Version.number == _LAST.c.number),
-    )
+    .join(_LAST, (Version.data_set_id == _LAST.c.data_set_id) & (Version.number == _LAST.c.number))
     .options(defer(Version.policy))
 )
 

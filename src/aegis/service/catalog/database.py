@@ -67,11 +67,7 @@ class Database:
         state. Writers of one process wait in this method. If they waited in the database, each
         writer would occupy a connection, and SQLite would have to poll.
         """
-        with (
-            self._turn(),
-            Session(self.engine, expire_on_commit=False) as session,
-            session.begin(),
-        ):
+        with self._turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             self._lock(session)
             yield session
 

@@ -39,15 +39,7 @@ EXAMPLES = (
     "aegis serve --database catalog.db --port 8080",
     "aegis serve --database postgresql://aegis@db/catalog --objects s3://releases --origin https://aegis.example.org --processes 4",
 )
-FIRST = (
-    "local",
-    "database",
-    "objects",
-    "host",
-    "port",
-    "origin",
-    "worker",
-)
+FIRST = ("local", "database", "objects", "host", "port", "origin", "worker")
 """Parameters whose options the help explains first."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

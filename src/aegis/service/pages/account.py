@@ -32,12 +32,7 @@ def show(call: CallOf) -> Response:
 def change_password(call: FormCallOf, password: Text, new: Text) -> Response:
     """Change your password; all other sessions end."""
     opened = accounts.change_password(
-        call.catalog.database,
-        call.actor,
-        password,
-        new,
-        keep=call.secret,
-        address=call.address,
+        call.catalog.database, call.actor, password, new, keep=call.secret, address=call.address
     )
     answer = see("/account?done=password")
     if opened is not None:

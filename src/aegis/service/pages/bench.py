@@ -14,12 +14,7 @@ from starlette.responses import Response
 from aegis.advisor import Advice
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, dump_policy
-from aegis.safe.protect import (
-    ProtectedSummary,
-    front_protected,
-    narrowed,
-    rank_protected,
-)
+from aegis.safe.protect import ProtectedSummary, front_protected, narrowed, rank_protected
 from aegis.safe.protect import search_protected as search
 from aegis.service.catalog import Action, data_sets
 from aegis.service.catalog.access import may

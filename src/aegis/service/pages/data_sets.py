@@ -52,12 +52,7 @@ def _described(
     title: Text = "", description: Long = "", terms: Long = "", population: Text = ""
 ) -> dict[str, str]:
     """Return the texts about the data set that the form has, by field."""
-    return {
-        "title": title,
-        "description": description,
-        "terms": terms,
-        "population": population,
-    }
+    return {"title": title, "description": description, "terms": terms, "population": population}
 
 
 @routes.post("/register", Action.REGISTER)

@@ -87,13 +87,7 @@ def table(call: CallOf, benches: BenchesOf, name: str, part: str = "") -> Respon
         kind = "sheets" if path.suffix.lower() in WORKBOOKS else "tables"
         return page(call, "part.html", name=name, parts=parts, kind=kind)
     source = open_part(path, part or None)
-    return page(
-        call,
-        "table.html",
-        name=name,
-        part=part,
-        look=look_at(source),
-    )
+    return page(call, "table.html", name=name, part=part, look=look_at(source))
 
 
 @routes.post("/open", Action.STUDY)

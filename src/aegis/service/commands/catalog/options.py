@@ -33,8 +33,7 @@ DataSet = Annotated[
     str, typer.Argument(metavar="DATA-SET", help="The data set's name in the catalog.")
 ]
 RequestId = Annotated[
-    str,
-    typer.Argument(metavar="REQUEST", help="The request's number, or its first digits."),
+    str, typer.Argument(metavar="REQUEST", help="The request's number, or its first digits.")
 ]
 _DIGITS = 32
 SHORT = 8

@@ -42,11 +42,7 @@ NewPassword = Annotated[
 ]
 
 
-def invite(
-    client: Client,
-    name: Account,
-    roles: Roles,
-) -> None:
+def invite(client: Client, name: Account, roles: Roles) -> None:
     """Make an account and a link by which its owner sets the password.
 
     You give a name and roles. Aegis prints the link once and never again. The link

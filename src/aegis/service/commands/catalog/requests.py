@@ -135,12 +135,7 @@ def renew(
     Output().say(f"You renewed request {number} for {days} days; it is {moved['state']}")
 
 
-def statement(
-    client: Client,
-    number: RequestId,
-    output: OutputFile,
-    force: Force = False,
-) -> None:
+def statement(client: Client, number: RequestId, output: OutputFile, force: Force = False) -> None:
     """Write the statement of an approval to a file, to sign it on a machine without a
     connection.
 
@@ -295,12 +290,7 @@ def run(client: Client, number: RequestId) -> None:
         raise typer.Exit(1)
 
 
-def download(
-    client: Client,
-    number: RequestId,
-    output: OutputFile,
-    force: Force = False,
-) -> None:
+def download(client: Client, number: RequestId, output: OutputFile, force: Force = False) -> None:
     """Download a release that you requested.
 
     You give a released request. Aegis writes the masked file under a temporary name,
