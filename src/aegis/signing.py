@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -54,10 +54,8 @@ class Signature:
         """Return the signature in JSON values that `to_dict` wrote; raise `DataError` if `given` is
         anything else.
         """
-        if isinstance(given, Mapping) and given.keys() == {"algorithm", "key", "value"}:
-            key, value = given["key"], given["value"]
-            texts = isinstance(key, str) and isinstance(value, str)
-            if given["algorithm"] == ALGORITHM and texts:
+        match given:
+            case {"algorithm": "ed25519", "key": str(key), "value": str(value), **more} if not more:
                 return cls(key, value)
         raise DataError(
             "The signature is not one of Ed25519.", hint="Ask its maker to sign it again."
@@ -107,7 +105,7 @@ class PrivateKey:
         return PublicKey(self.key.public_key().public_bytes_raw())
 
 
-def canonical(data: Mapping[str, Any]) -> bytes:
+def canonical(data: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """Return JSON values as bytes that are the same for every order of keys and for any white
     space.
     """

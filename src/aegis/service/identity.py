@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from secrets import compare_digest
-from typing import Annotated, Concatenate, ParamSpec, TypeVar
+from typing import Annotated, Concatenate, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Form, Request
 from sqlalchemy.orm import Session
@@ -49,14 +49,12 @@ class Visit:
     @property
     def catalog(self) -> Catalog:
         """The catalog of the service."""
-        catalog: Catalog = self.request.app.state.catalog
-        return catalog
+        return cast(Catalog, self.request.app.state.catalog)
 
     @property
     def settings(self) -> ServiceSettings:
         """The settings of the service."""
-        settings: ServiceSettings = self.request.app.state.settings
-        return settings
+        return cast(ServiceSettings, self.request.app.state.settings)
 
     @property
     def address(self) -> str:

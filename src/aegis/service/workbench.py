@@ -196,7 +196,7 @@ class _Watch:
 
     def advance(self, amount: float = 1) -> None:  # noqa: ARG002
         """Raise `WrongState` if another search has started."""
-        if self.bench.turn != self.turn:
+        if self.bench._turn != self.turn:
             raise WrongState("Another search was begun.", hint="Nothing to do.")
 
     def note(self, text: str) -> None:  # noqa: ARG002
@@ -253,11 +253,6 @@ class Bench:
     def policy(self) -> Policy:
         """The current policy."""
         return self.study.policy
-
-    @property
-    def turn(self) -> int:
-        """Number of the current search; each new search and each new policy increases it."""
-        return self._turn
 
     def take(self, policy: Policy) -> None:
         """Set another policy; the table is summarised again only if roles or masks differ."""

@@ -56,8 +56,8 @@ def enqueue(
         Job.request_id == request_id if request_id is not None else Job.request_id.is_(None),
         Job.state.in_(("queued", "running")),
     )
-    waiting = session.scalars(same).first()
-    if waiting is not None and waiting.task == dict(task or {}):
+    waiting, task = session.scalars(same).first(), dict(task or {})
+    if waiting is not None and waiting.task == task:
         return waiting
     queued = select(func.count()).where(Job.data_set_id == data_set_id, Job.state == "queued")
     if (session.scalar(queued) or 0) >= MOST_WAITING:
@@ -65,13 +65,7 @@ def enqueue(
             f"{MOST_WAITING} jobs of {data_set_id} are already waiting.",
             hint="Wait until its agent and the workers have done some of them.",
         )
-    job = Job(
-        kind=kind,
-        place=place,
-        data_set_id=data_set_id,
-        request_id=request_id,
-        task=dict(task or {}),
-    )
+    job = Job(kind=kind, place=place, data_set_id=data_set_id, request_id=request_id, task=task)
     session.add(job)
     session.flush()
     return job

@@ -8,7 +8,6 @@ could make a new chain. To detect this, you can store the printed `head` in anot
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog.records import LogEntry, now
+from aegis.signing import canonical
 
 START = "0" * 64
 """The value that the first entry has as the hash of the previous entry."""
@@ -119,5 +119,4 @@ def _hash(entry: LogEntry) -> str:
         entry.detail,
         entry.previous,
     ]
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(content)).hexdigest()

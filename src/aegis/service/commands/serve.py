@@ -15,6 +15,7 @@ from aegis.cli.options import Quiet
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
+from aegis.options import option
 from aegis.service.commands.service_options import (
     CATALOG,
     JOB_MEMORY,
@@ -48,39 +49,31 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class SignInOptions:
     """Options on an identity provider at which people may also sign in."""
 
-    issuer: Annotated[
-        str | None,
-        typer.Option(
-            "--oidc-issuer",
-            metavar="URL",
-            help="Identity provider (OpenID Connect) at which people may also sign in.",
-        ),
-    ] = None
-    client: Annotated[
-        str | None,
-        typer.Option(
-            "--oidc-client",
-            metavar="ID",
-            help="The client ID of this service at the identity provider. Aegis reads the secret from "
-            "AEGIS_OIDC_SECRET.",
-        ),
-    ] = None
-    roles_claim: Annotated[
-        str | None,
-        typer.Option(
-            "--oidc-roles-claim",
-            metavar="CLAIM",
-            help="The claim that decides about roles, such as groups, instead of the page Accounts.",
-        ),
-    ] = None
-    roles: Annotated[
-        str,
-        typer.Option(
-            "--oidc-roles",
-            metavar="VALUE=ROLE,...",
-            help="The role that each value of the claim gives. Other values give no role.",
-        ),
-    ] = ""
+    issuer: str | None = option(
+        None,
+        "Identity provider (OpenID Connect) at which people may also sign in.",
+        "URL",
+        name="oidc_issuer",
+    )
+    client: str | None = option(
+        None,
+        "The client ID of this service at the identity provider. Aegis reads the secret from "
+        "AEGIS_OIDC_SECRET.",
+        "ID",
+        name="oidc_client",
+    )
+    roles_claim: str | None = option(
+        None,
+        "The claim that decides about roles, such as groups, instead of the page Accounts.",
+        "CLAIM",
+        name="oidc_roles_claim",
+    )
+    roles: str = option(
+        "",
+        "The role that each value of the claim gives. Other values give no role.",
+        "VALUE=ROLE,...",
+        name="oidc_roles",
+    )
 
     @property
     def provider(self) -> Provider | None:

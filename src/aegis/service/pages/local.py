@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Form, Query, Request
 from fastapi.responses import PlainTextResponse
@@ -41,8 +41,7 @@ _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.ya
 
 def benches_of(call: CallOf) -> Benches:
     """Return the open tables and the folder of this service, after identifying the caller."""
-    benches: Benches = call.request.app.state.benches
-    return benches
+    return cast(Benches, call.request.app.state.benches)
 
 
 BenchesOf = Annotated[Benches, Depends(benches_of)]
@@ -50,8 +49,7 @@ BenchesOf = Annotated[Benches, Depends(benches_of)]
 
 def openings_of(call: CallOf) -> Openings:
     """Return the tables that are being opened, after identifying the caller."""
-    openings: Openings = call.request.app.state.openings
-    return openings
+    return cast(Openings, call.request.app.state.openings)
 
 
 OpeningsOf = Annotated[Openings, Depends(openings_of)]

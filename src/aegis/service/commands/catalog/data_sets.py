@@ -16,6 +16,7 @@ from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
+from aegis.options import option
 from aegis.service.commands.catalog.options import (
     Account,
     DataSet,
@@ -394,10 +395,6 @@ def admit(
     Output().say(f"{account} {joins} the budget of the population of {data_set}")
 
 
-def _filter(metavar: str, text: str) -> Any:
-    return typer.Option(metavar=metavar, help=text)
-
-
 def _check_head(head: str | None, *, check: bool) -> None:
     """Raise `PolicyError` if a head of the log is malformed, or is given without `--verify`."""
     if head is not None and not check:
@@ -413,13 +410,11 @@ def _check_head(head: str | None, *, check: bool) -> None:
 class AskedEntries:
     """Options that choose the log entries to show."""
 
-    by: Annotated[str, _filter("NAME", "Only what this account did.")] = ""
-    action: Annotated[
-        str, _filter("NAME", "Only entries with this action, as the log names it.")
-    ] = ""
-    data_set: Annotated[str, _filter("NAME", "Only entries on this data set.")] = ""
-    since: Annotated[str, _filter("TIME", "Only entries from this time on (ISO 8601).")] = ""
-    until: Annotated[str, _filter("TIME", "Only entries up to this time (ISO 8601).")] = ""
+    by: str = option("", "Only what this account did.", "NAME")
+    action: str = option("", "Only entries with this action, as the log names it.", "NAME")
+    data_set: str = option("", "Only entries on this data set.", "NAME")
+    since: str = option("", "Only entries from this time on (ISO 8601).", "TIME")
+    until: str = option("", "Only entries up to this time (ISO 8601).", "TIME")
 
 
 @dataclass(frozen=True, kw_only=True)
