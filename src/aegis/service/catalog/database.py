@@ -67,9 +67,16 @@ class Database:
         state. Writers of one process wait in this method. If they waited in the database, each
         writer would occupy a connection, and SQLite would have to poll.
         """
-        with self._turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
-            self._lock(session)
-            yield session
+        if not self._writers.acquire(timeout=_PATIENCE):
+            raise EngineError(
+                "Too many requests wait to write to the database.", hint="Try again in a minute."
+            )
+        try:
+            with Session(self.engine, expire_on_commit=False) as session, session.begin():
+                self._lock(session)
+                yield session
+        finally:
+            self._writers.release()
 
     def _lock(self, writer: Session | Connection) -> None:
         """Begin the transaction of the only writer of all processes."""
@@ -77,17 +84,6 @@ class Database:
             writer.execute(_BEGIN)
         else:
             writer.execute(_TURN, {"key": _WRITERS})
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._writers.acquire(timeout=_PATIENCE):
-            raise EngineError(
-                "Too many requests wait to write to the database.", hint="Try again in a minute."
-            )
-        try:
-            yield
-        finally:
-            self._writers.release()
 
     def close(self) -> None:
         """Close all connections to the database."""

@@ -26,7 +26,7 @@ from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
 _PAGE = 50
-Roles = Annotated[list[str], Form()]
+Roles = Annotated[list[str], Form(default_factory=list)]
 
 
 @routes.get("/accounts", Action.ACCOUNTS)
@@ -38,11 +38,7 @@ def listed(
 
 
 @routes.post("/invitations", Action.ACCOUNTS)
-def invite(
-    call: FormCallOf,
-    name: Text,
-    roles: Roles = [],  # noqa: B006 - FastAPI copies it
-) -> Response:
+def invite(call: FormCallOf, name: Text, roles: Roles) -> Response:
     """Create an account, and show once the link for setting its password."""
     return _listed(call, link=call.write(password_links.invite, name, roles))
 
@@ -54,11 +50,7 @@ def show(name: str, call: CallOf) -> Response:
 
 
 @routes.post("/accounts/{name}", Action.ACCOUNTS)
-def change(
-    name: str,
-    call: FormCallOf,
-    roles: Roles = [],  # noqa: B006 - FastAPI copies it
-) -> Response:
+def change(name: str, call: FormCallOf, roles: Roles) -> Response:
     """Change the roles of an account to those chosen in the form."""
     call.write(accounts.change_roles, name, roles)
     return see("/accounts")

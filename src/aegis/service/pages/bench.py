@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Form
 from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import Response
@@ -25,7 +24,7 @@ from aegis.service.catalog.summaries import as_declared, costs_in, read, written
 from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.known_columns import proposed_masks
 from aegis.service.pages import controls
-from aegis.service.pages.local import FormOf
+from aegis.service.pages.local import FormOf, Yaml
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import edited
@@ -35,7 +34,6 @@ SECONDS = 3.0
 """Largest number of seconds of a search for the page; the worker searches longer for a request."""
 _DRAWN = 20
 _SHOWN = 8
-_Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 
 @dataclass(frozen=True)
@@ -205,14 +203,14 @@ def front(identifier: str, call: CallOf, form: FormOf) -> Response:
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
-def take(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
+def take(identifier: str, call: FormCallOf, policy: Yaml) -> Response:
     """Load a policy that was edited as text into the workbench."""
     stood = _stood(call, identifier)
     return _page(call, stood, policy_of(policy))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy.yaml", Action.STUDY)
-def download(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
+def download(identifier: str, call: FormCallOf, policy: Yaml) -> Response:
     """Download the policy as a file."""
     _stood(call, identifier)
     headers = {"Content-Disposition": f'attachment; filename="{identifier}-policy.yaml"'}
@@ -220,7 +218,7 @@ def download(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
 
 
 @routes.post("/data-sets/{identifier}/workbench/propose", Action.EDIT_DATA_SET)
-def propose(identifier: str, call: FormCallOf, policy: _Yaml) -> Response:
+def propose(identifier: str, call: FormCallOf, policy: Yaml) -> Response:
     """Send the policy to the provider as a proposal."""
     call.write(data_sets.propose, identifier, dump_policy(policy_of(policy)))
     return see(f"/data-sets/{identifier}")

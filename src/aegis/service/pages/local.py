@@ -61,6 +61,7 @@ async def form_of(request: Request) -> FormData:
 
 
 FormOf = Annotated[FormData, Depends(form_of)]
+Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 
 @routes.get("/", Action.STUDY)
@@ -90,10 +91,9 @@ def table(call: CallOf, benches: BenchesOf, name: str, part: str = "") -> Respon
 
 @routes.post("/open", Action.STUDY)
 def open_bench(
-    call: FormCallOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
+    _call: FormCallOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
 ) -> Response:
     """Open a table with a policy that `aegis init` proposes."""
-    del call
     opening = openings.begin(name, label or None, part or None)
     opening.ended.wait(AT_ONCE)
     bench = opening.bench()
@@ -124,9 +124,8 @@ def step_of_opening(identifier: str, openings: OpeningsOf) -> dict[str, Any]:
 
 
 @routes.post("/bench/{identifier}/close", Action.STUDY)
-def close(identifier: str, call: FormCallOf, benches: BenchesOf) -> Response:
+def close(identifier: str, _call: FormCallOf, benches: BenchesOf) -> Response:
     """Close a table and free its memory; its releases stay in their folder."""
-    del call
     benches.close(identifier)
     give_back()
     return see("/")
@@ -162,14 +161,8 @@ def draw(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Res
 
 
 @routes.post("/bench/{identifier}/policy", Action.STUDY)
-def take_policy(
-    identifier: str,
-    call: FormCallOf,
-    benches: BenchesOf,
-    policy: Annotated[str, Form(max_length=4 << 20)],
-) -> Response:
+def take_policy(identifier: str, _call: FormCallOf, benches: BenchesOf, policy: Yaml) -> Response:
     """Load a policy that was edited as text into the workbench."""
-    del call
     benches.get(identifier).take(policy_of(policy))
     return see(f"/bench/{identifier}")
 
@@ -221,13 +214,9 @@ def front(identifier: str, call: CallOf, benches: BenchesOf, form: FormOf) -> Re
 
 @routes.post("/bench/{identifier}/release", Action.STUDY)
 def release(
-    identifier: str,
-    call: FormCallOf,
-    benches: BenchesOf,
-    configuration: Annotated[str, Form(max_length=4 << 20)],
+    identifier: str, _call: FormCallOf, benches: BenchesOf, configuration: Yaml
 ) -> Response:
     """Mask the table, verify the written file, and write certificate and report next to it."""
-    del call
     bench = benches.get(identifier)
     folder = benches.outputs / identifier
     made = bench.release(configuration, folder)

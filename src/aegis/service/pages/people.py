@@ -130,7 +130,7 @@ def make_token(
     call: FormCallOf,
     name: Text,
     days: Annotated[int, Form()],
-    scopes: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+    scopes: Annotated[list[str], Form(default_factory=list)],
 ) -> Response:
     """Create a token, and show its secret only once."""
     _, secret = call.write(accounts.make_token, name, scopes, days=days)

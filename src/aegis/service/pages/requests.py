@@ -102,8 +102,8 @@ def ask(
     identifier: str,
     call: FormCallOf,
     purpose: Long,
+    models: Annotated[list[str], Form(default_factory=list)],
     measure: Text = "",
-    models: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     terms_accepted: Annotated[bool, Form()] = False,
 ) -> Response:
     """Create a request from the form and submit it."""
