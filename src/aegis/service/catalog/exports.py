@@ -14,6 +14,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -49,51 +50,34 @@ class Field:
 
 
 @dataclass(frozen=True)
-class File:
-    """Name, URL, size and digest of a masked file.
-
-    Attributes
-    ----------
-    name, url
-        Name of the file, and its download URL.
-    media, size, digest
-        Media type, size in bytes, and SHA-256.
-    """
-
-    name: str
-    url: str
-    media: str
-    size: int
-    digest: str
-
-
-@dataclass(frozen=True)
 class Described:
     """The description of a data set, or of one of its releases.
 
     Attributes
     ----------
-    identifier, title, description, terms, label, version, created, publisher
+    identifier, title, description, terms, version, created, publisher
         As in the catalog.
     url
         URL of the page that shows the data set or the release.
     fields
         The columns of the data set or of the released file.
-    file
-        The masked file; None for a data set, which is released on request.
+    file, media, download
+        The masked file, its media type and its download URL; None and empty for a data set, which is
+        released on request.
     """
 
     identifier: str
     title: str
     description: str
     terms: str
-    label: str
     version: str
     created: datetime
     publisher: str
     url: str
     fields: tuple[Field, ...]
-    file: File | None = None
+    file: ReleaseRecord | None = None
+    media: str = ""
+    download: str = ""
 
 
 def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
@@ -107,7 +91,6 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
         data_set.title,
         data_set.description or data_set.title,
         data_set.terms,
-        data_set.label or "",
         f"{version.number}.0.0",
         version.created,
         data_set.provider.name,
@@ -121,17 +104,9 @@ def of_release(
 ) -> Described:
     """Return the description of a release for export, with the columns of its file."""
     told = of_data_set(data_set, version, origin)
-    roles = {field.name: field.role for field in told.fields} | {told.label: "label"}
+    roles = {field.name: field.role for field in told.fields} | {data_set.label: "label"}
     fields = tuple(
         Field(name, kind, roles.get(name, "")) for name, kind in _columns(release, objects)
-    )
-    suffix = release.file_name[release.file_name.rindex(".") :]
-    file = File(
-        release.file_name,
-        f"{origin}/api/v1/requests/{release.request_id}/download",
-        _MEDIA[suffix],
-        release.size,
-        release.digest,
     )
     return replace(
         told,
@@ -140,7 +115,9 @@ def of_release(
         created=release.created,
         url=f"{origin}/requests/{release.request_id}",
         fields=fields,
-        file=file,
+        file=release,
+        media=_MEDIA[Path(release.file_name).suffix],
+        download=f"{origin}/api/v1/requests/{release.request_id}/download",
     )
 
 
@@ -228,7 +205,7 @@ def croissant(told: Described) -> dict[str, Any]:
     return document if told.file is None else document | _croissant_file(told, told.file)
 
 
-def _croissant_file(told: Described, file: File) -> dict[str, Any]:
+def _croissant_file(told: Described, file: ReleaseRecord) -> dict[str, Any]:
     """Return the parts of a Croissant document on a file and on its columns."""
     fields = [
         {
@@ -246,11 +223,11 @@ def _croissant_file(told: Described, file: File) -> dict[str, Any]:
             {
                 "@type": "cr:FileObject",
                 "@id": "masked",
-                "name": file.name,
+                "name": file.file_name,
                 "description": "The masked table.",
-                "contentUrl": file.url,
+                "contentUrl": told.download,
                 "contentSize": f"{file.size} B",
-                "encodingFormat": "application/x-parquet" if file.media == _PARQUET else file.media,
+                "encodingFormat": "application/x-parquet" if told.media == _PARQUET else told.media,
                 "sha256": file.digest,
             }
         ],
@@ -276,11 +253,9 @@ def dcat(told: Described) -> dict[str, Any]:
     }
     if told.file is not None:
         distribution |= {
-            "dct:title": told.file.name,
-            "dcat:downloadURL": {"@id": told.file.url},
-            "dcat:mediaType": {
-                "@id": f"https://www.iana.org/assignments/media-types/{told.file.media}"
-            },
+            "dct:title": told.file.file_name,
+            "dcat:downloadURL": {"@id": told.download},
+            "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{told.media}"},
             "dcat:byteSize": {"@value": str(told.file.size), "@type": "xsd:nonNegativeInteger"},
             "spdx:checksum": {
                 "@type": "spdx:Checksum",
@@ -330,10 +305,10 @@ def data_package(told: Described) -> dict[str, Any]:
     }
     if told.file is not None:
         resource |= {
-            "path": told.file.url,
+            "path": told.download,
             "description": "The masked table.",
-            "format": told.file.name.rsplit(".", 1)[1],
-            "mediatype": told.file.media,
+            "format": told.file.file_name.rsplit(".", 1)[1],
+            "mediatype": told.media,
             "bytes": told.file.size,
             "hash": f"sha256:{told.file.digest}",
         }

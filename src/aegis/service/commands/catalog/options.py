@@ -95,11 +95,7 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
     """Print the properties of one item as lines, as JSON, or as one row of CSV."""
     from rich.table import Table
 
-    if form is Format.JSON:
-        Output().json(dict(facts))
-        return
-    if form is Format.CSV:
-        Output().csv(list(facts), [[_shown("", value) for value in facts.values()]])
+    if Output(form).as_data(facts, list(facts), [[_shown("", v) for v in facts.values()]]):
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in facts.items():
