@@ -21,11 +21,10 @@ from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.password_links import MadeLink
 from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.pages.people import Offset, Text
-from aegis.service.pages.render import page, see
+from aegis.service.pages.render import PAGE, page, see
 from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
-_PAGE = 50
 Roles = Annotated[list[str], Form(default_factory=list)]
 
 
@@ -84,7 +83,7 @@ def _listed(
 ) -> Response:
     with call.reading() as session:
         people = accounts.listed(session, call.actor, words)
-        shown = people[offset : offset + _PAGE]
+        shown = people[offset : offset + PAGE]
         return page(
             call,
             "accounts.html",
@@ -94,10 +93,8 @@ def _listed(
             count=len(people),
             words=words,
             offset=offset,
-            limit=_PAGE,
             roles=list(AccountRole),
             link=link,
-            origin=call.settings.origin,
         )
 
 
@@ -114,5 +111,4 @@ def _one(call: Call, name: str, *, done: str = "", link: MadeLink | None = None)
             roles=list(AccountRole),
             done=done,
             link=link,
-            origin=call.settings.origin,
         )

@@ -13,12 +13,11 @@ from aegis.service.catalog.access import AccountRole, authorise, may
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.identity import CallOf, FormCallOf
 from aegis.service.pages.people import Offset, Text
-from aegis.service.pages.render import page, see
+from aegis.service.pages.render import PAGE, page, see
 from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
 Long = Annotated[str, Form(max_length=1 << 20, pattern=NO_NUL)]
-_PAGE = 50
 
 
 @routes.get("/", Action.BROWSE)
@@ -27,7 +26,7 @@ def catalog_page(
 ) -> Response:
     """Show all data sets that you may see."""
     with call.reading() as session:
-        page_of, count = data_sets.search(session, call.actor, words, offset=offset, limit=_PAGE)
+        page_of, count = data_sets.search(session, call.actor, words, offset=offset, limit=PAGE)
         newest = data_sets.newest_of(session, [data_set.id for data_set in page_of])
         return page(
             call,
@@ -37,7 +36,6 @@ def catalog_page(
             count=count,
             words=words,
             offset=offset,
-            limit=_PAGE,
         )
 
 

@@ -17,11 +17,10 @@ from aegis.service.catalog import Action, logbook
 from aegis.service.catalog.logbook import LogFilter
 from aegis.service.identity import Call, CallOf
 from aegis.service.pages.people import Offset
-from aegis.service.pages.render import page
+from aegis.service.pages.render import PAGE, page
 from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
-_PAGE = 50
 _PIECE = 1000
 Word = Annotated[str, Query(max_length=120)]
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
@@ -53,7 +52,7 @@ def show(call: CallOf, chosen: _ChosenOf, offset: Offset = 0, verify: bool = Fal
     """Show log entries, newest first; on request check that the log is unbroken."""
     with call.reading() as session:
         entries, count = logbook.listed(
-            session, call.actor, offset=offset, limit=_PAGE, chosen=chosen.filter
+            session, call.actor, offset=offset, limit=PAGE, chosen=chosen.filter
         )
         actions = logbook.actions(session, call.actor)
         checked = logbook.verify(session, call.actor) if verify else None
@@ -64,7 +63,6 @@ def show(call: CallOf, chosen: _ChosenOf, offset: Offset = 0, verify: bool = Fal
         entries=[(entry, _details(entry.detail)) for entry in entries],
         count=count,
         offset=offset,
-        limit=_PAGE,
         checked=checked,
         given=given,
         actions=actions,

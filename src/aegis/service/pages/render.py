@@ -28,6 +28,8 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 
+PAGE = 50
+"""Number of entries of a list that a page shows."""
 _EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data Package"))
 
 
@@ -49,6 +51,7 @@ def size(value: int) -> str:
 
 
 _TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent, prose=prose)
+_TEMPLATES.globals.update(program=__version__, exports=_EXPORTS, limit=PAGE)
 
 
 def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
@@ -61,8 +64,7 @@ def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
         local=settings.local,
         navigation=_navigation(actor, local=settings.local),
         path=visit.request.url.path,
-        program=__version__,
-        exports=_EXPORTS,
+        origin=settings.origin,
         **more,
     )
     return HTMLResponse(text, status_code=more.get("status", 200))

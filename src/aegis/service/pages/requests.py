@@ -19,14 +19,13 @@ from aegis.service.catalog.states import RequestState, RequestStep, starts_of
 from aegis.service.identity import CallOf, FormCallOf
 from aegis.service.pages.data_sets import Long
 from aegis.service.pages.people import Offset, Text
-from aegis.service.pages.render import page, see
+from aegis.service.pages.render import PAGE, page, see
 from aegis.service.routes import Routes
 
 if TYPE_CHECKING:
     from aegis.measures import LabelKind
 
 routes = Routes(include_in_schema=False)
-_PAGE = 50
 
 
 def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
@@ -69,7 +68,7 @@ def listed(
 ) -> Response:
     """Show the requests that you may see."""
     chosen = state if state in list(RequestState) else None
-    asked, count = call.read(requests.listed, state=chosen, offset=offset, limit=_PAGE)
+    asked, count = call.read(requests.listed, state=chosen, offset=offset, limit=PAGE)
     return page(
         call,
         "requests.html",
@@ -78,7 +77,6 @@ def listed(
         state=state,
         states=list(RequestState),
         offset=offset,
-        limit=_PAGE,
     )
 
 
