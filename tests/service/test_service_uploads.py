@@ -22,7 +22,8 @@ from aegis.service.catalog.deliveries import rows_in
 from aegis.service.catalog.errors import TooLarge
 from aegis.service.catalog.limited import WorkLimits
 from aegis.service.catalog.records import Job
-from aegis.service.guard import BodyLimit
+from aegis.service.guard import Guard
+from aegis.service.settings import ServiceSettings
 
 
 def parquet(table: pa.Table, **options: object) -> bytes:
@@ -87,7 +88,7 @@ def test_a_body_without_a_length_is_cut_off(place):
 
 
 def test_uploads_have_a_limit_of_their_own():
-    guard = BodyLimit(None, upload=5)
+    guard = Guard(None, settings=ServiceSettings(), upload=5)
     assert guard._upload > 5
 
 

@@ -22,7 +22,7 @@ from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, people, requests, state, work
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.describing import describe
-from aegis.service.guard import BodyLimit, Guard
+from aegis.service.guard import Guard
 from aegis.service.metrics import CallMetrics
 from aegis.service.notifying import Notifier
 from aegis.service.opening import Openings
@@ -89,8 +89,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
         app.state.benches = Benches(settings.folder, settings.folder / RELEASES)
         app.state.openings = Openings(app.state.benches)
     largest = UploadLimits().release if opened is None else opened.limits.release
-    app.add_middleware(BodyLimit, upload=largest)
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings, upload=largest)
     app.state.metrics = CallMetrics()
     app.add_middleware(
         Recorder, metrics=app.state.metrics, log=AccessLog.at(settings.operation.access_log)

@@ -49,13 +49,25 @@ _ADDRESS = 20
 
 
 class Guard:
-    """Middleware that checks every call before it reaches a route of `app`.
+    """Middleware that checks every call before it reaches a route, and ends a call once its body
+    exceeds the allowed size.
 
-    It is a plain ASGI middleware, so streams pass without buffering.
+    It is a plain ASGI middleware, so streams pass without buffering. It counts the bytes that
+    arrive, because a call may declare a smaller size than it sends.
+
+    Parameters
+    ----------
+    app
+        The application that answers.
+    settings
+        The settings of the service.
+    upload
+        Largest size in bytes of a file that an agent uploads.
     """
 
-    def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:
+    def __init__(self, app: ASGIApp, *, settings: ServiceSettings, upload: int) -> None:
         self._app = app
+        self._upload = upload + _FIELD_BYTES
         self._settings = settings
         self._hosts = _hosts(settings)
         callers, addresses = settings.shared or (None, None)
@@ -70,6 +82,16 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
+        most = self._upload if scope["path"].startswith(_UPLOADS) else _FORM_BYTES
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, f"More than {most:,} bytes were sent")
+            return message
 
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -77,7 +99,7 @@ class Guard:
             await send(message)
 
         refused = self._too_often(request) or _refused(request, self._settings, self._hosts)
-        await (self._app if refused is None else refused)(scope, receive, sealed)
+        await (self._app if refused is None else refused)(scope, counted, sealed)
 
     def _too_often(self, request: Request) -> Response | None:
         """Return an error response if the caller or its address makes too many calls; else None.
@@ -99,42 +121,6 @@ class Guard:
         answer = problem(429, "TooOften", "Too many calls.", f"Wait {wait:.0f} seconds.")
         answer.headers["Retry-After"] = str(int(wait) + 1)
         return answer
-
-
-class BodyLimit:
-    """Middleware that ends a call once its body exceeds the allowed size.
-
-    It counts the bytes that arrive, because a call may declare a smaller size than it sends.
-
-    Parameters
-    ----------
-    app
-        The application that answers.
-    upload
-        Largest size in bytes of a file that an agent uploads.
-    """
-
-    def __init__(self, app: ASGIApp, *, upload: int) -> None:
-        self._app = app
-        self._upload = upload + _FIELD_BYTES
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a call on while counting the bytes of its body."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        most = self._upload if scope["path"].startswith(_UPLOADS) else _FORM_BYTES
-        seen = 0
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise HTTPException(413, f"More than {most:,} bytes were sent")
-            return message
-
-        await self._app(scope, counted, send)
 
 
 def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str]) -> Response | None:

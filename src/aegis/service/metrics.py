@@ -6,7 +6,8 @@ Metrics contain no names of persons, data sets or requests.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -60,8 +61,8 @@ class CallMetrics:
             MultiProcessCollector(calls)  # type: ignore[no-untyped-call]
         stored = CollectorRegistry()
         with catalog.database.reading() as session:
-            stored.register(_Kept(list(_gauges(session))))
-        return generate_latest(calls) + generate_latest(stored)
+            stored.register(SimpleNamespace(collect=lambda: _gauges(session)))
+            return generate_latest(calls) + generate_latest(stored)
 
 
 def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
@@ -81,17 +82,6 @@ def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
         if there:
             last.add_metric((place,), (moment - there[0].seen).total_seconds())
     yield from (count, last)
-
-
-class _Kept:
-    """Gauges with values from the catalog, in the form of a collector of `prometheus_client`."""
-
-    def __init__(self, gauges: Iterable[GaugeMetricFamily]) -> None:
-        self._gauges = gauges
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Return the gauges."""
-        return self._gauges
 
 
 def _gauges(session: Session) -> Iterator[GaugeMetricFamily]:

@@ -170,7 +170,8 @@ def test_a_refusal_that_noise_decided_is_spent_for_good(place):
     job = ask(place, 1.5)
     with place.catalog.database.writing() as session:
         claimed = flow.claim(session, "agent", jobs.AGENT)
-    deliveries.failed(place.catalog, place.paula, job.id, claimed.attempt, "refused", spent=True)
+    with place.catalog.database.writing() as session:
+        deliveries.failed(session, place.paula, job.id, claimed.attempt, "refused", spent=True)
     with place.catalog.database.writing() as session:
         left = budget.balance(session, session.get(DataSet, "census"))
         assert (left.spent, left.reserved) == (1.5, 0.0)

@@ -63,18 +63,14 @@ def give_back(job_id: str, given: shapes.GivenBack, call: CallOf) -> dict[str, A
 @routes.post("/jobs/{job_id}/failed", Action.WORK)
 def failed(job_id: str, given: shapes.Failed, call: CallOf) -> dict[str, Any]:
     """Report that the agent could not do a job, and why."""
-    deliveries.failed(
-        call.catalog, call.actor, job_id, given.attempt, given.reason, spent=given.spent
-    )
+    call.write(deliveries.failed, job_id, given.attempt, given.reason, spent=given.spent)
     return {}
 
 
 @routes.post("/jobs/{job_id}/checked", Action.WORK)
 def checked(job_id: str, given: shapes.Checked, call: CallOf) -> dict[str, Any]:
     """Report which configuration meets the rule, on its own and together with earlier releases."""
-    return shapes.shown(
-        deliveries.checked(call.catalog, call.actor, job_id, given.attempt, given.answer)
-    )
+    return shapes.shown(call.write(deliveries.checked, job_id, given.attempt, given.answer))
 
 
 async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:

@@ -98,7 +98,7 @@ def summary(
 
 
 def checked(
-    catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
+    session: Session, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
     """Store the configuration that the agent has checked, with the verdicts.
 
@@ -109,19 +109,16 @@ def checked(
     CatalogError
         The answer is malformed, or is about another configuration.
     """
-    with catalog.database.writing() as session:
-        job, _ = _job(session, by, job_id, attempt, "check")
-        request = jobs.request_of(session, job)
-        if request.state != RequestState.IN_REVIEW:  # nobody waits for the answer any more
-            jobs.cancel(session, job, by.name)
-            return request
-        require_answer(answer, policy_of(request.version.policy), job.task)
-        result = {**job.task["about"], **answer, "releases": job.task["releases"]}
-        requests.set_configuration(
-            session, by, request, str(answer["configuration"]), worded(result)
-        )
-        jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
+    job, _ = _job(session, by, job_id, attempt, "check")
+    request = jobs.request_of(session, job)
+    if request.state != RequestState.IN_REVIEW:  # nobody waits for the answer any more
+        jobs.cancel(session, job, by.name)
         return request
+    require_answer(answer, policy_of(request.version.policy), job.task)
+    result = {**job.task["about"], **answer, "releases": job.task["releases"]}
+    requests.set_configuration(session, by, request, str(answer["configuration"]), worded(result))
+    jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
+    return request
 
 
 def worded(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,13 +232,12 @@ def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate:
 
 
 def failed(
-    catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str, *, spent: bool = False
+    session: Session, by: Actor, job_id: str, attempt: int, reason: str, *, spent: bool = False
 ) -> None:
     """Record that an agent failed at a job; its epsilon is spent if noise was drawn (`spent`)."""
-    with catalog.database.writing() as session:
-        job, data_set = _job(session, by, job_id, attempt, None)
-        flow.give_up(session, by, job, reason, spent=spent)
-        append(session, by.name, "job failed", data_set=data_set.id, job=job_id)
+    job, data_set = _job(session, by, job_id, attempt, None)
+    flow.give_up(session, by, job, reason, spent=spent)
+    append(session, by.name, "job failed", data_set=data_set.id, job=job_id)
 
 
 def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
@@ -378,7 +374,9 @@ def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
         The unpacked file would be larger than allowed.
     """
     if Path(file_name).suffix.lower() == ".csv":
-        _require_text(content[:_LOOKED_AT])
+        start = content[:_LOOKED_AT]
+        if b"\0" in start or start[:4] == _MAGIC or start[:2] in (b"PK", b"\x1f\x8b"):
+            raise CatalogError("The file is not a CSV file.", hint="Have the agent make it again.")
         return None
     wrong = CatalogError("The file is not a Parquet file.", hint="Have the agent make it again.")
     if len(content) < 12 or content[:4] != _MAGIC or content[-4:] != _MAGIC:
@@ -395,8 +393,3 @@ def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
             hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are allowed.",
         )
     return int(told.num_rows)
-
-
-def _require_text(start: bytes) -> None:
-    if b"\0" in start or start[:4] == _MAGIC or start[:2] in (b"PK", b"\x1f\x8b"):
-        raise CatalogError("The file is not a CSV file.", hint="Have the agent make it again.")

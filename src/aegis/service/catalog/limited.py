@@ -239,7 +239,7 @@ class SeldomTold(ABC):
     within a step at most twice a second.
     """
 
-    _last = 0.0
+    _next = 0.0
 
     @abstractmethod
     def send(self, told: dict[str, Any]) -> None:
@@ -249,16 +249,14 @@ class SeldomTold(ABC):
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
         """Start a step of `total` units of work (None: unknown)."""
         step = ToldStep({"step": title, "done": 0, "total": total}, self._tell)
-        self._send(step.told)
+        self._next = 0.0
+        self._tell(step.told)
         yield step
 
     def _tell(self, told: dict[str, Any]) -> None:
-        if time.monotonic() - self._last >= _TOLD_EVERY:
-            self._send(told)
-
-    def _send(self, told: dict[str, Any]) -> None:
-        self._last = time.monotonic()
-        self.send(told)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _TOLD_EVERY
+            self.send(told)
 
 
 class Lines(SeldomTold):
