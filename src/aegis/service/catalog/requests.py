@@ -59,25 +59,16 @@ _IN_LISTS = (
 """Columns that lists load; the other columns are long and only shown on the page of a request."""
 
 
-def draft(
-    session: Session,
-    by: Actor,
-    data_set_id: str,
-    *,
-    purpose: str,
-    label: str | None = None,
-    measure: str | None = None,
-    models: Sequence[str] = (),
-    terms_accepted: bool = False,
-) -> Request:
-    """Create a draft of a request for the newest version of a data set."""
+def draft(session: Session, by: Actor, /, data_set_id: str, **given: Any) -> Request:
+    """Create a draft of a request for the newest version of a data set; `given` has its purpose
+    and may have label, measure, models and terms_accepted.
+    """
     data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
     version = data_sets.newest(session, data_set_id)
     if version is None:
         raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
     request = Request(data_set_id=data_set.id, version_id=version.id, consumer_id=by.account)
-    _require_possible(version, data_set.label, label, measure)
-    _fill(request, purpose, label, measure, models, terms_accepted)
+    _fill(request, version, data_set.label, **given)
     session.add(request)
     session.flush()
     tell(session, by, request, "request drafted")
@@ -94,8 +85,7 @@ def change(session: Session, by: Actor, /, request_id: str, **given: Any) -> Req
         )
     names = ("purpose", "label", "measure", "models", "terms_accepted")
     asked = {name: getattr(request, name) for name in names} | given
-    _require_possible(request.version, request.data_set.label, asked["label"], asked["measure"])
-    _fill(request, **asked)
+    _fill(request, request.version, request.data_set.label, **asked)
     tell(session, by, request, "request changed")
     return request
 
@@ -632,12 +622,17 @@ def _require_possible(
 
 def _fill(
     request: Request,
+    version: Version,
+    predicted: str | None,
+    *,
     purpose: str,
-    label: str | None,
-    measure: str | None,
-    models: Sequence[str],
-    terms_accepted: bool,
+    label: str | None = None,
+    measure: str | None = None,
+    models: Sequence[str] = (),
+    terms_accepted: bool = False,
 ) -> None:
+    """Set the fields of a request for a version of a data set, whose label is `predicted`."""
+    _require_possible(version, predicted, label, measure)
     if not purpose.strip():
         raise CatalogError("The request has no purpose.", hint="Say what the data is for.")
     if len(purpose) > 4000:
