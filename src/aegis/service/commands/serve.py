@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.options import Quiet
+from aegis.cli.options import Quiet, file_option
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
@@ -128,18 +128,16 @@ class OperationOptions:
     ] = None
     access_log: Annotated[
         str | None,
-        typer.Option(
+        file_option(
             "--access-log",
-            metavar="FILE",
-            help="Log each call to this file as a line of JSON; - for standard output.",
+            text="Log each call to this file as a line of JSON; - for standard output.",
         ),
     ] = None
     notify: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--notify",
-            metavar="FILE",
-            help="Settings for mail or webhook (YAML), to notify people of requests that wait for "
+            text="Settings for mail or webhook (YAML), to notify people of requests that wait for "
             "them. If several services share a database, give it to one of them.",
         ),
     ] = None

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aegis.cli.options import file_option
+
 if TYPE_CHECKING:
     from aegis.service.catalog.limited import WorkLimits
 
@@ -19,10 +21,9 @@ MOST_DAYS = 36_500
 
 Database = Annotated[
     str,
-    typer.Option(
+    file_option(
         "--database",
-        metavar="FILE",
-        help="The catalog's database: a SQLite file, or the URL of a PostgreSQL database "
+        text="The catalog's database: a SQLite file, or the URL of a PostgreSQL database "
         "(postgresql://...).",
     ),
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Force, Format, FormatOption, output_file
+from aegis.cli.options import Force, Format, FormatOption, file_option, output_file
 from aegis.cli.output import Output
 from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile("[0-9a-f]{64}")
 _NUMBER = re.compile("[0-9a-f]{1,32}", re.IGNORECASE)
-PolicyFile = Annotated[
-    Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
-]
+PolicyFile = Annotated[Path, file_option("--policy", "-p", text="Policy, as aegis init makes it.")]
 Protect = Annotated[str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")]
 Delta = Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")]
@@ -236,9 +234,7 @@ class RegisterCommand:
     source: Annotated[
         str, typer.Option("--source", metavar="NAME", help="The table in your agent's list.")
     ]
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM).")
-    ]
+    key: Annotated[Path, file_option("--key", text="Public key of your agent (PEM).")]
     policy: PolicyFile
     about: Description
     summary: AskedSummary
@@ -436,9 +432,7 @@ class LogCommand:
     wanted: AskedEntries
     export: Annotated[
         Path | None,
-        typer.Option(
-            "--export", metavar="FILE", help="Write all details as JSON lines, the oldest first."
-        ),
+        file_option("--export", text="Write all details as JSON lines, the oldest first."),
     ] = None
     url: Url = ""
     token: Token = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aegis.cli.options import file_option
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
 from aegis.service.commands.catalog.options import Account, Roles, names_in
@@ -149,10 +150,7 @@ def hand_over(
         bool, typer.Option("--all", help="Hand over all data sets of an account, as an admin.")
     ] = False,
     key: Annotated[
-        Path | None,
-        typer.Option(
-            "--key", metavar="FILE", help="Public key of the other provider's agent (PEM)."
-        ),
+        Path | None, file_option("--key", text="Public key of the other provider's agent (PEM).")
     ] = None,
 ) -> None:
     """Give data sets to another provider.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.options import Force, Format, FormatOption, output_file
+from aegis.cli.options import Force, Format, FormatOption, file_option, output_file
 from aegis.cli.output import Output, clean
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
@@ -151,8 +151,7 @@ def release(
     client: Client,
     number: RequestId,
     certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="Write the certificate to this file."),
+        Path | None, file_option("--certificate", text="Write the certificate to this file.")
     ] = None,
     force: Force = False,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
@@ -191,11 +190,10 @@ def choose(
     number: RequestId,
     configuration: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
             "--configuration",
             "-c",
-            metavar="FILE",
-            help="The configuration (YAML), as aegis advise -o writes it. By default, Aegis searches for the best.",
+            text="The configuration (YAML), as aegis advise -o writes it. By default, Aegis searches for the best.",
         ),
     ] = None,
 ) -> None:
@@ -216,10 +214,9 @@ def choose(
 
 Key = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
         "--key",
-        metavar="FILE",
-        help="Your private key (PEM, from aegis keygen). The agent counts the approval if it "
+        text="Your private key (PEM, from aegis keygen). The agent counts the approval if it "
         "knows your public key.",
     ),
 ]
@@ -251,7 +248,7 @@ def sign(
             metavar="FILE", help="The statement, downloaded from the page of the request."
         ),
     ],
-    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="Your private key (PEM).")],
+    key: Annotated[Path, file_option("--key", text="Your private key (PEM).")],
 ) -> None:
     """Sign the statement of an approval, without a connection.
 
