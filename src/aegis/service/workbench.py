@@ -459,15 +459,12 @@ def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the rule without criteria on columns whose role in `attributes` is not sensitive."""
+    others = {name for name, entry in attributes.items() if entry["role"] != Role.SENSITIVE}
     kept_rule: dict[str, Any] = {}
     for model, asked in privacy.items():
         listed = asked if isinstance(asked, list) else [asked]
         staying = [
-            entry
-            for entry in listed
-            if not isinstance(entry, Mapping)
-            or attributes.get(entry.get("attribute", ""), {"role": Role.SENSITIVE})["role"]
-            == Role.SENSITIVE
+            e for e in listed if not (isinstance(e, Mapping) and e.get("attribute") in others)
         ]
         if staying:
             kept_rule[model] = staying if isinstance(asked, list) else asked

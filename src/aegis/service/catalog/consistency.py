@@ -8,7 +8,7 @@ missing from logs of earlier versions are not compared.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,15 +76,8 @@ class LoggedState:
     removed: set[str] = field(default_factory=set)
     populations: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, entries: Iterable[LogEntry]) -> LoggedState:
-        """Return the state after all entries, which must be ordered from the oldest to the newest."""
-        state = cls()
-        for entry in entries:
-            state._add(entry)
-        return state
-
-    def _add(self, entry: LogEntry) -> None:
+    def add(self, entry: LogEntry) -> None:
+        """Change the state as the next entry says."""
         detail, action = entry.detail, entry.action
         if entry.request_id is not None:
             self._add_request(entry.request_id, entry)
@@ -132,7 +125,9 @@ def compare(session: Session, objects: Objects) -> list[str]:
     checked = check(entries)
     if not checked.whole:
         return [f"entry {checked.broken} of the log does not fit: {checked.reason}"]
-    logged = LoggedState.of(entries)
+    logged = LoggedState()
+    for entry in entries:
+        logged.add(entry)
     return [
         *_data_sets(session, logged),
         *_requests(session, logged),
@@ -149,16 +144,17 @@ def _data_sets(session: Session, logged: LoggedState) -> list[str]:
             stored = data_set.provider.name if name == "provider" else getattr(data_set, name)
             if stored != value:
                 wrong.append(f"data set {data_set.id}: {name} is {stored!r}, logged was {value!r}")
-    stored_versions = {(v.data_set_id, v.number): v for v in session.scalars(select(Version))}
-    for key, digest in logged.versions.items():
-        version = stored_versions.get(key)
-        if version is None or version.summary_digest != digest:
-            wrong.append(f"data set {key[0]}: the summary of version {key[1]} is another")
+    versions = session.scalars(select(Version))
+    stored_digests = {(v.data_set_id, v.number): v.summary_digest for v in versions}
     wrong += [
-        f"data set {name}: version {number} was never logged"
-        for name, number in stored_versions.keys() - logged.versions.keys()
+        f"data set {name}: the summary of version {number} is another"
+        for (name, number), digest in logged.versions.items()
+        if stored_digests.get((name, number)) != digest
     ]
-    return wrong
+    return wrong + [
+        f"data set {name}: version {number} was never logged"
+        for name, number in stored_digests.keys() - logged.versions.keys()
+    ]
 
 
 def _requests(session: Session, logged: LoggedState) -> list[str]:
