@@ -13,16 +13,12 @@ import typer
 
 from aegis.cli.options import Force, Format, FormatOption, file_option, output_file
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
 from aegis.options import option
 from aegis.service.commands.catalog.options import (
     Account,
     DataSet,
-    Token,
-    Url,
-    connected,
     show_facts,
     show_rows,
 )
@@ -238,12 +234,9 @@ class RegisterCommand:
     policy: PolicyFile
     about: Description
     summary: AskedSummary
-    url: Url = ""
-    token: Token = ""
 
 
-@takes_records
-def register(given: RegisterCommand) -> None:
+def register(client: Client, given: RegisterCommand) -> None:
     """Register a data set, and ask its agent for a protected summary.
 
     You give a name, the source as your agent lists it, the agent's public key, and a
@@ -253,14 +246,13 @@ def register(given: RegisterCommand) -> None:
     from aegis.signing import load_public_key
 
     text = dump_policy(load_policy(given.policy))
-    with connected(given.url, given.token) as client:
-        client.register(
-            given.data_set,
-            source=given.source,
-            public_key=load_public_key(given.key).text,
-            **vars(given.about),
-        )
-        client.ask_summary(given.data_set, text, **vars(given.summary))
+    client.register(
+        given.data_set,
+        source=given.source,
+        public_key=load_public_key(given.key).text,
+        **vars(given.about),
+    )
+    client.ask_summary(given.data_set, text, **vars(given.summary))
     Output().say(f"Registered {given.data_set}; its agent was asked for a summary")
 
 
@@ -434,13 +426,9 @@ class LogCommand:
         Path | None,
         file_option("--export", text="Write all details as JSON lines, the oldest first."),
     ] = None
-    url: Url = ""
-    token: Token = ""
-    format: FormatOption = Format.TABLE
 
 
-@takes_records
-def log(asked: LogCommand) -> None:
+def log(client: Client, asked: LogCommand) -> Rows | None:
     """Show the log, or verify that nobody changed it.
 
     Aegis prints the entries that concern you, the newest first. You can also name an
@@ -448,22 +436,19 @@ def log(asked: LogCommand) -> None:
     """
     _check_head(asked.head, check=asked.check)
     given = {name: value for name, value in vars(asked.wanted).items() if value}
-    with connected(asked.url, asked.token) as client:
-        if asked.export is not None:
-            check_output(asked.export, force=False, formats=None)
-            entries = list(client.log(**given))[::-1]
-            lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
-            write_text(asked.export, "".join(lines))
-            Output().say(f"Wrote {len(lines):,} entries to {asked.export}")
-            return
-        if not asked.check:
-            keys = ("number", "time", "actor", "action", "data_set", "request")
-            rows = [{key: entry[key] or "" for key in keys} for entry in client.log(**given)]
-            show_rows(rows, asked.format)
-            return
-        verdict = client.verify_log(asked.head)
+    if asked.export is not None:
+        check_output(asked.export, force=False, formats=None)
+        entries = list(client.log(**given))[::-1]
+        lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
+        write_text(asked.export, "".join(lines))
+        Output().say(f"Wrote {len(lines):,} entries to {asked.export}")
+        return None
+    if not asked.check:
+        keys = ("number", "time", "actor", "action", "data_set", "request")
+        return [{key: entry[key] or "" for key in keys} for entry in client.log(**given)]
+    verdict = client.verify_log(asked.head)
     if verdict["whole"]:
         Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
-        return
+        return None
     Output().show(f"Entry {verdict['broken']} does not fit: {verdict['reason']}")
     raise typer.Exit(1)

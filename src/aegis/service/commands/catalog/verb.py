@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any, get_type_hints
 
 from aegis.cli.options import Format, FormatOption
+from aegis.cli.parameters import takes_records
 from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
 
 Facts = Mapping[str, Any]
@@ -36,7 +37,7 @@ class Verb:
     def command(self) -> Callable[..., None]:
         """The function that runs, with its options as typer reads them."""
         if next(iter(inspect.signature(self.work).parameters)) == "client":
-            return _connecting(self.work)
+            return takes_records(_connecting(self.work))
         return self.work  # type: ignore[return-value]
 
 
