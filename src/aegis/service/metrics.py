@@ -59,9 +59,8 @@ class CallMetrics:
         if os.environ.get(FOLDER):
             calls = CollectorRegistry()
             MultiProcessCollector(calls)  # type: ignore[no-untyped-call]
-        stored = CollectorRegistry()
         with catalog.database.reading() as session:
-            stored.register(SimpleNamespace(collect=lambda: _gauges(session)))
+            stored = SimpleNamespace(collect=lambda: _gauges(session))
             return generate_latest(calls) + generate_latest(stored)
 
 
