@@ -61,7 +61,12 @@ class AgentSettings:
     work: WorkLimits | None = None
 
     def __post_init__(self) -> None:
-        _require_private(self.url)
+        scheme = urlsplit(self.url).scheme
+        if scheme != "https" and not (scheme == "http" and is_loopback(self.url)):
+            raise PolicyError(
+                f"The agent does not call {self.url!r}: without TLS it calls only this machine.",
+                hint="Give https://HOST. To pin the certificate of the service, set `certificate` in the agent's file.",
+            )
 
     @classmethod
     def load(cls, path: Path, token: str, work: WorkLimits | None = None) -> AgentSettings:
@@ -148,13 +153,3 @@ def is_loopback(url: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _require_private(url: str) -> None:
-    """Raise an error unless the URL uses HTTPS or stays on this machine."""
-    scheme = urlsplit(url).scheme
-    if scheme != "https" and not (scheme == "http" and is_loopback(url)):
-        raise PolicyError(
-            f"The agent does not call {url!r}: without TLS it calls only this machine.",
-            hint="Give https://HOST. To pin the certificate of the service, set `certificate` in the agent's file.",
-        )

@@ -115,11 +115,13 @@ def _open(url: str, connections: int) -> Engine:
     address = url if "://" in url else f"sqlite:///{Path(url).absolute()}"
     if address.startswith(("postgres://", "postgresql://")):
         address = "postgresql+psycopg://" + address.split("://", 1)[1]
+    # A connection beyond the pool is made anew for each call.
+    pool: dict[str, Any] = {"pool_size": connections, "max_overflow": 10}
+    if address.startswith("sqlite"):
+        pool["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
     try:
         # An error is written where its cause is looked for, and must not quote what was stored.
-        engine = create_engine(
-            address, pool_pre_ping=True, hide_parameters=True, **_pool(address, connections)
-        )
+        engine = create_engine(address, pool_pre_ping=True, hide_parameters=True, **pool)
     except (ArgumentError, ImportError) as error:
         raise EngineError(
             "Aegis does not know this kind of database for the catalog.",
@@ -137,14 +139,6 @@ def _make_private(path: str | None) -> None:
         return
     with suppress(OSError):  # where it cannot be made the engine says so, with the reason
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
-def _pool(address: str, connections: int) -> dict[str, Any]:
-    # A connection beyond the pool is made anew for each call.
-    size = {"pool_size": connections, "max_overflow": 10}
-    if address.startswith("sqlite"):
-        return {**size, "connect_args": {"timeout": _PATIENCE, "check_same_thread": False}}
-    return size
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - SQLAlchemy's form

@@ -25,9 +25,9 @@ def ask_summary(
     policy: str,
     *,
     protect: str,
-    epsilon: float,
-    delta: float,
-    threshold: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    threshold: int = 11,
 ) -> Job:
     """Create a job in which the agent summarises a data set under a policy and protects the
     summary: with noise (`epsilon`, `delta`), or by the `threshold` of its counts.

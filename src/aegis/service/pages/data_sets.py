@@ -134,15 +134,7 @@ def ask_summary(
     epsilon: Annotated[Epsilon, Form()] = 1.0,
 ) -> Response:
     """Ask the agent for a protected summary."""
-    call.write(
-        flow.ask_summary,
-        identifier,
-        policy,
-        protect=protect,
-        epsilon=epsilon,
-        delta=1e-6,
-        threshold=11,
-    )
+    call.write(flow.ask_summary, identifier, policy, protect=protect, epsilon=epsilon)
     return see(f"/data-sets/{identifier}")
 
 
