@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from aegis.service.api.accounts import set_session
 from aegis.service.api.people import service_name
-from aegis.service.catalog import Action, accounts, password_links, passwords, second_factor
+from aegis.service.catalog import Action, accounts, password_links, second_factor
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.second_factor import Enrolment
 from aegis.service.identity import CallOf, FormCallOf, VisitOf
@@ -83,7 +83,7 @@ def ask_password(visit: VisitOf) -> Response:
     """Show the page for a password link. Its secret comes after `#`, so the browser does not send
     it.
     """
-    return page(visit, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
+    return page(visit, "set_password.html", message="", hint="")
 
 
 @routes.post("/set-password", PUBLIC)
@@ -97,7 +97,6 @@ def set_password(visit: VisitOf, secret: Text, password: Text) -> Response:
             "set_password.html",
             message=error.message,
             hint=error.hint,
-            shortest=passwords.SHORTEST,
             secret=secret,
             status=error.status,
         )
@@ -120,8 +119,6 @@ def _account(
             begun=begun,
             picture=None if begun is None else _picture(begun.address),
             codes=codes,
-            shortest=passwords.SHORTEST,
-            done=call.request.query_params.get("done", ""),
         )
 
 

@@ -16,7 +16,7 @@ from aegis.service.catalog import (
     second_factor,
     signs,
 )
-from aegis.service.catalog.access import AccountRole, authorise
+from aegis.service.catalog.access import authorise
 from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.password_links import MadeLink
 from aegis.service.identity import Call, CallOf, FormCallOf
@@ -93,7 +93,6 @@ def _listed(
             count=len(people),
             words=words,
             offset=offset,
-            roles=list(AccountRole),
             link=link,
         )
 
@@ -108,7 +107,6 @@ def _one(call: Call, name: str, *, done: str = "", link: MadeLink | None = None)
             account=account,
             factor=second_factor.is_on(session, account),
             owned=handing_over.owned_by(session, account),
-            roles=list(AccountRole),
             done=done,
             link=link,
         )

@@ -228,12 +228,9 @@ def _page(call: Call, stood: _Stood, policy: Policy, *, searched: bool = False) 
     return page(
         call,
         "protected_bench.html",
-        data_set=stood.data_set,
-        version=stood.version,
-        summary=stood.summary,
         yaml=dump_policy(policy),
-        may_propose=stood.may_propose,
         view=view_of(stood.summary, stood.before, policy, searched=searched),
+        **vars(stood),
         **_controls(stood, policy),
     )
 

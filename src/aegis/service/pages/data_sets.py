@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from aegis.service.api.shapes import NO_NUL, Epsilon, Protection
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
-from aegis.service.catalog.access import AccountRole, authorise, may
+from aegis.service.catalog.access import authorise, may
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.identity import CallOf, FormCallOf
 from aegis.service.pages.people import Offset, Text
@@ -105,7 +105,6 @@ def show(identifier: str, call: CallOf) -> Response:
         leak=leak,
         summarising=summarising,
         agents=agents,
-        is_provider=AccountRole.PROVIDER in call.actor.roles,
     )
 
 

@@ -140,13 +140,9 @@ def show(identifier: str, call: CallOf, benches: BenchesOf) -> Response:
         "workbench.html",
         bench=bench,
         base=f"/bench/{identifier}",
-        title=bench.title,
-        label=bench.policy.label.column,
         **controls.shown(bench.policy),
         yaml=bench.yaml(),
-        questions=bench.questions,
         view=bench.view(),
-        released=None,
     )
 
 

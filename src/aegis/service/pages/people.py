@@ -153,7 +153,6 @@ def _asking(visit: Visit, message: str = "", name: str = "", status: int = 200) 
         message=message,
         name=name,
         provider="" if provider is None else str(urlsplit(provider.issuer).hostname),
-        done=visit.request.query_params.get("done", ""),
         status=status,
     )
 

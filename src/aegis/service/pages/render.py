@@ -16,6 +16,8 @@ from aegis.errors import AegisError
 from aegis.report.words import prose
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotSignedIn
+from aegis.service.catalog.passwords import SHORTEST
+from aegis.service.catalog.states import RequestState
 from aegis.service.identity import Call, Visit, identified
 from aegis.words import percent, portion
 
@@ -51,7 +53,14 @@ def size(value: int) -> str:
 
 
 _TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent, prose=prose)
-_TEMPLATES.globals.update(program=__version__, exports=_EXPORTS, limit=PAGE)
+_TEMPLATES.globals.update(
+    program=__version__,
+    exports=_EXPORTS,
+    limit=PAGE,
+    shortest=SHORTEST,
+    account_roles=list(AccountRole),
+    states=list(RequestState),
+)
 
 
 def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
@@ -65,7 +74,7 @@ def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
         navigation=_navigation(actor, local=settings.local),
         path=visit.request.url.path,
         origin=settings.origin,
-        **more,
+        **{"done": visit.request.query_params.get("done", ""), **more},
     )
     return HTMLResponse(text, status_code=more.get("status", 200))
 

@@ -75,7 +75,6 @@ def listed(
         requests=asked,
         count=count,
         state=state,
-        states=list(RequestState),
         offset=offset,
     )
 
