@@ -15,7 +15,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import signs
-from aegis.service.catalog.errors import CatalogError, NotThere, TooOften, WrongState
+from aegis.service.catalog.errors import TooOften, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, Request, now
 
@@ -168,9 +168,7 @@ def over(session: Session) -> Sequence[Job]:
 
 def held(session: Session, job_id: str, attempt: int) -> Job:
     """Return a job if `attempt` is its current attempt; raise `WrongState` otherwise."""
-    job = session.get(Job, job_id)
-    if job is None:
-        raise NotThere("There is no such job.", hint="Ask for work again.")
+    job = session.get_one(Job, job_id)
     if job.state != "running" or job.attempt != attempt:
         raise WrongState(
             f"The job is {job.state}, at attempt {job.attempt}: attempt {attempt} is over.",
@@ -180,11 +178,8 @@ def held(session: Session, job_id: str, attempt: int) -> Job:
 
 
 def request_of(session: Session, job: Job) -> Request:
-    """Return the request of a job; raise an error if it has none."""
-    request = session.get(Request, job.request_id or "")
-    if request is None:
-        raise CatalogError("The job has no request.", hint="Ask for work again.")
-    return request
+    """Return the request of a job that has one: of a search, a check or a release."""
+    return session.get_one(Request, job.request_id)
 
 
 def latest(session: Session, request_id: str, kinds: Iterable[str]) -> Job | None:
