@@ -18,14 +18,12 @@ routes = Routes(prefix="/data-sets", tags=["data sets"])
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 ExportKind = Literal["croissant", "dcat", "datapackage"]
 Limit = Annotated[int, Query(ge=1, le=200)]
+Words = Annotated[str, Query(max_length=200)]
 
 
 @routes.get("", Action.BROWSE)
 def search(
-    call: CallOf,
-    words: Annotated[str, Query(max_length=200)] = "",
-    offset: Offset = 0,
-    limit: Limit = 50,
+    call: CallOf, words: Words = "", offset: Offset = 0, limit: Limit = 50
 ) -> dict[str, Any]:
     """Search the data sets that you may see, by words in their name, title, label or columns."""
     with call.reading() as session:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import Form, Query
+from fastapi import Form
 from starlette.responses import Response
 
+from aegis.service.api.data_sets import Words
 from aegis.service.catalog import (
     Action,
     accounts,
@@ -29,9 +30,7 @@ Roles = Annotated[list[str], Form(default_factory=list)]
 
 
 @routes.get("/accounts", Action.ACCOUNTS)
-def listed(
-    call: CallOf, words: Annotated[str, Query(max_length=200)] = "", offset: Offset = 0
-) -> Response:
+def listed(call: CallOf, words: Words = "", offset: Offset = 0) -> Response:
     """Show all accounts, with a form for a new one."""
     return _listed(call, words=words, offset=offset)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Form, Query
+from fastapi import Depends, Form
 from starlette.responses import Response
 
+from aegis.service.api.data_sets import Words
 from aegis.service.api.shapes import NO_NUL, Epsilon, Protection
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
 from aegis.service.catalog.access import authorise, may
@@ -21,9 +22,7 @@ Long = Annotated[str, Form(max_length=1 << 20, pattern=NO_NUL)]
 
 
 @routes.get("/", Action.BROWSE)
-def catalog_page(
-    call: CallOf, words: Annotated[str, Query(max_length=200)] = "", offset: Offset = 0
-) -> Response:
+def catalog_page(call: CallOf, words: Words = "", offset: Offset = 0) -> Response:
     """Show all data sets that you may see."""
     with call.reading() as session:
         page_of, count = data_sets.search(session, call.actor, words, offset=offset, limit=PAGE)
