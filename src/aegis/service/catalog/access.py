@@ -72,6 +72,7 @@ _DECIDERS = MappingProxyType(
 )
 _STAFF = MappingProxyType({AccountRole.PROVIDER: Tie.OWN, **_DECIDERS})
 _PARTIES = MappingProxyType({AccountRole.CONSUMER: Tie.OWN, **_STAFF, AccountRole.AUDITOR: Tie.ANY})
+_OVERSEERS = MappingProxyType({AccountRole.AUDITOR: Tie.ANY, AccountRole.ADMIN: Tie.ANY})
 
 PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
     {
@@ -79,12 +80,7 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
         Action.EDIT_DATA_SET: {AccountRole.PROVIDER: Tie.OWN, AccountRole.OPERATOR: Tie.ASSIGNED},
         Action.PUBLISH: {AccountRole.PROVIDER: Tie.OWN},
         Action.UPLOAD_SUMMARY: {AccountRole.PROVIDER: Tie.OWN},
-        Action.BROWSE: {
-            **_STAFF,
-            AccountRole.CONSUMER: Tie.VISIBLE,
-            AccountRole.AUDITOR: Tie.ANY,
-            AccountRole.ADMIN: Tie.ANY,
-        },
+        Action.BROWSE: {**_STAFF, AccountRole.CONSUMER: Tie.VISIBLE, **_OVERSEERS},
         Action.STUDY: _STAFF,
         Action.REQUEST: {AccountRole.CONSUMER: Tie.VISIBLE},
         Action.CHANGE_REQUEST: {AccountRole.CONSUMER: Tie.OWN},
@@ -98,13 +94,8 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
         Action.VERIFY: _PARTIES,
         Action.REVOKE: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
         Action.SEE_LEDGER: {**_STAFF, AccountRole.AUDITOR: Tie.ANY},
-        Action.SEE_LOG: {
-            **_STAFF,
-            AccountRole.CONSUMER: Tie.OWN,
-            AccountRole.AUDITOR: Tie.ANY,
-            AccountRole.ADMIN: Tie.ANY,
-        },
-        Action.OPERATE: {AccountRole.AUDITOR: Tie.ANY, AccountRole.ADMIN: Tie.ANY},
+        Action.SEE_LOG: {**_STAFF, AccountRole.CONSUMER: Tie.OWN, **_OVERSEERS},
+        Action.OPERATE: _OVERSEERS,
         Action.ACCOUNTS: {AccountRole.ADMIN: Tie.ANY},
         Action.OWN_TOKENS: _EVERYONE,
         Action.OWN_ACCOUNT: _EVERYONE,

@@ -50,19 +50,16 @@ class RequestStep(StrEnum):
 
 
 _S = RequestState
+_UNDECIDED = frozenset({_S.SUBMITTED, _S.IN_REVIEW, _S.FAILED})
 _STEPS: Mapping[RequestStep, tuple[Set[RequestState], RequestState, str]] = MappingProxyType(
     {
         RequestStep.SUBMIT: ({_S.DRAFT, _S.RETURNED}, _S.SUBMITTED, "submitted"),
         RequestStep.REVIEW: ({_S.SUBMITTED}, _S.IN_REVIEW, "taken up for review"),
-        RequestStep.RETURN: ({_S.SUBMITTED, _S.IN_REVIEW, _S.FAILED}, _S.RETURNED, "returned"),
+        RequestStep.RETURN: (_UNDECIDED, _S.RETURNED, "returned"),
         RequestStep.APPROVE: ({_S.IN_REVIEW}, _S.APPROVED, "approved"),
-        RequestStep.REJECT: (
-            {_S.SUBMITTED, _S.IN_REVIEW, _S.APPROVED, _S.FAILED},
-            _S.REJECTED,
-            "rejected",
-        ),
+        RequestStep.REJECT: (_UNDECIDED | {_S.APPROVED}, _S.REJECTED, "rejected"),
         RequestStep.WITHDRAW: (
-            {_S.DRAFT, _S.SUBMITTED, _S.IN_REVIEW, _S.RETURNED, _S.APPROVED, _S.FAILED},
+            _UNDECIDED | {_S.DRAFT, _S.RETURNED, _S.APPROVED},
             _S.WITHDRAWN,
             "withdrawn",
         ),
