@@ -21,6 +21,7 @@ _DRAWN = 60
 _COUNTED = 2_000_000
 """Largest number of rows for which duplicates are counted, because all rows must be compared."""
 _NAMES = {
+    None: "nothing that masks work on",
     Kind.INTEGER: "whole number",
     Kind.NUMBER: "number",
     Kind.TEXT: "text",
@@ -120,9 +121,7 @@ def _look(facts: ColumnFacts, bars: tuple[float, ...]) -> ColumnLook:
     about = "" if facts.exact else "about "
     return ColumnLook(
         facts.name,
-        "nothing that masks work on"
-        if facts.kind is None
-        else _NAMES.get(facts.kind, str(facts.kind)),
+        _NAMES[facts.kind],
         facts.nulls / facts.rows,
         "–" if facts.kind is None else f"{about}{facts.distinct:,}",
         "" if facts.low is None else f"{_plain(facts.low)} to {_plain(facts.high)}",
