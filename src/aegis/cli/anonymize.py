@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from aegis.cli.files import (
     HTML,
@@ -17,6 +15,7 @@ from aegis.cli.files import (
     check_outputs,
     is_bundle,
     next_step,
+    repeated,
     unused,
     written,
     written_dict,
@@ -30,12 +29,12 @@ from aegis.cli.options import (
     ReportFile,
     SignCertificate,
     Table,
-    file_option,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
 from aegis.files import TABLE_FORMATS
+from aegis.options import option
 from aegis.requests import AnonymizeRequest
 
 if TYPE_CHECKING:
@@ -71,35 +70,21 @@ FIRST = (
 class MethodOptions:
     """Options that select the record-level method, by its name or by a recipe."""
 
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", "-m", metavar="NAME", help="The method (aegis anonymizers lists them)."
-        ),
-    ] = None
-    recipe: Annotated[
-        Path | None,
-        file_option(
-            "--recipe",
-            text="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
-        ),
-    ] = None
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="An option of the method (aegis anonymizers NAME lists them). Repeat for several.",
-        ),
-    ] = None
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k",
-            metavar="K",
-            help="The least number of records in a group. By default: the k of the policy's rule.",
-        ),
-    ] = None
+    method: str | None = option(
+        None, "The method (aegis anonymizers lists them).", "NAME", short="-m"
+    )
+    recipe: Path | None = option(
+        None, "Method, options and seed from a file (YAML), as aegis advise -o writes it.", "FILE"
+    )
+    options: list[str] | None = option(
+        None,
+        "An option of the method (aegis anonymizers NAME lists them). Repeat for several.",
+        "NAME=VALUE",
+        name="option",
+    )
+    k: int | None = option(
+        None, "The least number of records in a group. By default: the k of the policy's rule.", "K"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +158,7 @@ def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeReques
             "Both --method and --recipe were given." if file else "No method was named.",
             hint=f"Give --recipe FILE, or --method and one of: {', '.join(ANONYMIZERS.names())}.",
         )
-    options = dict(map(_option, asked.option or ()))
+    options = dict(map(_option, asked.options or ()))
     if asked.k is not None:
         options["k"] = asked.k
     if method is not None:
@@ -225,21 +210,9 @@ def _print(
 
 def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]:
     if release.path is None:
-        return next_step(
-            "release the table under a setting of the front",
-            "anonymize",
-            "TABLE",
-            "--policy",
-            policy_file,
-            "--method",
-            release.recipe.method,
-            "--option",
-            "clusters=N",
-            "--option",
-            "weight=W",
-            "-o",
-            unused("released.parquet"),
-        )
-    return next_step(
-        "see every privacy figure of the output", "audit", release.path, "--policy", policy_file
-    )
+        chosen = repeated(policy=policy_file, method=release.recipe.method)
+        chosen += ["--option", "clusters=N", "--option", "weight=W"]
+        why, output = "release the table under a setting of the front", unused("released.parquet")
+        return next_step(why, "anonymize", "TABLE", *chosen, o=output)
+    why = "see every privacy figure of the output"
+    return next_step(why, "audit", release.path, policy=policy_file)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from aegis.cli.files import (
     JSON,
     check_outputs,
     next_step,
-    repeated,
     written,
     written_dict,
 )
@@ -36,6 +33,7 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS
+from aegis.options import option
 from aegis.requests import ApplyRequest
 from aegis.words import counted
 
@@ -73,15 +71,12 @@ class PolicyChanges:
     """Options that change the policy for one command."""
 
     leave_out: LeaveOut = None
-    suppressed_columns: Annotated[
-        str | None,
-        typer.Option(
-            "--suppressed-columns",
-            metavar="HOW",
-            help="How to show a suppressed column: fill (`*` in every row) or leave-out (no column). "
-            "By default: as the policy says, else fill.",
-        ),
-    ] = None
+    suppressed_columns: str | None = option(
+        None,
+        "How to show a suppressed column: fill (`*` in every row) or leave-out (no column). "
+        "By default: as the policy says, else fill.",
+        "HOW",
+    )
     population: Population = None
 
     def made_to(self, policy: Policy) -> Policy:
@@ -112,9 +107,7 @@ class ApplyCommand:
     configuration: ReleasedConfiguration = None
     name: ConfigurationName = None
     release: ApplyRequest
-    view: Annotated[
-        bool, typer.Option("--view", help="With --into: make a view, which changes with the table.")
-    ] = False
+    view: bool = option(False, "With --into: make a view, which changes with the table.")
     sign: SignCertificate = None
     changes: PolicyChanges
     after: After = None
@@ -200,24 +193,20 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
     if shell.tabular:
         shell.say(*written(paths))
     if release.path is not None and (certificate or not by_weight):
+        # A release shows no weights, so only the original table counts the people of a class.
+        weighed = {"certificate": certificate, "original": asked.table} if by_weight else {}
+        # The account of noise needs the masks that drew it.
+        noised = {"configuration": file, "name": asked.name} if release.differential_privacy else {}
         shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
                 "audit",
                 release.path,
-                *repeated(engine=opening.engine, master=opening.master),
-                "--policy",
-                str(asked.policy_file),
-                # A release shows no weights, so only the original table counts the people of a class.
-                *repeated(
-                    certificate=certificate if by_weight else None,
-                    original=asked.table if by_weight else None,
-                ),
-                # The account of noise needs the masks that drew it.
-                *repeated(
-                    configuration=file if release.differential_privacy else None,
-                    name=asked.name if release.differential_privacy else None,
-                ),
+                engine=opening.engine,
+                master=opening.master,
+                policy=asked.policy_file,
+                **weighed,
+                **noised,
             )
         )
 

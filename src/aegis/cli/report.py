@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,13 +23,12 @@ from aegis.cli.options import (
     RuleOverride,
     Seed,
     VerifyKey,
-    file_option,
-    output_file,
     split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
+from aegis.options import option
 
 if TYPE_CHECKING:
     from aegis import Study
@@ -51,26 +50,22 @@ EXAMPLES = (
 class ReportedAdvice:
     """Options for the advice that a report shows."""
 
-    policy_file: Annotated[
-        Path | None,
-        file_option("--policy", "-p", text="The policy (YAML). Not needed for a certificate."),
-    ] = None
+    policy_file: Path | None = option(
+        None, "The policy (YAML). Not needed for a certificate.", "FILE", name="policy", short="-p"
+    )
     configurations: Configurations = None
     generate: Generate = None
     measured: MeasureOptions
     rule_override: RuleOverride = False
     verify_key: VerifyKey = None
     leave_out: LeaveOut = None
-    evaluate: Annotated[
-        str | None,
-        typer.Option(
-            "--evaluate",
-            metavar="A,B,...",
-            help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the three best "
-            "releases and on the unmasked table. The report shows accuracy and AUC, as means of "
-            "three splits.",
-        ),
-    ] = None
+    evaluate: str | None = option(
+        None,
+        "Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the three best "
+        "releases and on the unmasked table. The report shows accuracy and AUC, as means of "
+        "three splits.",
+        "A,B,...",
+    )
 
     @property
     def models(self) -> list[str]:
@@ -90,9 +85,12 @@ class ReportCommand:
             "(.published). For a page on a release: its certificate (.json).",
         ),
     ]
-    output: Annotated[
-        Path, output_file("The report to write: .html, or .pdf with an installed Chromium.")
-    ]
+    output: Path = option(
+        MISSING,
+        "The report to write: .html, or .pdf with an installed Chromium.",
+        "FILE",
+        short="-o",
+    )
     advice: ReportedAdvice
     opening: Opening
     no_values: NoValues = False

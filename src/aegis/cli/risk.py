@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from aegis.cli.files import check_outputs, open_subject, shown, written, written_dict
 from aegis.cli.opening import Opening, opens_table
@@ -16,12 +16,12 @@ from aegis.cli.options import (
     Quiet,
     Table,
     column_names,
-    output_file,
 )
 from aegis.cli.output import Output
 from aegis.cli.pages.risk import print_risk
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.options import option
 from aegis.requests import RiskRequest
 
 if TYPE_CHECKING:
@@ -43,10 +43,12 @@ class RiskCommand:
     table: Table
     quasi_identifiers: QuasiIdentifiers = None
     asked: RiskRequest
-    output: Annotated[
-        Path | None,
-        output_file("Write the risk of each record, in the order of the table (.csv, .parquet)."),
-    ] = None
+    output: Path | None = option(
+        None,
+        "Write the risk of each record, in the order of the table (.csv, .parquet).",
+        "FILE",
+        short="-o",
+    )
     force: Force = False
     opening: Opening
     format: FormatOption = Format.TABLE
