@@ -51,7 +51,7 @@ from aegis.release.choice import (
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned, seed_note
 from aegis.release.sql.query import create_statements, require_database
 from aegis.release.weighing import KeptWeight, kept_weight, not_released
-from aegis.release.writing import Destination, ReleasePlan, release_rows
+from aegis.release.writing import ReleasePlan, check_destination, release_rows
 from aegis.requests import ApplyOptions, ApplyRequest, Form
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
@@ -230,7 +230,7 @@ def _apply(
     source = open_table(table, reading=policy.reading)
     if into is not None:
         require_database(source, into)
-    destination = Destination.checked(source, request)
+    check_destination(source, request)
     if output is None and into is None:
         source.engine.require_here(
             "The masked rows would all come", "Name an output, which the executors write."
@@ -240,7 +240,7 @@ def _apply(
         plan.rule_override = instead
         if into is not None:
             return plan.in_database(into, request.form, force=request.force)
-        return release_rows(plan, destination)
+        return release_rows(plan, request)
 
 
 class _MaskedPlan(ReleasePlan[Release]):
