@@ -25,14 +25,12 @@ from aegis.cli.options import (
     ExactPairs,
     Force,
     Format,
-    FormatOption,
     Generate,
     LeaveOut,
     MeasureOptions,
     NoValues,
     PolicyFile,
     Population,
-    Quiet,
     RuleOverride,
     Seed,
     TableOrBundle,
@@ -40,7 +38,7 @@ from aegis.cli.options import (
     With,
     split_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import PrintOptions
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS, format_of
@@ -136,7 +134,7 @@ class AskedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedPages:
+class AskedPages(PrintOptions):
     """Options for the printed output and for the files to write."""
 
     no_values: NoValues = False
@@ -162,14 +160,7 @@ class AskedPages:
     report: Path | None = option(
         None, "Write a report (.html, or .pdf with an installed Chromium).", "FILE"
     )
-    format: FormatOption = Format.TABLE
     force: Force = False
-    quiet: Quiet = False
-
-    @property
-    def shell(self) -> Output:
-        """The output for results and warnings."""
-        return Output(self.format, self.quiet)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,15 +22,12 @@ from aegis.cli.files import (
 )
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
-    Format,
-    FormatOption,
     PolicyFile,
-    Quiet,
     ReportFile,
     SignCertificate,
     Table,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, PrintOptions
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
 from aegis.files import TABLE_FORMATS
@@ -88,7 +85,7 @@ class MethodOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnonymizeCommand:
+class AnonymizeCommand(PrintOptions):
     """All options of `aegis anonymize`."""
 
     table: Table
@@ -98,8 +95,6 @@ class AnonymizeCommand:
     sign: SignCertificate = None
     report: ReportFile = None
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -146,7 +141,7 @@ def command(asked: AnonymizeCommand) -> None:
             measure=release.measure or stated,
             style=None,  # the recipe has it, and the seed
         )
-    _print(Output(asked.format, asked.quiet), made, policy, asked.policy_file, paths)
+    _print(asked.shell, made, policy, asked.policy_file, paths)
 
 
 def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeRequest) -> Recipe:

@@ -18,20 +18,17 @@ from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     After,
     ConfigurationName,
-    Format,
-    FormatOption,
     LeaveOut,
     PolicyFile,
     Population,
-    Quiet,
     ReleasedConfiguration,
     SignCertificate,
     Table,
     split_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, PrintOptions
 from aegis.cli.progress import reporting
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
 from aegis.requests import ApplyRequest
@@ -92,14 +89,12 @@ class PolicyChanges:
         changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)
         if self.suppressed_columns is None:
             return changed
-        allowed = list(SuppressedColumns)
-        if self.suppressed_columns not in allowed:
-            raise PolicyError.unknown("way of showing", self.suppressed_columns, allowed)
-        return replace(changed, suppressed_columns=SuppressedColumns(self.suppressed_columns))
+        shown = member(SuppressedColumns, self.suppressed_columns, "way of showing")
+        return replace(changed, suppressed_columns=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApplyCommand:
+class ApplyCommand(PrintOptions):
     """All options of `aegis apply`."""
 
     table: Table
@@ -112,8 +107,6 @@ class ApplyCommand:
     changes: PolicyChanges
     after: After = None
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -187,7 +180,7 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
     certificate, opening = asked.release.certificate, asked.opening
     by_weight = policy.weight is not None and not policy.population and policy.privacy.by_crowd
     paths = [asked.release.output, certificate]
-    shell = Output(asked.format, asked.quiet)
+    shell = asked.shell
     _print(shell, release, policy, paths)
     shell.caution(_cautions(release, policy))
     if shell.tabular:

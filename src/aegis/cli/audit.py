@@ -14,14 +14,11 @@ from aegis.cli.files import shown
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     ConfigurationName,
-    Format,
-    FormatOption,
     QuasiIdentifiers,
-    Quiet,
     Table,
     column_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import PrintOptions
 from aegis.cli.pages.audit import print_audit, print_check
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
@@ -138,7 +135,7 @@ class AskedCertificate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditCommand:
+class AuditCommand(PrintOptions):
     """All options of `aegis audit`."""
 
     table: Table
@@ -152,8 +149,6 @@ class AuditCommand:
         "TABLE",
     )
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -201,7 +196,7 @@ def _check(
             verify_key=key,
             progress=progress,
         )
-    print_check(Output(asked.format, asked.quiet), check, shown(asked.table), certificate)
+    print_check(asked.shell, check, shown(asked.table), certificate)
     return check.passed
 
 
@@ -231,7 +226,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
             population=asked.population,
             progress=progress,
         )
-    print_audit(Output(asked.format, asked.quiet), measured, shown(asked.table))
+    print_audit(asked.shell, measured, shown(asked.table))
     return measured.passed
 
 

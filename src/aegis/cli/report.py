@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -115,7 +114,9 @@ def command(asked: ReportCommand) -> None:
     inputs = (table, given.policy_file, given.configurations)
     check_outputs([(output, REPORT)], force=asked.force, inputs=inputs)
     if table.lower().endswith(".json"):
-        _report_release(Path(table), output)
+        from aegis.report import render_certificate, write_page
+
+        write_page(output, render_certificate(Path(table)))
         Output(quiet=asked.quiet).say(*written([output]))
         return
     if given.policy_file is None:
@@ -184,21 +185,3 @@ def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()
     )
     return evaluation
-
-
-def _report_release(certificate: Path, output: Path) -> None:
-    """Write the page on the release that a certificate describes."""
-    from aegis.report import render_certificate, write_page
-
-    try:
-        document = json.loads(certificate.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{certificate} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise DataError(
-            f"{certificate} is not JSON: {error}.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        ) from error
-    if not isinstance(document, dict):
-        raise DataError(f"{certificate} is not a certificate.", hint="Give a JSON object.")
-    write_page(output, render_certificate(document))

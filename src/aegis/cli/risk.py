@@ -10,14 +10,11 @@ from aegis.cli.files import check_outputs, open_subject, shown, written, written
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Force,
-    Format,
-    FormatOption,
     QuasiIdentifiers,
-    Quiet,
     Table,
     column_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import PrintOptions
 from aegis.cli.pages.risk import print_risk
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
@@ -37,7 +34,7 @@ FORMATS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskCommand:
+class RiskCommand(PrintOptions):
     """All options of `aegis risk`."""
 
     table: Table
@@ -51,8 +48,6 @@ class RiskCommand:
     )
     force: Force = False
     opening: Opening
-    format: FormatOption = Format.TABLE
-    quiet: Quiet = False
 
 
 @opens_table
@@ -93,7 +88,7 @@ def command(given: RiskCommand) -> None:
         )
     if output is not None:
         _write(measured, output)
-    shell = Output(given.format, given.quiet)
+    shell = given.shell
     if measured.missing == "wildcard" and not measured.unknown:
         shell.warn(
             ["No value of the quasi-identifiers is missing. If one is written NA: --null NA"]

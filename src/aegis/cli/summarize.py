@@ -132,7 +132,10 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
         )
     model = None if given.like is None else read_summary(given.like, given.verify_key)
     key = None if given.sign is None else load_private_key(given.sign)
-    _refuse_bundle(asked.table)
+    if is_bundle(asked.table):
+        raise PolicyError(
+            f"{asked.table} is a summary already.", hint="Give the table that it was made from."
+        )
     subject = asked.opening.subject(asked.table, policy, quiet=asked.running.quiet)
     with reporting(quiet=asked.running.quiet) as progress:
         study = Study(
@@ -153,13 +156,6 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
     return summary, study.policy.person
 
 
-def _refuse_bundle(table: str) -> None:
-    if is_bundle(table):
-        raise PolicyError(
-            f"{table} is a summary already.", hint="Give the table that it was made from."
-        )
-
-
 def _print(
     summary: Summary,
     output: Path,
@@ -177,7 +173,10 @@ def _print(
             ]
         )
     names = ("attribute", "role", "kind", "values", "nulls", "masks")
-    rows = [_row(name, entry) for name, entry in figures["attributes"].items()]
+    rows = [
+        [name, *(entry[key] for key in names[1:-1]), len(entry["candidates"])]
+        for name, entry in figures["attributes"].items()
+    ]
     data = {"schema": SCHEMA} | figures | {"files": written_dict([output])}
     if shell.as_data(data, names, rows):
         return
@@ -195,17 +194,6 @@ def _print(
     why = "rank configurations" + (" from the summary alone" if person is None else "")
     subject = output if person is None else given
     shell.suggest(*next_step(why, "advise", subject, policy=policy_file, o=unused("best.yaml")))
-
-
-def _row(name: str, entry: dict[str, Any]) -> list[Any]:
-    return [
-        name,
-        entry["role"],
-        entry["kind"],
-        entry["values"],
-        entry["nulls"],
-        len(entry["candidates"]),
-    ]
 
 
 def _label(figures: Mapping[str, Any]) -> str:

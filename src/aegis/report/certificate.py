@@ -5,13 +5,13 @@ signature.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from aegis._version import __version__
-from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.present.cautions import cautions_of, outside_stated, utility_stated
+from aegis.release.certified import read_certificate
 from aegis.report.render import environment
 from aegis.report.sections.values import mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
@@ -20,31 +20,24 @@ from aegis.sources.source import DIGESTED
 DECLARED = "declarations"
 """What the digest of a policy covers: its declarations, and not the bytes of its file.
 """
-NEEDED = ("input", "output", "policy", "privacy")
-"""The keys that a document must have to be a certificate."""
 
 
-def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release") -> str:
+def render_certificate(document: str | Path | Mapping[str, Any], *, title: str = "Release") -> str:
     """Return the report on a release, from its certificate, as one HTML document.
 
     Parameters
     ----------
-    certificate
-        The document that `aegis apply --certificate` wrote, or `Release.certificate`.
+    document
+        The file that `aegis apply --certificate` wrote, or its content (`Release.certificate`).
     title
         The page's heading.
 
     Raises
     ------
     DataError
-        The document is not a certificate.
+        The document cannot be read, or is not a certificate.
     """
-    missing = [key for key in NEEDED if not isinstance(certificate.get(key), Mapping)]
-    if missing:
-        raise DataError(
-            f"The document is not a certificate: it lacks {', '.join(missing)}.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        )
+    certificate = read_certificate(document)
     policy, audit = certificate["policy"], certificate["privacy"]
     rule = rule_of(policy.get("privacy"))
     context = {

@@ -32,12 +32,11 @@ from aegis.report.words import (
     measured,
     part,
     percent,
-    plural,
     rows,
     sentence,
     share,
 )
-from aegis.words import json_fields, jsonable, predicted
+from aegis.words import counted, json_fields, jsonable, predicted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -160,7 +159,7 @@ def _table(advice: Advice) -> dict[str, Any]:
         "rows": rows(summary["rows"]),
         "label": clean(predicted(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
-        "attributes": plural(len(summary["attributes"]), "attribute"),
+        "attributes": counted(len(summary["attributes"]), "attribute"),
     }
 
 
