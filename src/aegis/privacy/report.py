@@ -30,7 +30,6 @@ from aegis.privacy.closeness import (
 from aegis.privacy.diversity import (
     distinct_values,
     effective_values,
-    homogeneous,
     largest_share,
     recursive_ratio,
 )
@@ -405,7 +404,7 @@ def report(
     members = int(sizes.sum())
     risks = 1.0 / table.crowds
     mean = float((sizes * risks).sum()) / members if rows else None
-    constant = [homogeneous(counts) for counts in table.sensitive.values()]
+    constant = [counts.certain for counts in table.sensitive.values()]
     return PrivacyReport(
         rows=rows,
         k=int(sizes.min()) if rows else 0,
@@ -505,7 +504,7 @@ def _measure(counts: SensitiveCounts) -> AttributeFigures:
         str(values): finite(float(recursive_ratio(counts, values).max())) for values in RECURSIVE_L
     }
     return AttributeFigures(
-        homogeneous_rows=int(counts.members[homogeneous(counts)].sum()),
+        homogeneous_rows=int(counts.members[counts.certain].sum()),
         alpha=float(largest_share(counts).max()),
         diversity=Diversity(
             int(distinct_values(counts).min()),
