@@ -129,6 +129,10 @@ class Reading:
         said = {k: v for k, v in json_fields(self).items() if v is not None and v != []}
         return said | ({"quote": "none"} if said.get("quote") == "" else {})
 
+    def stated(self) -> Reading | None:
+        """Return these statements; None if nothing is stated."""
+        return None if self == Reading() else self
+
     def over(self, other: Reading | None) -> Reading:
         """Return these statements, after filling each field that is None with the value of the same
         field in `other`.

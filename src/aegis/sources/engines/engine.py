@@ -91,8 +91,13 @@ class Engine:
         return ibis.memtable(table)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
-        """Return a pseudo-random number below `BUCKETS` for each row; None if Aegis knows no hash
-        function of the engine.
+        """Return a pseudo-random number below `BUCKETS` for each row of a table; None if Aegis knows
+        no hash function of the engine. The same seed gives the same numbers, and another seed gives
+        unrelated ones.
+
+        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows in the order
+        in which they read them, so the numbers stay the same as long as the table and the way it is
+        read do not change.
         """
         return None
 
